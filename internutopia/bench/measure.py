@@ -1,0 +1,111 @@
+"""Timing side by side, on a machine that does other things too.
+
+Contenders take turns of a few steps each, so that all of them meet the same disturbances. What counts is the median of
+the ratios of single turns; the quartiles beside it say how much the turns differed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Step = Callable[[int], object]
+
+
+class Ratio(NamedTuple):
+    """Median over the turns, with the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    `bound` judges the ratio, or `ours` where there is none: `limit='at least'` or `'at most'`. `ours` and `reference`
+    are in `unit`; None stands for what was not measured.
+    """
+
+    what: str
+    unit: str
+    ours: float | None = None
+    reference: float | None = None
+    ratio: Ratio | None = None
+    bound: float | None = None
+    limit: Literal['at least', 'at most'] = 'at least'
+    note: str = ''
+
+    @property
+    def verdict(self) -> str:
+        """`'ok'` or `'missed'`; `'skipped'` if nothing was measured, `'-'` without a bound."""
+        value = self.ratio.median if self.ratio else self.ours
+        if value is None:
+            return 'skipped'
+        if self.bound is None:
+            return '-'
+        return 'ok' if (value >= self.bound if self.limit == 'at least' else value <= self.bound) else 'missed'
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain JSON."""
+        ratio = self.ratio or Ratio(math.nan, math.nan, math.nan)
+        values = {
+            'what': self.what,
+            'unit': self.unit,
+            'ours': self.ours,
+            'reference': self.reference,
+            **{f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)},
+            'bound': self.bound,
+            'limit': self.limit,
+            'verdict': self.verdict,
+            'note': self.note,
+        }
+        return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in values.items()}
+
+
+class Race:
+    """Seconds per step of each contender, turn by turn."""
+
+    def __init__(self, seconds: Mapping[str, NDArray[np.float64]]):
+        self._seconds = seconds
+
+    def median(self, name: str) -> float:
+        """Seconds per step of one contender."""
+        return float(np.median(self._seconds[name]))
+
+    def speed(self, name: str, reference: str) -> Ratio:
+        """How many times as fast as the reference a contender is."""
+        low, median, high = np.percentile(self._seconds[reference] / self._seconds[name], [25, 50, 75])
+        return Ratio(float(median), float(low), float(high))
+
+
+def race(contenders: Mapping[str, Step], restart: Callable[[], object], *, rounds: int, steps: int, turn: int) -> Race:
+    """Let contenders run the same course in turns.
+
+    Args:
+        contenders: what is timed, `step(k)` for the k-th step of a round.
+        restart: puts all contenders at the start; not timed, called before each round.
+        rounds: number of rounds that count; one more is run first, to warm up.
+        steps: steps of a round.
+        turn: steps that a contender makes before the next one gets its turn.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    order = list(contenders)
+    for _ in range(rounds + 1):
+        restart()
+        for start in range(0, steps, turn):
+            for name in order:
+                step = contenders[name]
+                begin = time.perf_counter()
+                for k in range(start, start + turn):
+                    step(k)
+                seconds[name].append((time.perf_counter() - begin) / turn)
+            order.reverse()
+    return Race({name: np.array(values[steps // turn :]) for name, values in seconds.items()})

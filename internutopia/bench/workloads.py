@@ -1,0 +1,69 @@
+"""What the rows run: scenes written on the spot, and H1 with joint targets around its home pose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.vec_env import Env
+from internutopia.core.world.mujoco import MujocoWorld
+from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+SUBSTEPS = 4
+_CLEARANCE = 2.5  # [m] around the robot: obstacles cost collision detection, but no contacts of their own
+
+
+def write_scenes(folder: Path, count: int, obstacles: int = 24, shapes: Sequence[str] = ('box',)) -> list[Path]:
+    """Write MJCF scenes: a ground plane and static obstacles, placed differently in each scene.
+
+    Scenes of one shape have models of the same structure; with several shapes, drawn at random, each has its own.
+    """
+    rng = np.random.default_rng(0)
+    paths = [folder / f'{"_".join(shapes)}_{obstacles}_{index}.xml' for index in range(count)]
+    for path in paths:
+        geoms = ['<geom type="plane" size="50 50 1"/>']
+        for shape in rng.choice(shapes, obstacles):
+            angle, distance = rng.uniform(0, 2 * np.pi), rng.uniform(_CLEARANCE, 2 * _CLEARANCE)
+            x, y = distance * np.cos(angle), distance * np.sin(angle)
+            size = ' '.join(f'{half:.3f}' for half in rng.uniform(0.1, 0.4, 3))
+            geoms.append(f'<geom type="{shape}" pos="{x:.3f} {y:.3f} 0.4" size="{size}"/>')
+        path.write_text(f'<mujoco><worldbody>{"".join(geoms)}</worldbody></mujoco>')
+    return paths
+
+
+def h1_config(env_num: int, scenes: Sequence[Path]) -> Config:
+    """H1 with joint control, one episode per scene, again and again."""
+    robot = H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[joint_controller])
+    return Config(
+        simulator=SimConfig(physics_dt=1 / 240, substeps=SUBSTEPS),
+        env_num=env_num,
+        metrics_save_path='none',
+        episode_order='cycle',
+        task_configs=[SingleInferenceTaskCfg(scene_asset_path=str(path), robots=[robot]) for path in scenes],
+    )
+
+
+def mujoco_world(env: Env) -> MujocoWorld:
+    """The world of an env that runs on the CPU."""
+    world = env.runner.world
+    assert isinstance(world, MujocoWorld)
+    return world
+
+
+def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
+    """Joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
+    obs = env.get_observations()[0]
+    assert obs is not None
+    noise = np.random.default_rng(0).normal(0.0, 0.05, (steps, env.env_num, len(joint_controller.joint_names)))
+    return (obs['h1']['joint_positions'] + noise).astype(np.float32)
+
+
+def h1_actions(targets: NDArray[np.float32]) -> list[list[dict[str, Any]]]:
+    """The targets as the list front door takes them, one list of env actions per step."""
+    return [[{'h1': {joint_controller.name: [row]}} for row in rows] for rows in targets]

@@ -1,0 +1,16 @@
+"""The command line `internutopia`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave the process with its exit code."""
+    try:
+        import rich  # noqa: F401 - wanted by the commands
+        import typer  # noqa: F401
+    except ImportError as error:
+        print(f"the command line needs the package '{error.name}': pip install 'internutopia[cli]'", file=sys.stderr)
+        sys.exit(1)
+    from internutopia.cli.app import app
+
+    app()

@@ -1,0 +1,188 @@
+"""What robots are sent in a run from the command line: `{robot: {controller: SPEC}}`.
+
+A SPEC is
+
+- a list: this action at every step; `{constant: [...]}` is the same;
+- `{path: [[x, y, z], ...]}`: follow these points [m], env frame; for a controller that takes a path;
+- `zero`: zeros in the shape of the controller's action space;
+- `random`: drawn from the action space at each step; `{random: {every: 20}}` holds each draw for 20 steps.
+
+Random actions depend on the seed of the run and the number of the episode, not on the env that runs it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from internutopia.core.config import TaskCfg
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.task.task import BaseTask
+from internutopia.core.util import did_you_mean
+
+_FORMS = ('constant', 'path', 'random', 'zero')
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same action at every step."""
+
+    action: Any
+
+
+@dataclass(frozen=True)
+class Zero:
+    """Zeros in the shape of the action space."""
+
+
+@dataclass(frozen=True)
+class Random:
+    """Draws from the action space, each held for `every` steps."""
+
+    every: int = 1
+
+
+Spec = Constant | Zero | Random
+TaskActions = Mapping[str, Mapping[str, Spec]]
+
+
+def parse_actions(task: TaskCfg, defaults: Any, own: Any, task_index: int) -> TaskActions:
+    """Check what the robots of a task are sent.
+
+    Args:
+        task: the task.
+        defaults: `{robot: {controller: SPEC}}` for all tasks, or None.
+        own: the same for this task, or None; wins robot by robot.
+        task_index: index of the task, for messages.
+
+    Raises:
+        ValueError: an unknown robot or controller, or a malformed SPEC, naming task, robot and controller.
+    """
+    own_place = f'task_configs[{task_index}].actions'
+    places = {
+        **dict.fromkeys(_mapping(defaults, 'actions'), 'actions'),
+        **dict.fromkeys(_mapping(own, own_place), own_place),
+    }
+    merged = {**_mapping(defaults, 'actions'), **_mapping(own, own_place)}
+    robots = {robot.name: robot for robot in task.robots}
+    parsed: dict[str, dict[str, Spec]] = {}
+    for name, controllers in merged.items():
+        place = f'{places[name]}, robot {name!r}'
+        if name not in robots:
+            raise ValueError(f'{place}: task_configs[{task_index}] has no such robot; {did_you_mean(name, robots)}')
+        robot_class = BaseRobot.robots.get(robots[name].type, BaseRobot)
+        takes_anything = robot_class.apply_action is not BaseRobot.apply_action
+        known = {controller.name for controller in robots[name].controllers or []}
+        parsed[name] = {}
+        for controller, spec in _mapping(controllers, place).items():
+            if controller not in known and not takes_anything:
+                raise ValueError(
+                    f'{place}: in task_configs[{task_index}] it has no controller {controller!r}; '
+                    f'{did_you_mean(controller, known)}'
+                )
+            parsed[name][controller] = _parse_spec(spec, f'{place}, controller {controller!r}')
+    return parsed
+
+
+class EpisodeActions:
+    """The actions of one episode, one step after the other.
+
+    Args:
+        specs: what the robots are sent.
+        task: the running task.
+        seed: entropy for random actions.
+
+    Raises:
+        ValueError: `zero` or `random` for a controller without an action space.
+    """
+
+    def __init__(self, specs: TaskActions, task: BaseTask, seed: tuple[int, ...]):
+        self._action: dict[str, dict[str, Any]] = {}
+        self._random: list[tuple[dict[str, Any], str, gymnasium.spaces.Box, int]] = []
+        self._step = 0
+        for name, controllers in specs.items():
+            self._action[name] = action = {}
+            for controller, spec in controllers.items():
+                if isinstance(spec, Constant):
+                    action[controller] = spec.action
+                    continue
+                space = _action_space(task.robots[name], name, controller)
+                if isinstance(spec, Zero):
+                    action[controller] = np.zeros(space.shape, space.dtype)
+                else:
+                    space.seed(int(np.random.SeedSequence((*seed, len(self._random))).generate_state(1)[0]))
+                    self._random.append((action, controller, space, spec.every))
+
+    def next(self) -> Mapping[str, Any]:
+        """The action for the next step; valid until the one after."""
+        for action, controller, space, every in self._random:
+            if self._step % every == 0:
+                action[controller] = space.sample()
+        self._step += 1
+        return self._action
+
+
+def _mapping(value: Any, place: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f'{place}: expected a mapping {{robot: {{controller: action}}}}, got {value!r}')
+    return value
+
+
+def _parse_spec(spec: Any, place: str) -> Spec:
+    if isinstance(spec, str):
+        spec = {spec: True}
+    if isinstance(spec, list):
+        return Constant(spec)
+    if not isinstance(spec, Mapping) or len(spec) != 1:
+        raise ValueError(
+            f"{place}: expected a list, 'zero', 'random', {{path: ...}} or {{constant: ...}}, got {spec!r}"
+        )
+    form, value = next(iter(spec.items()))
+    if form == 'constant' and isinstance(value, list):
+        return Constant(value)
+    if form == 'path' and _is_path(value):
+        return Constant([value])
+    if form == 'zero' and value is True:
+        return Zero()
+    if form == 'random' and value is True:
+        return Random()
+    if form == 'random' and isinstance(value, Mapping) and list(value) == ['every']:
+        if type(value['every']) is int and value['every'] >= 1:
+            return Random(value['every'])
+    wrong = f'{form}: {value!r}' if form in _FORMS else f'{form!r} is none of them; {did_you_mean(form, _FORMS)}'
+    raise ValueError(
+        f'{place}: expected constant: [...], path: [[x, y, z], ...], zero or random: {{every: N}}, got {wrong}'
+    )
+
+
+def _is_path(value: Any) -> bool:
+    try:
+        points = np.asarray(value, float)
+    except (TypeError, ValueError):
+        return False
+    return points.ndim == 2 and points.shape[1] == 3 and len(points) > 0 and bool(np.isfinite(points).all())
+
+
+def _action_space(robot: BaseRobot, robot_name: str, controller_name: str) -> gymnasium.spaces.Box:
+    """The controller's space, in a copy with a random generator of its own."""
+    controllers: dict[str, BaseController] = {**robot.controllers}
+    if robot.fleet is not None:
+        controllers |= robot.fleet.robot.controllers
+    try:
+        space = controllers[controller_name].action_space()
+    except (KeyError, NotImplementedError):
+        space = None
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise ValueError(
+            f'robot {robot_name!r}, controller {controller_name!r}: zero and random actions need a controller whose '
+            f'action_space() is a Box, this one has {space}; write the action as a list'
+        )
+    return copy.deepcopy(space)

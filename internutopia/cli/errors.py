@@ -1,0 +1,60 @@
+"""Mistakes in what the user wrote, told apart from crashes, and put in words."""
+
+from __future__ import annotations
+
+import traceback
+
+from pydantic import ValidationError
+
+from internutopia.core.object import BaseObject
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.task.metric import BaseMetric
+from internutopia.core.task.reward import BaseReward
+from internutopia.core.task.task import BaseTask
+
+_OUR_PACKAGES = ('internutopia', 'internutopia_extension')
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether a config, an action or a file is wrong, rather than code.
+
+    Our own code says so with ValueError, KeyError and OSError. The same raised under a class that an extension package
+    registered is a crash: whoever wrote it wants the traceback.
+    """
+    if not isinstance(error, ValueError | KeyError | OSError):
+        return False
+    registries = (
+        BaseRobot.robots,
+        BaseController.controllers,
+        BaseSensor.sensors,
+        BaseObject.objs,
+        BaseTask.tasks,
+        BaseMetric.metrics,
+        BaseReward.rewards,
+    )
+    modules = {cls.__module__ for registry in registries for cls in registry.values()}
+    foreign = {module for module in modules if module.partition('.')[0] not in _OUR_PACKAGES}
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return not any(frame.f_globals.get('__name__') in foreign for frame in frames)
+
+
+def describe(error: Exception) -> str:
+    """An error as one block of text; of a ValidationError every fault, with its place in the file."""
+    notes = ''.join(f'\n  {note}' for note in getattr(error, '__notes__', ()))
+    if isinstance(error, ValidationError):
+        faults = [
+            f'\n  {_place(fault["loc"])}: {fault["msg"]}'
+            for fault in error.errors(include_url=False, include_context=False)
+        ]
+        return f'{len(faults)} mistake{"s" * (len(faults) > 1)} in the config' + ''.join(faults) + notes
+    if isinstance(error, OSError) and error.strerror:
+        return f'{error.filename}: {error.strerror}' + notes
+    return str(error.args[0] if isinstance(error, KeyError) and error.args else error) + notes
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """`task_configs[0].robots[1].position` for `('task_configs', 0, 'robots', 1, 'position')`."""
+    text = ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in location)
+    return text.removeprefix('.') or 'config'

@@ -1,0 +1,115 @@
+"""What a run shows on the terminal: a progress bar while it goes on, a table at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from internutopia.cli.session import Result, Tally
+
+
+class ProgressBar:
+    """Episodes, steps per second and real-time factor, on the terminal behind stderr; nothing if there is none.
+
+    Args:
+        total: number of episodes; None if they never run out.
+        quiet: show nothing.
+    """
+
+    def __init__(self, total: int | None, quiet: bool):
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn('episodes'),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn('{task.fields[speed]}'),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._task = self._progress.add_task('', total=total, speed='')
+        self._shown: tuple[float, int] = (0.0, 0)
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, tally: Tally) -> None:
+        """A step was made."""
+        if self._progress.disable:
+            return
+        wall, before = tally.wall_seconds, self._shown
+        if wall - before[0] > 0.5:
+            self._shown = (wall, tally.env_steps)
+            rate = (tally.env_steps - before[1]) / (wall - before[0])
+            speed = f'{rate:,.0f} steps/s, {rate * tally.step_seconds:.1f} x real time'
+            self._progress.update(self._task, completed=len(tally.results), speed=speed)
+
+
+def print_summary(tally: Tally, files: Iterable[Path]) -> None:
+    """Print what ended how, by task and scene, the metrics, how fast it was and which files were written."""
+    console = Console(highlight=False)
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in tally.results:
+        scene = Path(result.scene).name if result.scene else '-'
+        groups.setdefault((result.task or '-', scene), []).append(result)
+    if groups:
+        console.print(_episode_table(groups))
+    metrics = _metric_table(groups)
+    if metrics.row_count:
+        console.print(metrics)
+    wall = max(tally.wall_seconds, 1e-9)
+    unfinished = f' and {tally.unfinished} stopped before their end' if tally.unfinished else ''
+    lines = [
+        f'{len(tally.results)} episodes{unfinished}: {tally.env_steps:,} env steps in {wall:.1f} s',
+        f'{tally.env_steps / wall:,.0f} env steps/s, {tally.simulated_seconds / wall:.1f} x real time',
+        *map(str, files),
+    ]
+    console.print('\n'.join(lines), markup=False, soft_wrap=True)
+
+
+def _episode_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
+    table = _table('task', 'scene', numbers=('episodes', 'mean steps', 'terminated', 'truncated', 'errors'))
+    for group, results in groups.items():
+        table.add_row(
+            *group,
+            str(len(results)),
+            f'{np.mean([result.steps for result in results]):.1f}',
+            str(sum(result.terminated for result in results)),
+            str(sum(result.truncated for result in results)),
+            str(sum(result.error is not None for result in results)),
+        )
+    return table
+
+
+def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
+    """Every metric that is a number."""
+    table = _table('task', 'scene', 'metric', numbers=('mean', 'min', 'max'))
+    for group, results in groups.items():
+        values: dict[str, list[float]] = {}
+        for result in results:
+            for name, value in result.metrics.items():
+                if isinstance(value, int | float | np.number):
+                    values.setdefault(name, []).append(float(value))
+        for name, each in values.items():
+            table.add_row(*group, name, *(f'{figure:.4g}' for figure in (np.mean(each), min(each), max(each))))
+    return table
+
+
+def _table(*texts: str, numbers: Iterable[str]) -> Table:
+    table = Table(box=None, header_style='bold', padding=(0, 2, 1, 0), collapse_padding=True, pad_edge=False)
+    for header in texts:
+        table.add_column(header, overflow='fold')
+    for header in numbers:
+        table.add_column(header, justify='right')
+    return table

@@ -1,0 +1,80 @@
+"""Run files: the YAML form of a `Config`, plus what the robots shall do.
+
+Beside the fields of `Config` a run file may have
+
+- `actions` at the top: `{robot: {controller: SPEC}}`, what the robots of every task are sent (see `actions.py`);
+- `actions` in a task: the same for this task; a robot named here gets nothing of what is said at the top;
+- `repeat: N` in a task: the task is run N times. The list of tasks is gone through again and again, each time leaving
+  out the tasks that have had their share, so that neighbouring envs run different tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from internutopia.cli.actions import TaskActions, parse_actions
+from internutopia.core.config import Config
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run: `actions[i]` is for `config.task_configs[i]`."""
+
+    config: Config
+    actions: list[TaskActions]
+
+
+def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
+    """Read and check a run file; `overrides` are `Config` fields that replace those in the file.
+
+    Call it when the extensions are loaded: what a robot accepts depends on its class.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no YAML, or says something wrong; the message names the place.
+        pydantic.ValidationError: a field of the config is wrong.
+    """
+    values = _read_yaml(path)
+    defaults = values.pop('actions', None)
+    entries = values.get('task_configs')
+    repeats: list[int] = []
+    if isinstance(entries, list):
+        repeats = [_repeat(entry, index) for index, entry in enumerate(entries)]
+        values['task_configs'] = [_without(entry, 'repeat') for entry in entries]
+    config = Config.model_validate({**values, **overrides})
+    actions = [
+        parse_actions(task, defaults, getattr(task, 'actions', None), index)
+        for index, task in enumerate(config.task_configs)
+    ]
+    order = [index for turn in range(max(repeats)) for index, repeat in enumerate(repeats) if turn < repeat]
+    # not `update`, which copies deeply: repeated tasks stay one object
+    repeated = config.model_copy(update={'task_configs': [config.task_configs[index] for index in order]})
+    return RunFile(repeated, [actions[index] for index in order])
+
+
+def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(Path(path).read_bytes())
+    except yaml.YAMLError as error:
+        raise ValueError(f'not a YAML file: {error}') from None
+    if not isinstance(values, dict):
+        raise ValueError(f'expected a mapping of field names to values, got {type(values).__name__}')
+    return values
+
+
+def _repeat(entry: Any, index: int) -> int:
+    repeat = entry.get('repeat', 1) if isinstance(entry, Mapping) else 1
+    if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
+        raise ValueError(f'task_configs[{index}].repeat: expected an integer of 1 or more, got {repeat!r}')
+    return repeat
+
+
+def _without(entry: Any, key: str) -> Any:
+    # YAML anchors make entries share mappings: a copy
+    return {name: value for name, value in entry.items() if name != key} if isinstance(entry, Mapping) else entry

@@ -1,0 +1,123 @@
+"""The loop of a run: every episode from its reset to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from internutopia.cli.actions import EpisodeActions, TaskActions
+from internutopia.core.config import TaskCfg
+from internutopia.core.vec_env import Env
+from internutopia.overview import Overview
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one ended episode leaves behind."""
+
+    task: str | None
+    scene: str | None
+    steps: int
+    terminated: bool
+    truncated: bool
+    error: str | None
+    metrics: dict[str, Any]
+
+
+@dataclass
+class Tally:
+    """What a run has done so far."""
+
+    step_seconds: float
+    """Simulated time per step of an env [s]."""
+    steps: int = 0
+    """Calls of `env.step`."""
+    env_steps: int = 0
+    """Steps that running envs made, added up over envs."""
+    results: list[Result] = field(default_factory=list)
+    unfinished: int = 0
+    """Episodes that were under way when the run was stopped."""
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def wall_seconds(self) -> float:
+        """Time since the start [s]."""
+        return time.perf_counter() - self.started
+
+    @property
+    def simulated_seconds(self) -> float:
+        """Simulated time, added up over envs [s]."""
+        return self.env_steps * self.step_seconds
+
+
+def run_episodes(
+    env: Env,
+    actions: Sequence[TaskActions],
+    *,
+    max_steps: int | None,
+    stopped: Callable[[], bool],
+    overview: Overview | None,
+    on_step: Callable[[Tally], None],
+) -> Tally:
+    """Run until no episode is left, `max_steps` steps are made or `stopped()` says so.
+
+    Args:
+        env: not reset yet.
+        actions: what robots are sent, by index of the task config.
+        max_steps: calls of `env.step` at most; None means no limit.
+        stopped: asked after every step.
+        overview: told what happens, if any.
+        on_step: called after every step.
+    """
+    simulator = env.config.simulator
+    tally = Tally(float(simulator.physics_dt) * simulator.substeps)
+    entropy = env.config.seed if env.config.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+    running: dict[int, tuple[TaskCfg, EpisodeActions]] = {}
+
+    def reset(env_ids: Sequence[int]) -> None:
+        first_obs, task_configs = env.reset(env_ids)
+        if overview is not None:
+            overview.started(env_ids, first_obs, task_configs)
+        for env_id, task_config in zip(env_ids, task_configs, strict=True):
+            running.pop(env_id, None)
+            state = env.runner.envs[env_id]
+            if task_config is not None and state is not None:
+                episode = state.episode
+                source = EpisodeActions(actions[episode.task_index], state.task, (entropy, episode.id))
+                running[env_id] = (task_config, source)
+
+    reset(range(env.env_num))
+    while env.simulation_app.is_running():
+        step_actions = [running[i][1].next() if i in running else None for i in range(env.env_num)]
+        obs, _, terminated, truncated, infos = env.step(step_actions)
+        tally.steps += 1
+        tally.env_steps += len(running)
+        if overview is not None:
+            overview.stepped(obs)
+        ended = [env_id for env_id in running if terminated[env_id] or truncated[env_id]]
+        for env_id in ended:
+            info = infos[env_id] or {}
+            tally.results.append(
+                Result(
+                    task=running[env_id][0].type,
+                    scene=running[env_id][0].scene_asset_path,
+                    steps=info['step'],
+                    terminated=bool(terminated[env_id]),
+                    truncated=bool(truncated[env_id]),
+                    error=info.get('error'),
+                    metrics=info['metrics'],
+                )
+            )
+        on_step(tally)
+        if ended and overview is not None:
+            overview.ended(ended, obs)
+        if stopped() or tally.steps == max_steps:
+            tally.unfinished = len(running) - len(ended)
+            break
+        if ended:
+            reset(sorted(ended))
+    return tally

@@ -1,0 +1,26 @@
+"""What a user writes: configs of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards."""
+
+from internutopia.core.config.config import Config, DistributedConfig
+from internutopia.core.config.distribution import DistributionCfg
+from internutopia.core.config.metric import MetricCfg
+from internutopia.core.config.object import ObjectCfg
+from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.config.simulator import SimConfig, Simulator
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.config.task.reward import RewardCfg
+
+__all__ = [
+    'Config',
+    'ControllerCfg',
+    'DistributedConfig',
+    'DistributionCfg',
+    'MetricCfg',
+    'ObjectCfg',
+    'RewardCfg',
+    'RobotCfg',
+    'SensorCfg',
+    'SimConfig',
+    'Simulator',
+    'TaskCfg',
+]

@@ -1,0 +1,121 @@
+"""The config of a whole run, and its YAML form."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Literal, Self, cast
+
+import yaml
+from pydantic import Field, NonNegativeInt, ValidationError, field_validator
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.distribution import DistributionCfg
+from internutopia.core.config.fields import Count, PathStr, PositiveFloat
+from internutopia.core.config.simulator import SimConfig
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.config.typed import items_by_type
+
+Compat = Literal['3.x', '2.x']
+
+
+def _default_compat() -> Compat:
+    return cast(Compat, os.environ.get('INTERNUTOPIA_COMPAT', '3.x'))  # validated with the field
+
+
+class Config(BaseCfg):
+    """A run: how to simulate, how many envs, and the episodes to go through.
+
+    Building one checks it, and keeps the task configs that it is given without changing them.
+    """
+
+    simulator: SimConfig = Field(default_factory=SimConfig)
+    """Time steps, physics engine and machine."""
+    env_num: Count = 1
+    """Number of envs that run side by side; per process, when the run is distributed."""
+    env_offset_size: PositiveFloat = 5.0
+    """Distance between neighbouring envs on the grid, m."""
+    metrics_save_path: PathStr | None = 'console'
+    """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
+    task_configs: list[TaskCfg]
+    """The episodes, at least one."""
+    episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
+    """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
+    seed: NonNegativeInt | None = None
+    """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
+    compat: Compat = Field(default_factory=_default_compat, validate_default=True)
+    """Version whose behaviour runs get where 2.x differs; default: environment variable INTERNUTOPIA_COMPAT."""
+
+    _tasks_by_type = items_by_type('task_configs', TaskCfg)
+
+    @field_validator('task_configs')
+    @classmethod
+    def _check_tasks(cls, tasks: list[TaskCfg]) -> list[TaskCfg]:
+        if not tasks:
+            raise ValueError('there is no task; a run needs at least one')
+        first_types = [robot.type for robot in tasks[0].robots]
+        for index, task in enumerate(tasks):
+            _check_names(index, task)
+            types = [robot.type for robot in task.robots]
+            if types != first_types:
+                raise ValueError(
+                    f'every task needs the same robot types in the same order, but task_configs[0].robots has '
+                    f'{first_types} and task_configs[{index}].robots has {types}'
+                )
+        return tasks
+
+    def distribute(self, distribution_config: DistributionCfg) -> 'DistributedConfig':
+        """Returns the same run, spread over several processes."""
+        return DistributedConfig.model_validate({**dict(self), 'distribution_config': distribution_config})
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a config from a YAML file, as `to_yaml` writes it.
+
+        Args:
+            path: The file, in UTF-8.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is not YAML (the message names line and column), or not a mapping.
+            pydantic.ValidationError: A field is missing, unknown or wrong.
+        """
+        with open(path, 'rb') as file:
+            try:
+                values = yaml.safe_load(file)
+            except yaml.YAMLError as error:  # it names the file, line and column
+                raise ValueError(f'not a YAML file: {error}') from None
+        if not isinstance(values, dict):
+            raise ValueError(f'{path}: expected a mapping of field names to values, got {type(values).__name__}')
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            error.add_note(f'in {path}')
+            raise
+
+    def to_yaml(self, path: str | os.PathLike[str]) -> None:
+        """Writes the config to a YAML file (UTF-8); numpy arrays become lists."""
+        text = yaml.safe_dump(self.model_dump(mode='json'), sort_keys=False, allow_unicode=True)
+        Path(path).write_text(text, encoding='utf-8')
+
+
+class DistributedConfig(Config):
+    """A run that is spread over several processes, made by `Config.distribute`."""
+
+    distribution_config: DistributionCfg | None = None
+    """How to spread it."""
+
+    @field_validator('distribution_config', mode='before')
+    @classmethod
+    def _distribution_by_type(cls, value: object) -> object:
+        return value if value is None else DistributionCfg.from_items([value])[0]
+
+
+def _check_names(index: int, task: TaskCfg) -> None:
+    """Refuses a name that two robots or objects of a task share: actions and observations could not tell them apart."""
+    counts = Counter(member.name for member in (*task.robots, *task.objects))
+    for field, members in (('robots', task.robots), ('objects', task.objects)):
+        for name in (member.name for member in members if counts[member.name] > 1):
+            raise ValueError(
+                f"task_configs[{index}].{field}: the name '{name}' is used {counts[name]} times in this task; "
+                f"robots and objects need names of their own, for example cfg.update(name='{name}_2')"
+            )

@@ -1,0 +1,27 @@
+"""Configs of running one `Config` in several processes."""
+
+from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
+from internutopia.core.config.typed import TypedCfg
+
+
+class DistributionCfg(TypedCfg):
+    """How envs are spread over processes. All distribution configs keep unknown fields."""
+
+    open_subclasses = True
+
+    type: str
+    """Kind of distribution: `'ray'`."""
+    proc_num: Count = 1
+    """Number of processes; each of them runs `Config.env_num` envs."""
+    gpu_num_per_proc: NonNegativeFloat = 1
+    """GPUs that each process reserves; a fraction shares one, 0 asks for none."""
+
+
+class RayDistributionCfg(DistributionCfg):
+    """Processes on a Ray cluster."""
+
+    type: str = 'ray'
+    head_address: str | None = None
+    """Address of the cluster's head (`host:port`); None means this machine's, started if need be."""
+    working_dir: PathStr | None = None
+    """Folder that the workers get a copy of and run in; None means the current one, without a copy."""

@@ -1,0 +1,63 @@
+"""Field types that several configs share. Tuples are also accepted as lists and as numpy arrays."""
+
+import os
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, 'tolist') else value
+
+
+def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
+    if not any(quaternion):
+        raise ValueError('a quaternion of length zero is no orientation; (1, 0, 0, 0) means not rotated')
+    return quaternion
+
+
+def _not_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError('expected a number, got a bool')
+    return value
+
+
+def _as_path(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _as_seconds(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    numerator, _, denominator = value.partition('/')
+    try:
+        return float(numerator) / float(denominator or 1)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("expected seconds, as a number or as a fraction such as '1/240'") from None
+
+
+PositiveFloat = Annotated[FiniteFloat, Field(gt=0)]
+NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0)]
+
+Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list)]
+"""Three finite numbers: a position, a translation (m) or a colour."""
+
+Scale = Annotated[tuple[PositiveFloat, PositiveFloat, PositiveFloat], BeforeValidator(_as_list)]
+"""Three positive factors along x, y and z."""
+
+Quaternion = Annotated[
+    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list), AfterValidator(_not_zero)
+]
+"""An orientation `(w, x, y, z)`, not of length zero."""
+
+Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+"""How many there are of something: 1 or more."""
+
+Resolution = Annotated[tuple[Count, Count], BeforeValidator(_as_list)]
+"""Width and height of an image, pixels."""
+
+Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
+"""A time span, s: a number or a fraction written as text (`'1/240'`)."""
+
+PathStr = Annotated[str, BeforeValidator(_as_path)]
+"""A path as text; `pathlib` paths are accepted."""

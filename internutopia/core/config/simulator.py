@@ -1,0 +1,42 @@
+"""Config of the simulator: time steps, physics engine and machine."""
+
+from enum import Enum
+from typing import Literal
+
+from pydantic import NonNegativeInt
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import Count, Seconds
+
+
+class Simulator(Enum):
+    """Values of the `simulator_type` argument that 2.x factories (`IArticulation.create`, ...) take."""
+
+    ISAACSIM = 'isaac_sim'
+
+
+class SimConfig(BaseCfg):
+    """How time advances and what computes it."""
+
+    physics_dt: Seconds = 1 / 60
+    """Length of one physics step, s; text such as `'1/240'` is read as a fraction."""
+    rendering_dt: Seconds = 1 / 60
+    """Time between two frames of the renderer, s, written like `physics_dt`."""
+    rendering_interval: NonNegativeInt | None = None
+    """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
+    use_fabric: bool = False
+    """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
+    headless: bool = True
+    """Whether to run without a window."""
+    webrtc: bool = False
+    """Whether Isaac Sim streams its window over WebRTC; other backends ignore it."""
+    native: bool = False
+    """Deprecated, without effect."""
+    backend: Literal['mujoco', 'mujoco_warp', 'isaac_sim'] = 'mujoco'
+    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU, or Isaac Sim."""
+    device: str = 'cpu'
+    """Device the engine computes on: `'cpu'`, or for example `'cuda:0'`."""
+    substeps: Count = 1
+    """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
+    threads: Count | None = None
+    """Threads of the CPU engine; None means one per core."""

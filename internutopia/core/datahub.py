@@ -1,0 +1,31 @@
+"""What code outside the env tells the tasks that run in it."""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+
+class DataHub:
+    """Reports by task name, for the whole process. May be called from any thread."""
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _finished: ClassVar[set[str]] = set()
+
+    @classmethod
+    def set_episode_finished(cls, task_name: str) -> None:
+        """Report that a task has reached its goal; the task ends with the next step if its class asks for this."""
+        with cls._lock:
+            cls._finished.add(task_name)
+
+    @classmethod
+    def get_episode_finished(cls, task_name: str) -> bool:
+        """Whether a task was reported to have reached its goal."""
+        with cls._lock:
+            return task_name in cls._finished
+
+    @classmethod
+    def clear(cls, task_name: str) -> None:
+        """Forget what was reported about a task."""
+        with cls._lock:
+            cls._finished.discard(task_name)

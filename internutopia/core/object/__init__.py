@@ -1,0 +1,58 @@
+"""Objects beside the robots: base class and registry."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from internutopia.core.config.object import ObjectCfg
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.model import ObjectModel
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util.registry import look_up, register_in
+
+if TYPE_CHECKING:
+    from internutopia.core.config.task import TaskCfg
+
+
+class BaseObject:
+    """Base class of objects. `model` says what an object of this type is made of; `body` is its handle in the env."""
+
+    objs: ClassVar[dict[str, type[BaseObject]]] = {}
+
+    def __init__(self, config: ObjectCfg, scene: IScene):
+        self.name = config.name
+        self.config = config
+        self._scene = scene
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of object type `name`."""
+        return register_in(BaseObject.objs, name)
+
+    @classmethod
+    def model(cls, config: Any) -> ObjectModel:
+        """What the object is made of, for a config."""
+        raise NotImplementedError(f'{cls.__name__} must say what it is made of')
+
+    def set_up_to_scene(self, scene: IScene) -> None:
+        """Called when the object's body exists."""
+
+    @property
+    def body(self) -> IRigidBody:
+        """The object's rigid body."""
+        return self._scene.rigid_body_at(self.config.prim_path)
+
+
+def init_objects(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseObject]:
+    """The objects of one env, by the names that the user gave them."""
+    objects: OrderedDict[str, BaseObject] = OrderedDict()
+    for config in task_config.objects:
+        obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)
+        obj.set_up_to_scene(scene)
+        objects[scene.object_paths[config.prim_path]] = obj
+    return objects
+
+
+create_objects = init_objects

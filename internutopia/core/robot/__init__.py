@@ -1,0 +1,1 @@
+"""Robots: base classes, handles and registries."""

@@ -1,0 +1,199 @@
+"""Handle to an articulated robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util.pose_mixin import Pose, PoseMixin
+from internutopia.core.world.base import ArticulationView, World
+
+__all__ = ['ArticulationAction', 'IArticulation']
+
+
+class IArticulation(PoseMixin):
+    """One robot's joints and root in one env, or (`env_id=...`) in all envs at once.
+
+    Over all envs every array has a leading env axis, and setters take the `env_ids` that their rows are for. What a
+    getter returns is the caller's own copy for one env, and a read-only buffer that is valid until the next step for all
+    envs. Joint order is that of `dof_names`.
+    """
+
+    def __init__(self, view: ArticulationView, world: World, env_id: int | EllipsisType, name: str, prim_path: str):
+        self.view = view
+        self.env_id = env_id
+        self.name = name
+        self.prim_path = prim_path
+        self._world = world
+
+    @classmethod
+    def create(
+        cls,
+        simulator_type: str = 'isaac_sim',
+        usd_path: str | None = None,
+        prim_path: str | None = None,
+        name: str | None = None,
+        position: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+    ) -> IArticulation:
+        """The robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
+
+        Its model, pose and scale are those of its `RobotCfg`. KeyError if no robot was loaded there.
+        """
+        if prim_path is None:
+            raise ValueError('IArticulation.create needs a prim_path')
+        return IScene.at(prim_path).articulation_at(prim_path)
+
+    @property
+    def offset(self) -> Any:
+        """Where the env frame stands in the world [m]."""
+        offsets = self._world.offsets[self.env_id]
+        return offsets.tolist() if isinstance(self.env_id, int) else offsets
+
+    @property
+    def handles_initialized(self) -> bool:
+        """Whether joints can be read: always, once the scene is loaded."""
+        return True
+
+    @property
+    def num_dof(self) -> int:
+        """Number of joints with a degree of freedom of their own."""
+        return len(self.view.dof_names)
+
+    @property
+    def num_bodies(self) -> int:
+        """Number of links."""
+        return len(self.view.body_names)
+
+    @property
+    def dof_names(self) -> list[str]:
+        """Joint names, in joint order."""
+        return list(self.view.dof_names)
+
+    def get_dof_index(self, dof_name: str) -> int:
+        """Index of a joint. KeyError if there is none of that name."""
+        if dof_name not in self.view.dof_names:
+            raise KeyError(f'robot {self.name!r} has no joint {dof_name!r}; joints: {", ".join(self.view.dof_names)}')
+        return self.view.dof_names.index(dof_name)
+
+    def apply_action(self, action: ArticulationAction, env_ids: Any = ...) -> None:
+        """Set drive targets; what the action leaves out keeps its target. Arrays `(k,)`, for all envs `(n, k)`."""
+        targets = [
+            None if value is None else np.asarray(value, np.float64)
+            for value in (action.joint_positions, action.joint_velocities, action.joint_efforts)
+        ]
+        if all(target is None for target in targets):
+            return
+        joints = slice(None) if action.joint_indices is None else np.asarray(action.joint_indices, np.intp)
+        self.view.set_targets(self._ids(env_ids), *targets, joints=joints)
+
+    def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
+        """`(dof,)` [rad or m], or those of some joints."""
+        return self._own(self.view.get_joint_positions(), joint_indices)
+
+    def get_joint_velocities(self, joint_indices: Any = None) -> NDArray[np.float32]:
+        """`(dof,)` [rad/s or m/s], or those of some joints."""
+        return self._own(self.view.get_joint_velocities(), joint_indices)
+
+    def get_joint_efforts(self, joint_indices: Any = None) -> NDArray[np.float32]:
+        """Forces of the drives in the last substep `(dof,)` [N·m or N], or those of some joints."""
+        return self._own(self.view.get_joint_efforts(), joint_indices)
+
+    def set_joint_positions(self, positions: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
+        """Move joints at once [rad or m]; their position targets follow."""
+        self.view.set_joint_positions(self._ids(env_ids), positions, _joints(joint_indices))
+
+    def set_joint_velocities(self, velocities: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
+        """Set joint velocities at once [rad/s or m/s]."""
+        self.view.set_joint_velocities(self._ids(env_ids), velocities, _joints(joint_indices))
+
+    def set_joint_efforts(self, efforts: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
+        """Set the efforts [N·m or N] that are added to the drives until replaced."""
+        self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=_joints(joint_indices))
+
+    def set_gains(
+        self, kps: Any = None, kds: Any = None, joint_indices: Any = None, env_ids: Any = ...
+    ) -> None:
+        """Change stiffness [N·m/rad] and damping [N·m·s/rad] of the drives, `(k,)` or `(n, k)`."""
+        self.view.set_gains(self._ids(env_ids), kps, kds, _joints(joint_indices))
+
+    def get_gains(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Stiffness and damping of the drives, `(dof,)` each."""
+        stiffness, damping = self.view.get_gains()
+        return self._own(stiffness), self._own(damping)
+
+    def get_pose(self) -> Pose:
+        """Pose of the root body in the env frame."""
+        position, orientation = self.view.get_root_poses()
+        return self._own(position), self._own(orientation)
+
+    def set_pose(self, position: Any = None, orientation: Any = None, env_ids: Any = ...) -> None:
+        """Teleport the root (env frame); joints keep their positions."""
+        if isinstance(self.env_id, int):
+            position, orientation = (None if v is None else np.asarray(v)[None] for v in (position, orientation))
+        self.view.set_root_poses(self._ids(env_ids), position, orientation)
+
+    def get_linear_velocity(self) -> NDArray[np.float32]:
+        """Velocity of the root's origin `(3,)` [m/s], env axes."""
+        return self._own(self.view.get_root_velocities()[0])
+
+    def set_linear_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
+        """Set the root's linear velocity `(3,)` [m/s]."""
+        self.view.set_root_velocities(self._ids(env_ids), linear=np.atleast_2d(velocity))
+
+    def get_angular_velocity(self) -> NDArray[np.float32]:
+        """Angular velocity of the root `(3,)` [rad/s], env axes."""
+        return self._own(self.view.get_root_velocities()[1])
+
+    def set_angular_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
+        """Set the root's angular velocity `(3,)` [rad/s]."""
+        self.view.set_root_velocities(self._ids(env_ids), angular=np.atleast_2d(velocity))
+
+    def set_world_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
+        """Set linear and angular velocity of the root at once, `(6,)` [m/s, rad/s]."""
+        velocity = np.atleast_2d(velocity)
+        self.view.set_root_velocities(self._ids(env_ids), velocity[..., :3], velocity[..., 3:])
+
+    def set_enabled_self_collisions(self, flag: bool) -> None:
+        """Accepted for scripts written for Isaac Sim; here the robot's model says which links collide."""
+
+    def set_solver_velocity_iteration_count(self, count: int) -> None:
+        """Accepted for scripts written for Isaac Sim; MuJoCo's solver has no such count."""
+
+    def set_solver_position_iteration_count(self, count: int) -> None:
+        """Accepted for scripts written for Isaac Sim; MuJoCo's solver has no such count."""
+
+    def body(self, name: str) -> IRigidBody:
+        """A link of the robot. KeyError with close matches."""
+        return IRigidBody(self.view.body(name), self._world, self.env_id, f'{self.prim_path}/{name}', self)
+
+    def links(self) -> Iterable[IRigidBody]:
+        """All links; their names are prim paths."""
+        return (self.body(name) for name in self.view.body_names)
+
+    @property
+    def _articulation(self) -> IArticulation:
+        # extension packages reach for Isaac Sim's object under this name; this handle has the methods they call on it
+        return self
+
+    def _own(self, buffer: NDArray[np.float32], joints: Any = None) -> NDArray[np.float32]:
+        if joints is not None:
+            return buffer[self.env_id][..., np.asarray(joints, np.intp)]
+        return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer
+
+    def _ids(self, env_ids: Any) -> NDArray[np.intp]:
+        if isinstance(self.env_id, int):
+            return np.array([self.env_id])
+        return np.arange(self._world.env_num) if env_ids is ... else np.asarray(env_ids, np.intp)
+
+
+def _joints(joint_indices: Any) -> Any:
+    return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)

@@ -1,0 +1,209 @@
+"""Controllers: from an action in a robot's own terms (a speed, a goal) to targets for its joints.
+
+A per-env controller (the default) is one object per env and robot: arrays have no env axis, `action_to_control(action)`
+gets the action as the caller wrote it.
+
+A batched controller (`batched = True` in the class's own body) is one object for all envs that run the robot. Its arrays
+have a leading env axis `(env_num, ...)`, and `action_to_control(action, env_ids)` gets the actions of the envs `env_ids`,
+checked and stacked by `parse_action`, `(len(env_ids), ...)`. State made with `state()` is kept per env and cleared when
+an env is reset. The same class also serves one env, as a sub-controller of a per-env controller or on a per-env robot:
+then `env_ids` is `...` and arrays have no env axis. Code written with `[..., k]`, `axis=-1` and `x[env_ids]` does both::
+
+    @BaseController.register('Hold')
+    class Hold(BaseController):
+        batched = True
+
+        def parse_action(self, action):
+            return box_action(action, (1,))
+
+        def action_to_control(self, action, env_ids=...):
+            action = self.parsed(action, env_ids)
+            return ArticulationAction(joint_positions=np.repeat(action, 2, axis=-1))
+"""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from internutopia.core.robot.robot import BaseRobot
+
+
+class BaseController(OrderedKeys, ABC):
+    """Base class of controllers.
+
+    Attributes:
+        config: its config; extra fields are attributes.
+        robot: the robot it drives.
+        scene: the scene of its env.
+        sub_controllers: controllers it commands, in the order of `config.sub_controllers`.
+        batch_shape: `()` for one env, `(env_num,)` for all: the leading axes of its arrays.
+    """
+
+    batched: ClassVar[bool] = False
+    controllers: ClassVar[dict[str, type[BaseController]]] = {}
+
+    def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
+        self.config = config
+        self.scene = scene
+        self.robot_ref = weakref.ref(robot)
+        self.sub_controllers: list[BaseController] = []
+        self.obs_keys: list[str] = []
+        self.batch_shape: tuple[int, ...] = () if isinstance(scene.env_id, int) else (scene.world.env_num,)
+        self._states: list[tuple[NDArray[Any], Any]] = []
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of controller type `name`."""
+        return register_in(BaseController.controllers, name)
+
+    @property
+    def robot(self) -> BaseRobot:
+        """The robot it drives."""
+        robot = self.robot_ref()
+        if robot is None:
+            raise RuntimeError(f'the robot of controller {self.config.name!r} is gone: its env was reset')
+        return robot
+
+    @abstractmethod
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Turn an action into joint targets."""
+
+    def control(self, action: Any) -> ArticulationAction:
+        """`action_to_control` for one env. ValueError naming env, robot and controller for an action that it refuses."""
+        try:
+            return self.action_to_control(action)
+        except (ValueError, TypeError) as error:
+            robot = self.scene.robot_paths[self.robot.config.prim_path]
+            where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
+            raise ValueError(f'{where}: {error}') from error
+
+    def get_obs(self) -> dict[str, Any]:
+        """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""
+        return OrderedDict()
+
+    def parse_action(self, action: Any) -> NDArray[Any]:
+        """Check one env's action and return it as an array. ValueError says what was expected and what came."""
+        raise NotImplementedError(f'{type(self).__name__} is batched and must say how an action is parsed')
+
+    def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
+        """Parse the actions of several envs into one array `(n, ...)`; shorter ones are filled up with NaN.
+
+        An error carries the index of the action at fault as `error.index`.
+        """
+        parsed = []
+        for index, action in enumerate(actions):
+            try:
+                parsed.append(self.parse_action(action))
+            except (ValueError, TypeError) as error:
+                error.index = index  # type: ignore[attr-defined]
+                raise
+        longest = max(len(row) for row in parsed)
+        if all(len(row) == longest for row in parsed):
+            return np.array(parsed)
+        stacked = np.full((len(parsed), longest, *parsed[0].shape[1:]), np.nan, parsed[0].dtype)
+        for row, values in zip(stacked, parsed, strict=True):
+            row[: len(values)] = values
+        return stacked
+
+    def parsed(self, action: Any, env_ids: Any) -> NDArray[Any]:
+        """The action as an array: already parsed for envs `env_ids`, raw for a single env (`...`)."""
+        return self.parse_action(action) if env_ids is ... else action
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one env's action."""
+        raise NotImplementedError(f'{type(self).__name__} has no action space')
+
+    def state(self, shape: tuple[int, ...] = (), fill: ArrayLike = 0.0, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+        """An array `(*batch_shape, *shape)` that is set to `fill` when its env is reset."""
+        array = np.empty((*self.batch_shape, *shape), dtype)
+        array[...] = fill
+        self._states.append((array, fill))
+        return array
+
+    def reset(self, env_ids: Any = ...) -> None:
+        """Forget everything about these envs: a new episode starts. Sub-controllers are reset by the caller too."""
+        for array, fill in self._states:
+            array[env_ids] = fill
+        for sub_controller in self.sub_controllers:
+            sub_controller.reset(env_ids)
+
+    def forward_to(self, index: int, env_ids: Any, **command: Any) -> ArticulationAction:
+        """Call `forward` of a sub-controller for the same envs."""
+        sub_controller: Any = self.sub_controllers[index]
+        return sub_controller.forward(**command) if env_ids is ... else sub_controller.forward(**command, env_ids=env_ids)
+
+    def get_joint_subset(self) -> ArticulationSubset | None:
+        """The joints it drives: its own `joint_subset`, else its first sub-controller's."""
+        own = getattr(self, 'joint_subset', None)
+        if own is None and self.sub_controllers:
+            return self.sub_controllers[0].get_joint_subset()
+        return own
+
+    def cleanup(self) -> None:
+        """Called when the env is reset or closed."""
+
+
+def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[np.float32]:
+    """One env's action as a float array of a fixed shape. ValueError names expected and got, NaN and infinity."""
+    try:
+        array = np.asarray(action, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(f'expected {_numbers(shape)}{what}, got {action!r}') from None
+    if array.shape != shape:
+        raise ValueError(f'expected {_numbers(shape)}{what}, got shape {array.shape}: {action!r}')
+    if not np.isfinite(array).all():
+        raise ValueError(f'expected {_numbers(shape)}{what}, got a value that is not finite: {action!r}')
+    return array
+
+
+def _numbers(shape: tuple[int, ...]) -> str:
+    return f'{shape[0]} numbers' if len(shape) == 1 else f'numbers of shape {shape}'
+
+
+def batched_tree(config: ControllerCfg) -> bool:
+    """Whether a controller and everything under it is batched."""
+    cls = look_up(BaseController.controllers, 'controller', config.type)
+    return is_batched(cls) and all(batched_tree(sub) for sub in config.sub_controllers or [])
+
+
+def create_controllers(robot_cfg: RobotCfg, robot: BaseRobot, scene: IScene) -> OrderedDict[str, BaseController]:
+    """The controllers of a robot, by name.
+
+    On a batched robot: those that are batched down to the last sub-controller. On an env's own robot that stands for a
+    batched one: the others.
+    """
+    controllers: OrderedDict[str, BaseController] = OrderedDict()
+    for config in robot_cfg.controllers or []:
+        if robot.fleet is None or batched_tree(config) == robot.is_batch:
+            controllers[config.name] = _create(config, robot, scene)
+    return controllers
+
+
+def inject_sub_controllers(
+    parent: BaseController, configs: Sequence[ControllerCfg] | None, robot: BaseRobot, scene: IScene
+) -> None:
+    """Create the sub-controllers of a controller."""
+    parent.sub_controllers = [_create(config, robot, scene) for config in configs or []]
+
+
+def _create(config: ControllerCfg, robot: BaseRobot, scene: IScene) -> BaseController:
+    cls = look_up(BaseController.controllers, 'controller', config.type)
+    controller = cls(config=config, robot=robot, scene=scene)
+    inject_sub_controllers(controller, config.sub_controllers, robot, scene)
+    return controller

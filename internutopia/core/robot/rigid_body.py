@@ -1,0 +1,120 @@
+"""Handle to a rigid body: a link of a robot, an object, or a movable body of the scene."""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util.pose_mixin import Pose, PoseMixin
+from internutopia.core.world.base import BodyView, World
+
+
+class IRigidBody(PoseMixin):
+    """One rigid body in one env, or (`env_id=...`) in all envs at once with a leading env axis on every array.
+
+    What a getter returns is the caller's own copy for one env, and a read-only buffer that is valid until the next step
+    for all envs. Velocities are in env axes, which are the world's.
+    """
+
+    __slots__ = ('_parent', '_view', '_world', 'env_id', 'name')
+
+    def __init__(
+        self, view: BodyView, world: World, env_id: int | EllipsisType, name: str, parent: PoseMixin | None = None
+    ):
+        self._view = view
+        self._world = world
+        self._parent = parent
+        self.env_id = env_id
+        self.name = name
+
+    @classmethod
+    def create(
+        cls,
+        simulator_type: str = 'isaac_sim',
+        prim_path: str | None = None,
+        usd_path: str | None = None,
+        name: str | None = None,
+        owner_articulation: Any = None,
+        **pose: Any,
+    ) -> IRigidBody:
+        """The body at a prim path such as `/World/env_0/robots/h1/pelvis`; it must be part of the task's scene.
+
+        `position`, `orientation` (env frame), `mass`, `linear_velocity` and `angular_velocity` are applied to it.
+        KeyError if no such body was loaded.
+        """
+        if prim_path is None:
+            raise ValueError('IRigidBody.create needs a prim_path')
+        body = IScene.at(prim_path).rigid_body_at(prim_path)
+        if pose.get('position') is not None or pose.get('orientation') is not None:
+            body.set_pose(pose.get('position'), pose.get('orientation'))
+        if pose.get('mass') is not None:
+            body.set_mass(pose['mass'])
+        if pose.get('linear_velocity') is not None:
+            body.set_linear_velocity(pose['linear_velocity'])
+        if pose.get('angular_velocity') is not None:
+            body.set_angular_velocity(pose['angular_velocity'])
+        return body
+
+    @property
+    def offset(self) -> Any:
+        """Where the env frame stands in the world [m]."""
+        offsets = self._world.offsets[self.env_id]
+        return offsets.tolist() if isinstance(self.env_id, int) else offsets
+
+    def get_pose(self) -> Pose:
+        """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
+        position, orientation = self._view.get_poses()
+        return self._own(position), self._own(orientation)
+
+    def set_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move the body (env frame); ValueError for a link that hangs on others."""
+        self._view.set_poses(*self._rows(position, orientation))
+
+    def get_linear_velocity(self) -> NDArray[np.float32]:
+        """Velocity of the body frame's origin `(3,)` [m/s]."""
+        return self._own(self._view.get_velocities()[0])
+
+    def set_linear_velocity(self, velocity: Any) -> None:
+        """Set the linear velocity `(3,)` [m/s]."""
+        self._view.set_velocities(*self._rows(velocity, None))
+
+    def get_angular_velocity(self) -> NDArray[np.float32]:
+        """Angular velocity `(3,)` [rad/s]."""
+        return self._own(self._view.get_velocities()[1])
+
+    def set_angular_velocity(self, velocity: Any) -> None:
+        """Set the angular velocity `(3,)` [rad/s]."""
+        self._view.set_velocities(*self._rows(None, velocity))
+
+    def get_mass(self) -> Any:
+        """Mass [kg], a float (`(n,)` for all envs)."""
+        masses = self._view.get_masses()
+        return float(masses[self.env_id]) if isinstance(self.env_id, int) else masses
+
+    def set_mass(self, mass: Any) -> None:
+        """Set the mass [kg] of this env's body; its inertia scales along."""
+        if not np.all(np.isfinite(mass)) or np.any(np.asarray(mass) <= 0):
+            raise ValueError(f'mass of {self.name!r} must be positive, got {mass!r}')
+        env_ids, _ = self._rows(None)
+        self._view.set_masses(env_ids, np.atleast_1d(mass))
+
+    def is_valid(self) -> bool:
+        """Whether the body still exists in its env."""
+        return True
+
+    def _own(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
+        return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer
+
+    def _rows(self, *values: Any) -> tuple[Any, ...]:
+        """Env ids and, for one env, the values with a leading axis of one."""
+        if isinstance(self.env_id, int):
+            rows = (None if value is None else np.asarray(value)[None] for value in values)
+            return (np.array([self.env_id]), *rows)
+        return (np.arange(self._world.env_num), *values)
+
+    def _parent_pose(self) -> Pose:
+        return super()._parent_pose() if self._parent is None else self._parent.get_pose()

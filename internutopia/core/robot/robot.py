@@ -1,0 +1,200 @@
+"""Robots: base class and registry.
+
+A robot class says which model it is (`model`), what it observes (`get_obs`) and how it takes an action (`apply_action`).
+
+Per env (the default): one object per env, arrays without an env axis, as in InternUtopia 2.x.
+
+Batched (`batched = True` in the class's own body; not inherited): one object for all envs that run the robot, which the
+env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same class,
+`task.robots[name]`, to be looked at and posed; code written with `[..., k]` and `axis=-1` serves both.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.robot import RobotCfg
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.controller import BaseController, create_controllers
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor.sensor import BaseSensor, create_sensors
+from internutopia.core.util.pose_mixin import Pose
+from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
+
+if TYPE_CHECKING:
+    from internutopia.core.config.task import TaskCfg
+    from internutopia.core.robot.fleet import Fleet
+
+
+class BaseRobot(OrderedKeys):
+    """Base class of robots.
+
+    Class attributes say what the robot is made of; `model` puts them together and may be overridden instead.
+
+    Attributes:
+        drives: joint drives that its model gets.
+        home: initial joint positions by joint name [rad or m], which are the first position targets too; others 0.
+        base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
+        fixed_base: see `RobotModel`.
+    """
+
+    batched: ClassVar[bool] = False
+    robots: ClassVar[dict[str, type[BaseRobot]]] = {}
+
+    drives: ClassVar[Drives] = Drives()
+    home: ClassVar[Mapping[str, float]] = {}
+    base_link: str | None = None
+    fixed_base: ClassVar[bool | None] = None
+
+    def __init__(self, config: RobotCfg, scene: IScene):
+        self.name = config.name
+        self.config = config
+        self.articulation: IArticulation = scene.articulation_at(config.prim_path)
+        self.controllers: OrderedDict[str, BaseController] = OrderedDict()
+        self.sensors: OrderedDict[str, BaseSensor] = OrderedDict()
+        self.obs_keys: list[str] = []
+        self.fleet: Fleet | None = None
+        self._scene = scene
+        self._rigid_body_map: dict[str, IRigidBody] = {}
+        self._robot_scale = np.array(config.scale or (1.0, 1.0, 1.0), np.float32)
+        self._start_position = np.array(config.position, np.float32)
+        self._start_orientation = np.array(config.orientation or IDENTITY_QUAT, np.float32)
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of robot type `name`."""
+        return register_in(BaseRobot.robots, name)
+
+    @classmethod
+    def model(cls, config: RobotCfg) -> RobotModel:
+        """What the robot is made of, for a config. ValueError for a scale that differs between axes."""
+        scale = tuple(config.scale or (1.0, 1.0, 1.0))
+        if len(set(scale)) != 1:
+            raise ValueError(f'robot {config.name!r}: scale {scale} must be the same along x, y and z')
+        if not config.usd_path:
+            raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: which model shall it be?')
+        return RobotModel(
+            name=config.name,
+            asset=str(config.usd_path),
+            scale=float(scale[0]),
+            position=config.position,
+            orientation=config.orientation or IDENTITY_QUAT,
+            fixed_base=cls.fixed_base,
+            drives=cls.drives,
+            joint_positions=cls.home,
+        )
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether this object stands for all envs."""
+        return not isinstance(self._scene.env_id, int)
+
+    def set_up_to_scene(self, scene: IScene) -> None:
+        """Create handles, controllers and sensors."""
+        self.create_rigid_bodies()
+        self.controllers = create_controllers(self.config, self, scene)
+        self.sensors = create_sensors(self.config, self, scene)
+
+    def create_rigid_bodies(self) -> None:
+        """Make a handle for every link: `_rigid_body_map[prim_path]`."""
+        self._rigid_body_map = {body.name: body for body in self.articulation.links()}
+
+    def post_reset(self) -> None:
+        """Called when the env's scene is ready."""
+        for sensor in self.sensors.values():
+            sensor.post_reset()
+
+    def reset(self, env_ids: Any) -> None:
+        """Called on the object for all envs when some of them start a new episode."""
+
+    def cleanup(self) -> None:
+        """Called when the env is reset or closed."""
+        for part in (*self.controllers.values(), *self.sensors.values()):
+            part.cleanup()
+
+    def apply_action(self, action: dict[str, Any]) -> None:
+        """Command controllers of this env's robot: `{controller name: controller action}`, in this order.
+
+        A class that overrides this receives whatever the caller of `step` sent for the robot. Of what it hands on to this
+        method, names of controllers that the robot does not have are skipped.
+        """
+        if self.fleet is not None:
+            self.fleet.apply(self.fleet.plan([(self._scene.env_id, action)]))
+            return
+        for name, controller_action in action.items():
+            if name in self.controllers:
+                self.articulation.apply_action(self.controllers[name].control(controller_action))
+
+    def get_obs(self) -> OrderedDict[str, Any]:
+        """Pose of the base in the env frame, joint positions and velocities, and what controllers and sensors report."""
+        position, orientation = self.get_pose()
+        obs: OrderedDict[str, Any] = OrderedDict(
+            position=position,
+            orientation=orientation,
+            joint_positions=self.articulation.get_joint_positions(),
+            joint_velocities=self.articulation.get_joint_velocities(),
+        )
+        obs['controllers'], obs['sensors'] = self._get_controllers_and_sensors_obs()
+        return obs
+
+    def observe(self) -> dict[str, Any]:
+        """The observation of this env's robot: `get_obs`, computed for all envs at once where the class is batched."""
+        return self.get_obs() if self.fleet is None else self.fleet.observation(self._scene.env_id)
+
+    def get_pose(self) -> Pose:
+        """Position [m] and orientation of the base, env frame."""
+        return self.get_robot_base().get_pose() if self.base_link else self.articulation.get_pose()
+
+    def get_robot_base(self) -> IRigidBody:
+        """The base link. ValueError for a robot class without `base_link`."""
+        if self.base_link is None:
+            raise ValueError(f'robot {self.name!r} of type {self.config.type!r} names no base_link')
+        return self._rigid_body_map[f'{self.config.prim_path}/{self.base_link}']
+
+    def get_robot_scale(self) -> NDArray[np.float32]:
+        """Scale along x, y, z, `(3,)`."""
+        return self._robot_scale
+
+    def get_robot_articulation(self) -> IArticulation:
+        """The handle to joints and root."""
+        return self.articulation
+
+    def get_controllers(self) -> OrderedDict[str, BaseController]:
+        """Controllers by name."""
+        return self.controllers
+
+    def get_rigid_bodies(self) -> list[IRigidBody]:
+        """Handles to all links."""
+        return list(self._rigid_body_map.values())
+
+    def _get_controllers_and_sensors_obs(self) -> tuple[OrderedDict[str, Any], OrderedDict[str, Any]]:
+        return (
+            OrderedDict((name, controller.get_obs()) for name, controller in self.controllers.items()),
+            OrderedDict((name, sensor.get_data()) for name, sensor in self.sensors.items()),
+        )
+
+
+def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRobot]:
+    """The robots of one env, by the names that the user gave them, ready to be stepped."""
+    robots: OrderedDict[str, BaseRobot] = OrderedDict()
+    for config in task_config.robots:
+        cls = look_up(BaseRobot.robots, 'robot', config.type)
+        robot: BaseRobot = cls(config, scene)
+        name = scene.robot_paths[config.prim_path]
+        if is_batched(cls):
+            robot.fleet = scene.fleets.join(cls, config, name, scene)
+        robot.set_up_to_scene(scene)
+        if robot.fleet is not None:
+            robot.fleet.add(robot)
+        robots[name] = robot
+    return robots
+
+
+create_robots = init_robots

@@ -1,0 +1,340 @@
+"""One step and one reset of everything, in order, and nothing else.
+
+The runner holds the world and what runs in each env. It trusts its arguments: the front doors check them first.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.config import Config, TaskCfg
+from internutopia.core.layout import grid_offsets
+from internutopia.core.results import ResultsWriter
+from internutopia.core.robot.fleet import Command, Fleet, Fleets
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import SceneModel
+from internutopia.core.scene.scene import IScene
+from internutopia.core.task.blueprint import check_implemented, scene_model
+from internutopia.core.task.task import BaseTask, create_task
+from internutopia.core.task_config_manager import Episode, EpisodeQueue
+from internutopia.core.util import did_you_mean
+from internutopia.core.world import create_world
+
+StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]
+NOTHING: StepResult = (None, None, None, None, None)
+_DEFAULT_RENDERING_INTERVAL = 5
+
+
+@dataclass
+class RunningEpisode:
+    """An episode in an env, from its reset to the next one."""
+
+    episode: Episode
+    task_config: TaskCfg  # as configured, the copy that `reset` returned
+    task: BaseTask
+    step: int = 0
+    ended: bool = False
+    last: StepResult = field(default=NOTHING)
+
+
+class SimulatorRunner:
+    """Steps and resets `config.env_num` envs. `queue` says which episode runs next."""
+
+    def __init__(self, config: Config, queue: EpisodeQueue):
+        check_implemented(config)
+        self.config = config
+        self.env_num = config.env_num
+        self.dt = float(config.simulator.physics_dt)
+        self.queue = queue
+        self.world = create_world(
+            config.simulator, config.env_num, grid_offsets(config.env_num, config.env_offset_size)
+        )
+        self.results = ResultsWriter(config.metrics_save_path)
+        interval = config.simulator.rendering_interval
+        self.render_interval = _DEFAULT_RENDERING_INTERVAL if interval is None else interval
+        self.envs: list[RunningEpisode | None] = [None] * config.env_num
+        self._scenes: dict[int, IScene] = {}
+        self._fleets = Fleets(self.world)
+        self._step_count = 0
+
+    @property
+    def current_tasks(self) -> dict[str, BaseTask]:
+        """The tasks that are loaded, by task name."""
+        return {env.episode.task_name: env.task for env in self.envs if env is not None}
+
+    @property
+    def env_id_to_task_name_map(self) -> dict[int, str]:
+        """Task name by env id."""
+        return {env_id: env.episode.task_name for env_id, env in enumerate(self.envs) if env is not None}
+
+    @property
+    def task_name_to_env_id_map(self) -> dict[str, int]:
+        """Env id by task name."""
+        return {name: env_id for env_id, name in self.env_id_to_task_name_map.items()}
+
+    @property
+    def finished_tasks(self) -> set[str]:
+        """Names of the loaded tasks whose episode has ended."""
+        return {env.episode.task_name for env in self.envs if env is not None and env.ended}
+
+    @property
+    def running(self) -> bool:
+        """Whether an episode is going on in any env."""
+        return any(env is not None and not env.ended for env in self.envs)
+
+    def get_current_time_step_index(self) -> int:
+        """Number of steps so far."""
+        return self._step_count
+
+    def get_obj(self, name: str, env_id: int = 0) -> IRigidBody:
+        """The object or movable scene body of that name, in env 0 unless told. KeyError with close matches."""
+        if env_id not in self._scenes:
+            raise KeyError(f'env {env_id} runs no episode: reset it first')
+        return self._scenes[env_id].get(name)
+
+    def reset(self, env_ids: Sequence[int]) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
+        """Start the next episodes in these envs, in this order; None where the queue is exhausted."""
+        IScene.use(self._scenes)
+        episodes = [self.queue.take() for _ in env_ids]
+        started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
+        try:
+            plans = {env_id: self._plan(env_id, episode) for env_id, episode in started.items()}
+        except BaseException:
+            self.queue.put_back(episodes)
+            raise
+        try:
+            self._clear(env_ids)
+            self._start(plans)
+            observations = {env_id: self._first_observation(env_id) for env_id in plans}
+        except BaseException:
+            self.queue.put_back(episodes)
+            self._clear(list(plans))
+            raise
+        infos: list[TaskCfg | None] = [plans[i].task_config if i in plans else None for i in env_ids]
+        return [observations.get(env_id) for env_id in env_ids], infos
+
+    def step(self, actions: Sequence[Mapping[str, Any] | None]) -> list[StepResult]:
+        """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
+        IScene.use(self._scenes)
+        active = [i for i, env in enumerate(self.envs) if env is not None and not env.ended]
+        self._apply({env_id: actions[env_id] or {} for env_id in active})
+        env_ids = np.array(active, np.intp)
+        failed = self.world.step(self.config.simulator.substeps, env_ids) if active else {}
+        self._step_count += 1
+        render = self._step_count % (self.render_interval + 1) == 0
+        if failed:
+            env_ids = np.array([i for i in active if i not in failed], np.intp)
+        self._fleets.observe(env_ids)
+        running = set(active)
+        return [
+            (self._finish_step(env_id, render, failed.get(env_id)) if env_id in running else self._repeat(env_id))
+            for env_id in range(self.env_num)
+        ]
+
+    def get_obs(self) -> list[dict[str, Any] | None]:
+        """The current observation of every env that runs an episode, its last one where the episode has ended."""
+        IScene.use(self._scenes)
+        self._fleets.observe(np.array([i for i, env in enumerate(self.envs) if env is not None and not env.ended]))
+        return [
+            None if env is None else self._observe(env, False) if not env.ended else copy.deepcopy(env.last[0])
+            for env in self.envs
+        ]
+
+    def warm_up(self, steps: int, physics: bool) -> None:
+        """Advance physics without commands; episodes do not count these steps."""
+        if physics:
+            IScene.use(self._scenes)
+            active = np.array([i for i, env in enumerate(self.envs) if env is not None and not env.ended], np.intp)
+            for _ in range(steps):
+                for env_id, reason in self.world.step(self.config.simulator.substeps, active).items():
+                    raise RuntimeError(f'env {env_id} failed during warm-up: {reason}')
+
+    def close(self) -> None:
+        """Free everything."""
+        self._clear([i for i, env in enumerate(self.envs) if env is not None])
+        self.world.close()
+        self.results.close()
+
+    def _plan(self, env_id: int, episode: Episode) -> _Plan:
+        """Everything about an episode that can go wrong before a running env is touched."""
+        try:
+            task_config = episode.snapshot()
+            runtime_config = self._localize(episode.snapshot(), env_id)  # shares nothing with what the caller gets
+            model = scene_model(task_config)
+            return _Plan(episode, task_config, runtime_config, model, self.world.prepare(model))
+        except Exception as error:
+            error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
+            raise
+
+    def _localize(self, config: TaskCfg, env_id: int) -> TaskCfg:
+        """The config that classes inside the env see: names with the env id, absolute prim paths."""
+        root = f'/World/env_{env_id}'
+
+        def local(member: Any, parent: str) -> Any:
+            path = '/' + member.prim_path.lstrip('/')
+            return member.model_copy(
+                update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path}
+            )
+
+        return config.model_copy(
+            update={
+                'robots': [local(robot, config.robots_root_path) for robot in config.robots],
+                'objects': [local(obj, config.objects_root_path) for obj in config.objects],
+            }
+        )
+
+    def _clear(self, env_ids: Sequence[int]) -> None:
+        """Remove what runs in these envs."""
+        for env_id in env_ids:
+            env, self.envs[env_id] = self.envs[env_id], None
+            if env is not None:
+                env.task.cleanup()
+            self._fleets.leave(env_id)
+            self._scenes.pop(env_id, None)
+        self.world.unload(np.array(sorted(env_ids), np.intp))
+
+    def _start(self, plans: Mapping[int, _Plan]) -> None:
+        self.world.load({env_id: (plan.handle, plan.model) for env_id, plan in plans.items()})
+        for env_id, plan in plans.items():
+            scene = IScene(self.world, env_id, self._fleets)
+            local, own = plan.runtime_config, plan.task_config
+            scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
+            scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
+            self._scenes[env_id] = scene
+            task = create_task(local, scene)
+            task.set_up_runtime(plan.episode.task_name, env_id, self.world.offsets[env_id].tolist())
+            task.set_up_scene(scene)
+            task.load()
+            self.envs[env_id] = RunningEpisode(plan.episode, own, task)
+        for env_id in plans:
+            self._running(env_id).task.post_reset()
+        self._fleets.observe(np.array(list(plans)))
+
+    def _first_observation(self, env_id: int) -> dict[str, Any]:
+        env = self._running(env_id)
+        obs = self._observe(env, False)
+        env.last = (obs, 0.0, False, False, self._info(env))
+        return obs
+
+    def _running(self, env_id: int) -> RunningEpisode:
+        env = self.envs[env_id]
+        assert env is not None
+        return env
+
+    def _apply(self, actions: Mapping[int, Mapping[str, Any]]) -> None:
+        """Check all actions, then command them."""
+        by_fleet: OrderedDict[Fleet, list[tuple[int, Any]]] = OrderedDict()
+        custom: list[tuple[BaseRobot, Any]] = []
+        for env_id, action in actions.items():
+            robots = self._running(env_id).task.robots
+            for name, robot_action in action.items():
+                robot = robots.get(name)
+                if robot is None:
+                    raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+                if type(robot).apply_action is not BaseRobot.apply_action:
+                    custom.append((robot, robot_action))
+                    continue
+                if not isinstance(robot_action, Mapping):
+                    raise ValueError(
+                        f'env {env_id}, robot {name!r}: expected {{controller name: action}}, got {robot_action!r}'
+                    )
+                if robot.fleet is not None:
+                    by_fleet.setdefault(robot.fleet, []).append((env_id, robot_action))
+                else:
+                    unknown = next((c for c in robot_action if c not in robot.controllers), None)
+                    if unknown is not None:
+                        raise KeyError(
+                            f'env {env_id}: robot {name!r} has no controller {unknown!r}; '
+                            f'{did_you_mean(unknown, robot.controllers)}'
+                        )
+                    custom.append((robot, robot_action))
+        planned: list[tuple[Fleet, list[Command]]] = [(fleet, fleet.plan(acts)) for fleet, acts in by_fleet.items()]
+        for fleet, commands in planned:
+            fleet.apply(commands)
+        for robot, robot_action in custom:
+            robot.apply_action(robot_action)
+
+    def _observe(self, env: RunningEpisode, render: bool) -> dict[str, Any]:
+        obs = env.task.get_observations()
+        for robot_obs in obs.values():
+            robot_obs['render'] = render
+        return obs
+
+    def _finish_step(self, env_id: int, render: bool, error: str | None) -> StepResult:
+        """Observe, judge and record one env after physics."""
+        env = self._running(env_id)
+        task = env.task
+        env.step += 1
+        limit = task.config.max_episode_steps
+        if error is None:
+            obs = self._observe(env, render)
+            terminated = bool(task.is_done())
+            for metric in task.metrics.values():
+                metric.update(obs)
+            reward = 0.0 if task.reward is None else float(task.reward.calc())
+        else:  # the state is lost: what was seen last stands
+            obs, reward, terminated = copy.deepcopy(env.last[0]), 0.0, False
+        truncated = error is not None or (limit is not None and env.step >= limit)
+        info = self._info(env)
+        if terminated or truncated:
+            env.ended = True
+            self._record(env_id, env, info, terminated, truncated, error)
+        result = (obs, reward, terminated, truncated, info)
+        env.last = copy.deepcopy(result) if env.ended else result  # to be repeated, whatever the caller does with it
+        return result
+
+    def _record(
+        self,
+        env_id: int,
+        env: RunningEpisode,
+        info: dict[str, Any],
+        terminated: bool,
+        truncated: bool,
+        error: str | None,
+    ) -> None:
+        info['metrics'] = env.task.calculate_metrics()
+        if error is not None:
+            info['error'] = error
+        self.results.write(
+            {
+                'episode_id': env.episode.id,
+                'task_index': env.episode.task_index,
+                'task_name': env.episode.task_name,
+                'task': env.task.config.type,
+                'env_id': env_id,
+                'steps': env.step,
+                'terminated': terminated,
+                'truncated': truncated,
+                'metrics': info['metrics'],
+                'error': error,
+            }
+        )
+
+    def _repeat(self, env_id: int) -> StepResult:
+        """What an env that does not run reports: nothing, or its last result again."""
+        env = self.envs[env_id]
+        if env is None:
+            return NOTHING
+        obs, _, terminated, truncated, info = copy.deepcopy(env.last)
+        return obs, 0.0, terminated, truncated, info
+
+    def _info(self, env: RunningEpisode) -> dict[str, Any]:
+        return {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': env.step}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """An episode that is ready to start."""
+
+    episode: Episode
+    task_config: TaskCfg
+    runtime_config: TaskCfg
+    model: SceneModel
+    handle: Any

@@ -1,0 +1,261 @@
+"""Compiled scenes: an `MjModel` with the addresses of its robots and objects, cached by content.
+
+Two scene models that differ only in poses or initial joint positions give the very same `CompiledScene`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+
+import mujoco
+import numpy as np
+from mujoco.batch import MODEL_FIELDS
+from numpy.typing import NDArray
+
+from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.compose import DRIVE_KINDS, DRIVEN_JOINTS, compose, object_body, robot_prefix
+from internutopia.core.scene.importer import content_key
+from internutopia.core.scene.model import RobotModel, SceneModel
+from internutopia.core.util import did_you_mean
+from internutopia.core.util.rotations import quat_multiply, quat_rotate
+
+Ints = NDArray[np.intp]
+
+
+@dataclasses.dataclass(frozen=True)
+class BodyLayout:
+    """Where a rigid body lives in `MjModel` and `MjData`; -1 for addresses it does not have."""
+
+    name: str
+    body: int
+    qpos: int = -1  # of its free joint
+    dof: int = -1
+    mocap: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class ArticulationLayout:
+    """Where a robot lives in `MjModel` and `MjData`.
+
+    Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of its
+    drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators.
+    """
+
+    name: str
+    root: BodyLayout
+    dof_names: tuple[str, ...]
+    joint_ids: Ints
+    qpos: Ints
+    dof: Ints
+    targets: Mapping[str, Ints]
+    driven: bool  # by joint drives, not by the model's own actuators
+    controls: Ints
+    control_names: tuple[str, ...]
+    bodies: Mapping[str, BodyLayout]
+
+    @cached_property
+    def signature(self) -> tuple[object, ...]:
+        """Equal for robots that can share batched arrays."""
+        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names)
+
+
+class CompiledScene:
+    """A compiled scene; immutable. `model` must not be written to: it is shared by all envs that run it."""
+
+    def __init__(self, scene: SceneModel, timestep: float):
+        self.model: mujoco.MjModel = _compile(scene, timestep)
+        driven = {robot.name: f'{robot_prefix(robot.name)}' for robot in scene.robots}
+        self.robots = {robot.name: _articulation(self.model, robot, driven[robot.name]) for robot in scene.robots}
+        self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
+        for i in range(1, self.model.nbody):
+            name = self.model.body(i).name
+            if name.startswith('scene/') and self.model.body_dofnum[i] == 6:
+                self.bodies[name.removeprefix('scene/')] = _body(self.model, name, name.removeprefix('scene/'))
+
+    @property
+    def robot_names(self) -> tuple[str, ...]:
+        """Names of the robots in it."""
+        return tuple(self.robots)
+
+    @cached_property
+    def structure(self) -> bytes:
+        """Digest of everything in the model that an `mujoco.batch.Batch` cannot hold per simulation.
+
+        Models of equal structure differ only in float fields that `Batch.expand` gives per-simulation values.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(n for n in dir(self.model) if not n.startswith('_')):
+            value = getattr(self.model, name, None)
+            if isinstance(value, np.ndarray):
+                if name not in MODEL_FIELDS or value.dtype.kind in 'iub':
+                    digest.update(f'{name}{value.shape}'.encode() + value.tobytes())
+            elif isinstance(value, int | bytes) and name != 'signature':
+                digest.update(f'{name}={value!r}'.encode())
+        # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
+        digest.update(repr(self.model.stat.meaninertia).encode())
+        for name in sorted(n for n in dir(self.model.opt) if not n.startswith('_')):
+            if isinstance(value := getattr(self.model.opt, name), int):
+                digest.update(f'{name}={value!r}'.encode())
+        return digest.digest()
+
+    def initial_state(self, scene: SceneModel) -> dict[str, NDArray[np.float64]]:
+        """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
+        model = self.model
+        data = {
+            'qpos': model.qpos0.copy(),
+            'ctrl': np.zeros(model.nu),
+            'mocap_pos': np.zeros((model.nmocap, 3)),
+            'mocap_quat': np.zeros((model.nmocap, 4)),
+        }
+        mocap = model.body_mocapid >= 0
+        data['mocap_pos'][model.body_mocapid[mocap]] = model.body_pos[mocap]
+        data['mocap_quat'][model.body_mocapid[mocap]] = model.body_quat[mocap]
+        for robot in scene.robots:
+            layout = self.robots[robot.name]
+            _place(data, layout.root, robot.position, robot.orientation)
+            _pose_joints(data, layout, robot)
+        for obj in scene.objects:
+            _place(data, self.bodies[obj.name], obj.position, obj.orientation)
+        return data
+
+
+class SceneCache:
+    """Compiled scenes by content, the least recently used dropped first (envs keep the ones they run alive)."""
+
+    def __init__(self, capacity: int = 256):
+        self.capacity = capacity
+        self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
+
+    def get(self, scene: SceneModel, timestep: float) -> CompiledScene:
+        """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
+        key = _cache_key(scene, timestep)
+        compiled = self._scenes.get(key)
+        if compiled is None:
+            compiled = self._scenes[key] = CompiledScene(scene, timestep)
+            if len(self._scenes) > self.capacity:
+                self._scenes.popitem(last=False)
+        self._scenes.move_to_end(key)
+        return compiled
+
+
+def _cache_key(scene: SceneModel, timestep: float) -> str:
+    """Everything that the compiled model depends on: assets by content, no poses of robots and objects."""
+
+    def asset(path: str | None) -> str | None:
+        return content_key(resolve(path)) if path else None
+
+    robots = [
+        (r.name, asset(r.asset), r.scale, r.fixed_base, r.drives.stiffness, r.drives.damping, r.drives.only_if_bare)
+        for r in scene.robots
+    ]
+    objects = [
+        (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider) for o in scene.objects
+    ]
+    return repr((timestep, asset(scene.asset), scene.scale, scene.position, scene.orientation, robots, objects))
+
+
+def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
+    spec = compose(scene, timestep)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        parts = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
+        raise ValueError(f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}') from error
+
+
+def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
+    body = model.body(full_name).id
+    joint = model.body_jntadr[body]
+    free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
+    return BodyLayout(
+        name=name,
+        body=body,
+        qpos=int(model.jnt_qposadr[joint]) if free else -1,
+        dof=int(model.jnt_dofadr[joint]) if free else -1,
+        mocap=int(model.body_mocapid[body]),
+    )
+
+
+def _articulation(model: mujoco.MjModel, robot: RobotModel, prefix: str) -> ArticulationLayout:
+    joints = [
+        j
+        for j in range(model.njnt)
+        if model.joint(j).name.startswith(prefix) and mujoco.mjtJoint(model.jnt_type[j]) in DRIVEN_JOINTS
+    ]
+    dof_names = tuple(model.joint(j).name.removeprefix(prefix) for j in joints)
+    bodies = {
+        model.body(b).name.removeprefix(prefix): _body(model, model.body(b).name, model.body(b).name.removeprefix(prefix))
+        for b in range(model.nbody)
+        if model.body(b).name.startswith(prefix)
+    }
+    actuators = {
+        model.actuator(a).name.removeprefix(prefix): a
+        for a in range(model.nu)
+        if model.actuator(a).name.startswith(prefix)
+    }
+    driven = bool(dof_names) and all(f'{dof_names[0]}/{kind}' in actuators for kind in DRIVE_KINDS)
+    if driven:
+        targets = {kind: np.array([actuators[f'{n}/{kind}'] for n in dof_names], np.intp) for kind in DRIVE_KINDS}
+        actuators = {}
+    else:
+        targets = _own_targets(model, joints, list(actuators.values()))
+    root = next((b for b in bodies.values() if b.qpos >= 0), None) or _body(model, f'robots/{robot.name}', robot.name)
+    return ArticulationLayout(
+        name=robot.name,
+        root=root,
+        dof_names=dof_names,
+        joint_ids=np.array(joints, np.intp),
+        qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
+        dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
+        targets=targets,
+        driven=driven,
+        controls=np.array(list(actuators.values()), np.intp),
+        control_names=tuple(actuators),
+        bodies=bodies,
+    )
+
+
+def _own_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
+    """Which of the model's own actuators take a position, a velocity or an effort target, by joint.
+
+    An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>` of
+    gear 1 no bias: its control is the joint's effort.
+    """
+    targets = {kind: np.full(len(joints), -1, np.intp) for kind in DRIVE_KINDS}
+    for a in actuators:
+        if model.actuator_trntype[a] != mujoco.mjtTrn.mjTRN_JOINT or model.actuator_trnid[a, 0] not in joints:
+            continue
+        kp, kd = -model.actuator_biasprm[a, 1], -model.actuator_biasprm[a, 2]
+        if kp == 0 and kd == 0 and model.actuator_gear[a, 0] * model.actuator_gainprm[a, 0] != 1.0:
+            continue
+        kind = 'position' if kp > 0 else 'velocity' if kd > 0 else 'effort'
+        targets[kind][joints.index(int(model.actuator_trnid[a, 0]))] = a
+    return targets
+
+
+def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: object, orientation: object) -> None:
+    """Write a pose into the state, on top of where the asset itself puts its root."""
+    pos = np.asarray(position, np.float64)
+    quat = np.asarray(orientation, np.float64)
+    quat = quat / np.linalg.norm(quat)
+    if body.mocap >= 0:
+        data['mocap_pos'][body.mocap] = pos
+        data['mocap_quat'][body.mocap] = quat
+    elif body.qpos >= 0:
+        own = data['qpos'][body.qpos : body.qpos + 7]
+        own[:3] = pos + quat_rotate(quat, own[:3])
+        own[3:] = quat_multiply(quat, own[3:])
+
+
+def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:
+    """Write initial joint positions and make them the position targets."""
+    for joint, value in robot.joint_positions.items():
+        if joint not in layout.dof_names:
+            raise ValueError(f'robot {robot.name!r} has no joint {joint!r}; {did_you_mean(joint, layout.dof_names)}')
+        data['qpos'][layout.qpos[layout.dof_names.index(joint)]] = value
+    if layout.driven:
+        data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]

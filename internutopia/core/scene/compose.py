@@ -1,0 +1,170 @@
+"""Composition: one `SceneModel` -> one `MjSpec`.
+
+Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's body
+is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not move is a
+mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
+
+Options (gravity, solver, cone, ...) come from the scene asset; without one, from the first robot that brings its own
+actuators (a model that is driven as its author meant it); else MuJoCo's defaults. The time step is always the config's.
+Where joint drives are added, Euler integration is replaced by `implicitfast`, which damps them implicitly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import mujoco
+
+from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.importer import load_spec
+from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.scene.scaling import scale_mass, scale_spec
+
+DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+# A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for all
+# joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
+DRIVE_KINDS = ('position', 'velocity', 'effort')
+
+
+def robot_prefix(name: str) -> str:
+    """Prefix of a robot's elements in the composed model."""
+    return f'robots/{name}/'
+
+
+def object_body(name: str) -> str:
+    """Name of an object's body in the composed model."""
+    return f'objects/{name}'
+
+
+def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
+    """Build the spec of a scene with its robots and objects; `timestep` [s]. FileNotFoundError, ValueError."""
+    spec = mujoco.MjSpec()
+    base = load_spec(resolve(scene.asset)) if scene.asset else None
+    robots = [(robot, load_spec(resolve(robot.asset))) for robot in scene.robots]
+    _set_options(spec, base, robots, timestep)
+    if base is not None:
+        scale_spec(base, scene.scale)
+        base.option = spec.option  # equal options cannot conflict
+        frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
+        spec.attach(base, frame=frame, prefix='scene/')
+    for robot, child in robots:
+        _attach_robot(spec, robot, child)
+    for obj in scene.objects:
+        _attach_object(spec, obj)
+    return spec
+
+
+def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
+    """Whether joint drives are added to a robot; if not, it keeps the actuators of its asset."""
+    return not (robot.drives.only_if_bare and child.actuators)
+
+
+def _set_options(
+    spec: mujoco.MjSpec,
+    base: mujoco.MjSpec | None,
+    robots: Iterable[tuple[RobotModel, mujoco.MjSpec]],
+    timestep: float,
+) -> None:
+    driven = [drives_robot(robot, child) for robot, child in robots]
+    own = [child for (_, child), has_drives in zip(robots, driven, strict=True) if not has_drives]
+    source = base or (own[0] if own else None)
+    if source is not None:
+        spec.option = source.option
+    else:
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    if any(driven) and spec.option.integrator == mujoco.mjtIntegrator.mjINT_EULER:
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.timestep = timestep
+
+
+def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
+    scale_spec(child, robot.scale)
+    for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
+        child.delete(key)
+    _name_joints(child)
+    free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    roots = list(child.worldbody.bodies)
+    fixed = robot.fixed_base
+    if fixed is None:
+        fixed = not free and not (_is_urdf(robot) and roots and roots[0].name != 'world')
+    if fixed:
+        for joint in free:
+            child.delete(joint)
+    elif not free:
+        if len(roots) != 1:
+            names = ', '.join(repr(body.name) for body in roots) or 'none'
+            raise ValueError(
+                f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
+            )
+        roots[0].add_freejoint(name='root')
+    if drives_robot(robot, child):
+        _add_drives(child, robot)
+    child.option = spec.option
+    if fixed:
+        frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
+    else:
+        frame = spec.worldbody.add_frame()
+    spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
+
+
+def _is_urdf(robot: RobotModel) -> bool:
+    return str(robot.asset).lower().endswith('.urdf')
+
+
+def _name_joints(child: mujoco.MjSpec) -> None:
+    """Joints are addressed by name: give each one that has none a name of its own."""
+    taken = {joint.name for joint in child.joints}
+    for i, joint in enumerate(child.joints):
+        if not joint.name:
+            joint.name = next(n for n in (f'joint_{i}', f'joint_{i}_') if n not in taken)
+
+
+def _add_drives(child: mujoco.MjSpec, robot: RobotModel) -> None:
+    """Replace the actuators of a robot by joint drives."""
+    for actuator in list(child.actuators):
+        child.delete(actuator)
+    joints = [joint for joint in child.joints if joint.type in DRIVEN_JOINTS]
+    for kind in DRIVE_KINDS:
+        for joint in joints:
+            kp, kd = robot.drives.gains(joint.name)
+            actuator = child.add_actuator(
+                name=f'{joint.name}/{kind}', target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT
+            )
+            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+            actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]
+            actuator.biasprm[1] = -kp if kind == 'position' else 0.0
+            actuator.biasprm[2] = -kd if kind == 'velocity' else 0.0
+
+
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
+    body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
+    if obj.dynamic:
+        body.add_freejoint(name=object_body(obj.name))
+    if obj.asset is None:
+        geom = body.add_geom(
+            name=object_body(obj.name),
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[0.5 * s for s in obj.scale],
+            rgba=[*obj.color, 1.0],
+        )
+        if obj.mass is not None:
+            geom.mass = obj.mass
+        elif obj.density is not None:
+            geom.density = obj.density
+        if not obj.collider:
+            geom.contype = geom.conaffinity = 0
+        return
+    child = load_spec(resolve(obj.asset))
+    if len(set(obj.scale)) != 1:
+        raise ValueError(f'object {obj.name!r}: scale {obj.scale} of an asset must be the same along x, y and z')
+    scale_spec(child, obj.scale[0])
+    for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
+        child.delete(joint)  # the object itself is what moves
+    if obj.mass is not None:
+        scale_mass(child, obj.mass)
+    if not obj.collider:
+        for geom in child.geoms:
+            geom.contype = geom.conaffinity = 0
+    child.option = spec.option
+    spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

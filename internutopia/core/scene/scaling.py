@@ -1,0 +1,57 @@
+"""Uniform scaling of a model, as the `scale` of a robot, an object or a scene asks for.
+
+Lengths are multiplied by the scale. Masses that are given stay (as USD's MassAPI masses do under a scaled transform) with
+inertias following the square of the lengths; masses that follow from a density grow with the volume.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+
+def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
+    """Scale every length of a spec in place."""
+    if scale == 1.0:
+        return
+    for body in spec.bodies:
+        body.pos = body.pos * scale
+        if body.explicitinertial:
+            body.ipos = body.ipos * scale
+            body.inertia = body.inertia * scale**2
+            body.fullinertia = body.fullinertia * scale**2
+    for frame in spec.frames:
+        frame.pos = frame.pos * scale
+    for geom in spec.geoms:
+        geom.pos = geom.pos * scale
+        geom.fromto = geom.fromto * scale
+        if geom.type != mujoco.mjtGeom.mjGEOM_MESH:
+            geom.size = geom.size * scale
+    for element in (*spec.sites, *spec.cameras, *spec.lights):
+        element.pos = element.pos * scale
+    for site in spec.sites:
+        site.size = site.size * scale
+    for mesh in spec.meshes:
+        mesh.scale = mesh.scale * scale
+    for hfield in spec.hfields:
+        hfield.size = hfield.size * scale
+    for joint in spec.joints:
+        joint.pos = joint.pos * scale
+        if joint.type == mujoco.mjtJoint.mjJNT_SLIDE:
+            joint.range = joint.range * scale
+
+
+def scale_mass(spec: mujoco.MjSpec, mass: float) -> None:
+    """Scale all masses and inertias of a spec in place so that the whole weighs `mass` [kg]."""
+    total = float(np.sum(spec.copy().compile().body_mass))
+    if total <= 0:
+        raise ValueError(f'the model has no mass that could be scaled to {mass} kg')
+    factor = mass / total
+    for geom in spec.geoms:
+        geom.density *= factor
+        if not np.isnan(geom.mass):
+            geom.mass *= factor
+    for body in spec.bodies:
+        body.mass *= factor
+        body.inertia = body.inertia * factor
+        body.fullinertia = body.fullinertia * factor

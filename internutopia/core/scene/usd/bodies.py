@@ -1,0 +1,62 @@
+"""Which prims move, which collide, and what they weigh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from internutopia.core.scene.usd.shapes import value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pxr import Usd
+
+DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
+
+
+class PhysicsReader:
+    """What the UsdPhysics schemas say about the prims of one stage."""
+
+    def __init__(self, stage: Usd.Stage):
+        from pxr import UsdGeom, UsdPhysics
+
+        self._schema = UsdPhysics
+        self._kilograms = UsdPhysics.GetStageKilogramsPerUnit(stage)
+        self._cubic_metres = UsdGeom.GetStageMetersPerUnit(stage) ** 3
+
+    def check_static(self, path: Path, prim: Usd.Prim) -> None:
+        """ValueError for a prim of an articulation."""
+        if prim.IsA(self._schema.Joint) or prim.HasAPI(self._schema.ArticulationRootAPI):
+            raise ValueError(
+                f'{path}: {prim.GetPath()} ({prim.GetTypeName()}): articulated USD comes later; use URDF or MJCF'
+            )
+
+    def collides(self, prim: Usd.Prim) -> bool | None:
+        """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""
+        owner = _nearest(prim, self._schema.CollisionAPI)
+        return None if owner is None else bool(value(owner, 'physics:collisionEnabled'))
+
+    def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
+        """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
+        owner = _nearest(prim, self._schema.RigidBodyAPI)
+        return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
+
+    def is_kinematic(self, body: Usd.Prim) -> bool:
+        """Whether a rigid body is moved by its author only, not by forces."""
+        return bool(value(body, 'physics:kinematicEnabled'))
+
+    def mass(self, prim: Usd.Prim) -> float | None:
+        """Mass [kg] that a prim is given, None if it follows from densities."""
+        return self._kilograms * (value(prim, 'physics:mass') or 0) or None
+
+    def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
+        """Density [kg/m3] of a geometry prim of a rigid body."""
+        given = value(prim, 'physics:density') or value(body, 'physics:density')
+        return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
+
+
+def _nearest(prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
+    """The prim itself or the first one above it that has an API."""
+    while prim and not prim.HasAPI(schema):
+        prim = prim.GetParent()
+    return prim or None

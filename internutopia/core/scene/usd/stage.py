@@ -1,0 +1,59 @@
+"""Opening a stage and walking over the prims that exist for a viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+# columns: where a stage's x, y and z axes point in a frame with z up
+_UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
+
+
+def open_stage(path: Path) -> Usd.Stage:
+    """Open a stage with all its payloads. ValueError if it, or a layer it is composed of, is missing or broken."""
+    from pxr import Tf, Usd
+
+    try:
+        stage = Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        raise ValueError(f'{path}: {"; ".join(str(part.commentary).strip() for part in error.args)}') from None
+    errors = [str(error).strip() for error in stage.GetCompositionErrors()]
+    if errors:
+        raise ValueError(f'{path}: {"; ".join(errors)}')
+    return stage
+
+
+def layer_files(stage: Usd.Stage) -> set[Path]:
+    """Files that the layers of a stage were read from."""
+    from pxr import Ar
+
+    names = (layer.realPath for layer in stage.GetUsedLayers())
+    outer = (Ar.SplitPackageRelativePathOuter(name)[0] for name in names)  # `a.usdz[b.usda]` lies in a.usdz
+    return {Path(name) for name in outer if name}
+
+
+def unit_transform(stage: Usd.Stage) -> NDArray[np.float64]:
+    """`(4, 4)` matrix from the stage's world, in its units and with its up axis, to metres with z up."""
+    from pxr import UsdGeom
+
+    matrix = np.eye(4)
+    matrix[:3, :3] = _UP_AXES[UsdGeom.GetStageUpAxis(stage)] * UsdGeom.GetStageMetersPerUnit(stage)
+    return matrix
+
+
+def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:
+    """Active, loaded, defined prims, those inside instances included."""
+    from pxr import Usd, UsdGeom
+
+    traversal = iter(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)))
+    for prim in traversal:
+        if prim.IsA(UsdGeom.PointInstancer):
+            traversal.PruneChildren()  # prototypes do not stand where they are defined
+        yield prim

@@ -1,0 +1,74 @@
+"""From a `TaskCfg` to what physics needs of it, and the check that everything it names is implemented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from internutopia.core.config import Config
+from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.object import BaseObject
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import SceneModel
+from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.task.metric import BaseMetric
+from internutopia.core.task.reward import BaseReward
+from internutopia.core.task.task import BaseTask
+from internutopia.core.util.registry import look_up
+
+
+def scene_model(config: TaskCfg) -> SceneModel:
+    """The scene that a task runs in: asset, robots and objects. ValueError for scales that cannot be had."""
+    if len(set(config.scene_scale)) != 1:
+        raise ValueError(f'scene_scale {config.scene_scale} must be the same along x, y and z')
+    return SceneModel(
+        asset=str(config.scene_asset_path) if config.scene_asset_path else None,
+        scale=float(config.scene_scale[0]),
+        position=config.scene_position,
+        orientation=config.scene_orientation,
+        robots=tuple(look_up(BaseRobot.robots, 'robot', robot.type).model(robot) for robot in config.robots),
+        objects=tuple(look_up(BaseObject.objs, 'object', obj.type).model(obj) for obj in config.objects),
+    )
+
+
+def check_implemented(config: Config) -> None:
+    """ValueError if a type that the config names has no implementation, saying in which task."""
+    checked: set[int] = set()  # configs are often shared by thousands of tasks
+    for index, task in enumerate(config.task_configs):
+        try:
+            _check_task(task, checked)
+        except ValueError as error:
+            raise ValueError(f'task_configs[{index}]: {error}') from None
+
+
+def _check_task(task: TaskCfg, checked: set[int]) -> None:
+    look_up(BaseTask.tasks, 'task', task.type)
+    for metric in task.metrics:
+        look_up(BaseMetric.metrics, 'metric', metric.type)
+    if task.reward is not None:
+        look_up(BaseReward.rewards, 'reward', task.reward.reward_type)
+    for obj in task.objects:
+        look_up(BaseObject.objs, 'object', obj.type)
+    for robot in task.robots:
+        if id(robot) in checked:
+            continue
+        look_up(BaseRobot.robots, 'robot', robot.type)
+        _check_controllers(robot.controllers or [], f'robot {robot.name!r}')
+        for sensor in robot.sensors or []:
+            if sensor.enable:
+                _look_up_in(f'robot {robot.name!r}, sensor {sensor.name!r}', BaseSensor.sensors, 'sensor', sensor.type)
+        checked.add(id(robot))
+
+
+def _check_controllers(configs: Iterable[ControllerCfg], where: str) -> None:
+    for config in configs:
+        _look_up_in(f'{where}, controller {config.name!r}', BaseController.controllers, 'controller', config.type)
+        _check_controllers(config.sub_controllers or [], f'{where}, controller {config.name!r}')
+
+
+def _look_up_in(where: str, registry: dict, kind: str, name: str) -> None:
+    try:
+        look_up(registry, kind, name)
+    except ValueError as error:
+        raise ValueError(f'{where}: {error}') from None

@@ -1,0 +1,55 @@
+"""Metrics: a figure over an episode. Base class and registry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from internutopia.core.config.metric import MetricCfg
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.util.registry import look_up, register_in
+
+
+class BaseMetric(ABC):
+    """Base class of metrics: one object per episode.
+
+    Attributes:
+        name: its key in the results; the config's name, else its type.
+        env_offset: where the env frame stands in the world, a plain list of floats [m].
+    """
+
+    metrics: ClassVar[dict[str, type[BaseMetric]]] = {}
+
+    def __init__(self, config: MetricCfg, task_config: TaskCfg):
+        self.config = config
+        self.name = config.name or config.type
+        self.task_config = task_config
+        self.metric_config = config.metric_config
+        self.task_name: str | None = None
+        self.env_id: int | None = None
+        self.env_offset: list[float] | None = None
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of metric type `name`."""
+        return register_in(BaseMetric.metrics, name)
+
+    def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:
+        """Told once where the episode runs."""
+        self.task_name = task_name
+        self.env_id = env_id
+        self.env_offset = env_offset
+
+    @abstractmethod
+    def update(self, obs: dict[str, Any]) -> None:
+        """Called once per step, the ending one included, with `{robot name: observation}`."""
+
+    @abstractmethod
+    def calc(self) -> Any:
+        """The figure at the end of the episode; anything that JSON can hold (numpy values are converted)."""
+
+
+def create_metric(config: MetricCfg, task_config: TaskCfg) -> BaseMetric:
+    """The metric that a config asks for."""
+    return look_up(BaseMetric.metrics, 'metric', config.type)(config, task_config)

@@ -1,0 +1,53 @@
+"""Rewards: a number per step. Base class and registry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from internutopia.core.config.task import RewardCfg
+from internutopia.core.util.registry import look_up, register_in
+
+if TYPE_CHECKING:
+    from internutopia.core.task.task import BaseTask
+
+
+class BaseReward(ABC):
+    """Base class of rewards: one object per episode.
+
+    `calc()` is called once per step, after observations and metrics; `state` holds what `_calc_next_state` computed.
+    """
+
+    rewards: ClassVar[dict[str, type[BaseReward]]] = {}
+
+    def __init__(self, task: BaseTask, settings: dict[str, Any] | None):
+        self.task = task
+        self.settings = settings or {}
+        self.state: Any = None
+        self.init_setting()
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of reward type `name`."""
+        return register_in(BaseReward.rewards, name)
+
+    def init_setting(self) -> None:
+        """Read and check `settings`; called by the constructor."""
+
+    def reset(self) -> None:
+        """Forget the state."""
+        self.state = None
+
+    @abstractmethod
+    def calc(self) -> float:
+        """The reward of this step."""
+
+    @abstractmethod
+    def _calc_next_state(self) -> None:
+        """Compute `state` from the task."""
+
+
+def create_reward(config: RewardCfg, task: BaseTask) -> BaseReward:
+    """The reward that a config asks for."""
+    return look_up(BaseReward.rewards, 'reward', config.reward_type)(task, config.reward_settings)

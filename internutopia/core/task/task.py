@@ -1,0 +1,107 @@
+"""Tasks: base class and registry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.object import BaseObject, init_objects
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.robot.robot import BaseRobot, init_robots
+from internutopia.core.scene.scene import IScene
+from internutopia.core.task.metric import BaseMetric, create_metric
+from internutopia.core.task.reward import BaseReward, create_reward
+from internutopia.core.util.registry import look_up, register_in
+
+
+class BaseTask(ABC):
+    """One episode in one env. Subclasses say when it is done and may add to the observations.
+
+    The env calls, in this order: constructor, `set_up_runtime`, `set_up_scene`, `load`, `post_reset`; then once per step
+    `get_observations`, `is_done`, `metric.update`, `reward.calc`; `calculate_metrics` and `cleanup` at the end.
+
+    Attributes:
+        config: the task config of this episode, with the names and prim paths that hold inside this env.
+        robots: robots by the names that the user gave them.
+        objects: objects likewise.
+        scene_rigid_bodies: movable bodies of the scene asset by name.
+        env_offset: where the env frame stands in the world, a plain list of floats [m].
+        steps: a counter for the subclass's own use.
+    """
+
+    tasks: ClassVar[dict[str, type[BaseTask]]] = {}
+
+    def __init__(self, config: TaskCfg, scene: IScene):
+        self.name = ''
+        self.env_id = -1
+        self.env_offset: list[float] = [0.0, 0.0, 0.0]
+        self.root_path = ''
+        self.config = config
+        self.robots: OrderedDict[str, BaseRobot] = OrderedDict()
+        self.objects: OrderedDict[str, BaseObject] = OrderedDict()
+        self.scene_rigid_bodies: dict[str, IRigidBody] = {}
+        self.steps = 0
+        self.work = True
+        self.loaded = False
+        self._scene = scene
+        self.metrics: dict[str, BaseMetric] = {}
+        for metric_config in config.metrics:
+            metric = create_metric(metric_config, config)
+            self.metrics[metric.name] = metric
+        self.reward: BaseReward | None = create_reward(config.reward, self) if config.reward else None
+
+    @classmethod
+    def register(cls, name: str) -> Callable[[Any], Any]:
+        """Class decorator: make the class the implementation of task type `name`."""
+        return register_in(BaseTask.tasks, name)
+
+    def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:
+        """Told once where the episode runs."""
+        self.name = task_name
+        self.env_id = env_id
+        self.env_offset = env_offset
+        self.root_path = f'/World/env_{env_id}'
+        for metric in self.metrics.values():
+            metric.set_up_runtime(task_name, env_id, env_offset)
+
+    def set_up_scene(self, scene: IScene) -> None:
+        """Given the scene of its env."""
+        self._scene = scene
+
+    def load(self) -> None:
+        """Create robots and objects; their bodies exist already, at the poses of the config."""
+        names = [n for n in self._scene.world.body_names(self.env_id) if n not in self._scene.object_paths.values()]
+        self.scene_rigid_bodies = {name: self._scene.get(name) for name in names}
+        self.robots = init_robots(self.config, self._scene)
+        self.objects = init_objects(self.config, self._scene)
+        self.loaded = True
+
+    def post_reset(self) -> None:
+        """Called when everything is in place, before the first observation."""
+        for robot in self.robots.values():
+            robot.post_reset()
+
+    def get_observations(self) -> dict[str, Any]:
+        """`{robot name: observation}`; called exactly once per step and once after a reset."""
+        return {name: robot.observe() for name, robot in self.robots.items()}
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Whether the episode ends with this step; called exactly once per step."""
+
+    def calculate_metrics(self) -> dict[str, Any]:
+        """The metrics at the end of the episode, by name."""
+        return {name: metric.calc() for name, metric in self.metrics.items()}
+
+    def cleanup(self) -> None:
+        """Called when the env is reset or closed."""
+        for robot in self.robots.values():
+            robot.cleanup()
+
+
+def create_task(config: TaskCfg, scene: IScene) -> BaseTask:
+    """The task that a config asks for."""
+    return look_up(BaseTask.tasks, 'task', config.type)(config, scene)

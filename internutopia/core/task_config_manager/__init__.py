@@ -1,0 +1,5 @@
+"""The episode queue: which task config runs next."""
+
+from internutopia.core.task_config_manager.queue import Episode, EpisodeQueue
+
+__all__ = ['Episode', 'EpisodeQueue']

@@ -1,0 +1,97 @@
+"""The queue of episodes.
+
+Episodes are numbered from 0 in the order in which they are taken; with `episode_order='once'` the number is the index in
+`Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an episode does
+with its own copy, changes nothing here.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from internutopia.core.config.task import TaskCfg
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One run of a task config: `id` counts episodes, `task_index` says which of `Config.task_configs` it is."""
+
+    id: int
+    task_index: int
+    snapshot: Callable[[], TaskCfg]
+
+    @property
+    def task_name(self) -> str:
+        """Name of the task while it runs: key of `runner.current_tasks`."""
+        return str(self.id)
+
+
+class EpisodeQueue:
+    """Task configs in the order in which they are run."""
+
+    def __init__(
+        self,
+        task_configs: Sequence[TaskCfg],
+        order: Literal['once', 'cycle', 'shuffle'] = 'once',
+        seed: int | None = None,
+    ):
+        self._snapshots = [_snapshot(config) for config in task_configs]
+        self._order = order
+        self._returned: deque[Episode] = deque()
+        self.seed(seed)
+
+    def seed(self, seed: int | None) -> None:
+        """Start the order of `'shuffle'` anew from a seed; None means a random one."""
+        self._indices = self._task_indices(np.random.default_rng(seed))
+        self._next_id = 0
+        self._upcoming: int | None = None
+        self._returned.clear()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no episode is left."""
+        if not self._returned and self._upcoming is None:
+            self._upcoming = next(self._indices, None)
+        return not self._returned and self._upcoming is None
+
+    def take(self) -> Episode | None:
+        """The next episode, None when there is none."""
+        if self.exhausted:
+            return None
+        if self._returned:
+            return self._returned.popleft()
+        index = self._upcoming
+        assert index is not None
+        self._upcoming = None
+        episode = Episode(self._next_id, index, self._snapshots[index])
+        self._next_id += 1
+        return episode
+
+    def put_back(self, episodes: Iterable[Episode | None]) -> None:
+        """Return episodes that could not be started to the head of the queue, in their order."""
+        self._returned.extendleft(reversed([episode for episode in episodes if episode is not None]))
+
+    def _task_indices(self, rng: np.random.Generator) -> Iterator[int]:
+        count = len(self._snapshots)
+        while True:
+            yield from rng.permutation(count).tolist() if self._order == 'shuffle' else range(count)
+            if self._order == 'once':
+                return
+
+
+def _snapshot(config: TaskCfg) -> Callable[[], TaskCfg]:
+    """A maker of fresh deep copies of a config as it is now."""
+    try:
+        data = pickle.dumps(config)
+        pickle.loads(data)
+    except (pickle.PicklingError, AttributeError, TypeError, ImportError):
+        original = copy.deepcopy(config)  # a class defined inside a function can be copied but not pickled
+        return lambda: copy.deepcopy(original)
+    return lambda: pickle.loads(data)

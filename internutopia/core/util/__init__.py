@@ -1,0 +1,44 @@
+"""Small helpers without dependencies: the logger, what the machine offers, names."""
+
+import difflib
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+log = logging.getLogger('internutopia')
+"""Logger of the whole project; it has no handler and no level of its own."""
+
+
+def has_display() -> bool:
+    """Tells whether a window can be opened (on Linux: an X or Wayland display is announced)."""
+    if sys.platform in ('darwin', 'win32'):
+        return True
+    return bool(os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))
+
+
+def is_in_container() -> bool:
+    """Tells whether this process runs inside a container (Docker, Podman or Kubernetes)."""
+    markers = ('/.dockerenv', '/run/.containerenv')
+    return 'KUBERNETES_SERVICE_HOST' in os.environ or any(Path(marker).exists() for marker in markers)
+
+
+def remove_suffix(name: str) -> str:
+    """Strips the last `_<digits>`: `'h1_1_0'`, the name inside env 0, becomes the user's own, `'h1_1'`."""
+    return re.sub(r'_\d+$', '', name)
+
+
+def did_you_mean(name: object, choices: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: its close matches, or else every choice.
+
+    Args:
+        name: What was given; anything but a string has no close match.
+        choices: The names that would have been right.
+    """
+    known = sorted(choices)
+    close = difflib.get_close_matches(name, known) if isinstance(name, str) else []
+    if close:
+        return f'did you mean {" or ".join(map(repr, close))}?'
+    return f'known: {", ".join(map(repr, known)) or "none"}'

@@ -1,0 +1,71 @@
+"""Quaternion algebra on batched arrays.
+
+Quaternions are `(..., 4)`, scalar first `(w, x, y, z)`, unit length; vectors are `(..., 3)`. Leading axes broadcast, so
+the same call serves one env and many. Formulas: J. Diebel, "Representing Attitude" (2006).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def quat_multiply(a: Array, b: Array) -> Array:
+    """Hamilton product `a * b`: the rotation b followed by a."""
+    aw, ax, ay, az = (a[..., k] for k in range(4))
+    bw, bx, by, bz = (b[..., k] for k in range(4))
+    return np.stack(
+        [
+            aw * bw - ax * bx - ay * by - az * bz,
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+        ],
+        axis=-1,
+    )
+
+
+def quat_conjugate(q: Array) -> Array:
+    """The inverse rotation."""
+    return q * np.array([1, -1, -1, -1], q.dtype)
+
+
+def quat_rotate(q: Array, v: Array) -> Array:
+    """Vector v, given in the rotated frame, in the frame that q is given in."""
+    w, u = q[..., :1], q[..., 1:]
+    t = 2.0 * _cross(u, v)
+    return v + w * t + _cross(u, t)
+
+
+def quat_rotate_inverse(q: Array, v: Array) -> Array:
+    """Vector v, given in the frame that q is given in, in the rotated frame."""
+    return quat_rotate(quat_conjugate(q), v)
+
+
+def yaw_of(q: Array) -> Array:
+    """Heading (...) in (-pi, pi] [rad]: rotation about z in the order yaw, pitch, roll."""
+    w, x, y, z = (q[..., k] for k in range(4))
+    return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def quat_from_yaw(yaw: Array) -> Array:
+    """Rotation about z by `yaw` (...) [rad]."""
+    half = 0.5 * np.asarray(yaw)
+    zero = np.zeros_like(half)
+    return np.stack([np.cos(half), zero, zero, np.sin(half)], axis=-1)
+
+
+def wrap_angle(angle: Array) -> Array:
+    """The same angle in (-pi, pi] [rad]."""
+    return -((-angle + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    # np.cross is an order of magnitude slower on small batches
+    ax, ay, az = (a[..., k] for k in range(3))
+    bx, by, bz = (b[..., k] for k in range(3))
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

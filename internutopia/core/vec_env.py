@@ -1,0 +1,196 @@
+"""The list front door: `env_num` envs, one entry per env in every list.
+
+The exact behaviour of every call, in every state of an env, is written down in `docs/environments.md`.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from internutopia.core.config import Config, DistributedConfig, TaskCfg
+from internutopia.core.runner import SimulatorRunner
+from internutopia.core.task_config_manager import EpisodeQueue
+
+Observation = dict[str, Any]
+
+
+class SimulationApp:
+    """What scripts written for Isaac Sim ask whether to go on; `is_running()` ends their loop."""
+
+    def __init__(self, env: Env):
+        self._env = env
+
+    def is_running(self) -> bool:
+        """False when nothing is left to do: the env is closed, or no episode runs and none is left."""
+        return not self._env.closed and not self._env.finished()
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+
+class Env:
+    """Vectorized environments over a queue of episodes.
+
+    Args:
+        config: what to run. ValueError if it names a type that nothing implements, or a backend that is not there;
+            OSError if its results file cannot be written.
+
+    Example::
+
+        env = Env(config)
+        obs, task_configs = env.reset()
+        while env.simulation_app.is_running():
+            obs, reward, terminated, truncated, info = env.step([{'h1': {'move_by_speed': [1.0, 0.0, 0.0]}}] * env.env_num)
+            ended = [i for i, (t, c) in enumerate(zip(terminated, truncated)) if t or c]
+            if ended:
+                env.reset(ended)
+        env.close()
+    """
+
+    def __init__(self, config: Config):
+        if isinstance(config, DistributedConfig) and config.distribution_config is not None:
+            raise ValueError(
+                f'distribution {config.distribution_config.type!r} is not implemented in this version: pass the config '
+                'without .distribute(...)'
+            )
+        self.config = config
+        self.env_num = config.env_num
+        self.proc_num = 1
+        self.is_remote = False
+        self.closed = False
+        self.task_config_manager = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
+        self._runner = SimulatorRunner(config, self.task_config_manager)
+        self._simulation_app = SimulationApp(self)
+
+    @property
+    def runner(self) -> SimulatorRunner:
+        """What steps the envs; `runner.world` is the physics world."""
+        return self._runner
+
+    @property
+    def simulation_app(self) -> SimulationApp:
+        """Tells whether there is anything left to do."""
+        return self._simulation_app
+
+    @property
+    def is_render(self) -> None:
+        """Always None; kept for scripts that read it."""
+        return None
+
+    @property
+    def active_task_configs(self) -> dict[int, TaskCfg]:
+        """The task configs of the envs that hold an episode, as configured, by env id."""
+        return {i: env.task_config for i, env in enumerate(self._runner.envs) if env is not None}
+
+    def reset(
+        self, reset_list: Sequence[int] | None = None, *, env_ids: Sequence[int] | None = None
+    ) -> tuple[list[Observation | None], list[TaskCfg | None]]:
+        """Start the next episode in some envs.
+
+        Args:
+            reset_list: ids of the envs, each once; None means all, in id order. Episodes are taken in this order.
+            env_ids: the same under its older name.
+
+        Returns:
+            Observation and task config of each env in the list, None where the queue was exhausted.
+
+        Raises:
+            ValueError: an entry is no env id or named twice; nothing is reset.
+            FileNotFoundError: an asset is missing. This and whatever else goes wrong while loading leaves the episodes
+                at the head of the queue and the other envs as they were.
+        """
+        self._check_open('reset')
+        if reset_list is not None and env_ids is not None:
+            raise ValueError('reset takes reset_list or env_ids, not both')
+        ids = reset_list if reset_list is not None else env_ids
+        return self._runner.reset(self._check_ids(ids) if ids is not None else range(self.env_num))
+
+    def step(
+        self, action: Sequence[Mapping[str, Any] | None]
+    ) -> tuple[
+        list[Observation | None],
+        list[float | None],
+        list[bool | None],
+        list[bool | None],
+        list[dict[str, Any] | None],
+    ]:
+        """Advance every running env by `substeps * physics_dt`.
+
+        Args:
+            action: one entry per env: `{robot name: {controller name: controller action}}`, `{}` or None for no new
+                command. Entries of envs that do not run are ignored.
+
+        Returns:
+            Observation, reward, terminated, truncated and info, one entry per env.
+
+        Raises:
+            ValueError, KeyError: an action is wrong; no env has moved.
+        """
+        self._check_open('step')
+        if isinstance(action, str | bytes | Mapping) or not isinstance(action, Sequence):
+            raise ValueError(f'step takes a list with one action per env, got {type(action).__name__}: {action!r}')
+        if len(action) != self.env_num:
+            raise ValueError(f'step takes one action per env: expected {self.env_num}, got {len(action)}')
+        for env_id, (env, env_action) in enumerate(zip(self._runner.envs, action, strict=True)):
+            if env is not None and not env.ended and env_action is not None and not isinstance(env_action, Mapping):
+                raise ValueError(
+                    f'env {env_id}: expected {{robot name: {{controller name: action}}}}, {{}} or None, got {env_action!r}'
+                )
+        obs, reward, terminated, truncated, info = zip(*self._runner.step(action), strict=True)
+        return list(obs), list(reward), list(terminated), list(truncated), list(info)
+
+    def get_observations(self) -> list[Observation | None]:
+        """The current observation of every env; None for one without an episode."""
+        self._check_open('get_observations')
+        return self._runner.get_obs()
+
+    def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
+        """Let time pass without commands; episodes do not count these steps.
+
+        Raises:
+            ValueError: `steps <= 0`, or neither rendering nor physics is asked for.
+        """
+        self._check_open('warm_up')
+        if steps <= 0:
+            raise ValueError(f'warm_up needs steps > 0, got {steps}')
+        if not (render or physics):
+            raise ValueError('warm_up needs render=True or physics=True')
+        self._runner.warm_up(steps, physics)
+
+    def get_dt(self) -> float:
+        """Length of one physics step [s]."""
+        self._check_open('get_dt')
+        return self._runner.dt
+
+    def finished(self) -> bool:
+        """Whether every episode has been run to its end."""
+        self._check_open('finished')
+        return self.task_config_manager.exhausted and not self._runner.running
+
+    def close(self) -> None:
+        """Free everything; twice is fine, any other call afterwards is an error."""
+        if not self.closed:
+            self.closed = True
+            self._runner.close()
+
+    def _check_open(self, call: str) -> None:
+        if self.closed:
+            raise RuntimeError(f'{call}: this Env is closed; build a new one')
+
+    def _check_ids(self, ids: Sequence[int]) -> list[int]:
+        """Env ids as ints. ValueError naming the first that is none, or is named twice."""
+        checked: list[int] = []
+        try:
+            values = list(ids)
+        except TypeError:
+            raise ValueError(f'reset_list must be a list of env ids, got {ids!r}') from None
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.env_num:
+                raise ValueError(f'reset_list: {value!r} is no env id; expected integers in 0..{self.env_num - 1}')
+            if int(value) in checked:
+                raise ValueError(f'reset_list: env {value} is named twice')
+            checked.append(int(value))
+        return checked

@@ -1,0 +1,24 @@
+"""Physics worlds. `base` is the contract; `create_world` picks the implementation that a config asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config import SimConfig
+from internutopia.core.world.base import ArticulationView, BodyView, World
+
+__all__ = ['ArticulationView', 'BodyView', 'World', 'create_world']
+
+
+def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64]) -> World:
+    """The world of `config.backend`. ValueError for a backend or device that this version does not have."""
+    if config.backend != 'mujoco':
+        raise ValueError(
+            f"SimConfig.backend={config.backend!r} is not implemented in this version; use backend='mujoco' (CPU)"
+        )
+    if config.device != 'cpu':
+        raise ValueError(f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu'")
+    from internutopia.core.world.mujoco import MujocoWorld
+
+    return MujocoWorld(env_num, offsets, float(config.physics_dt), config.threads)

@@ -1,0 +1,200 @@
+"""The contract of a physics world: `env_num` scenes side by side, stepped together.
+
+The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco.py` (CPU). A GPU
+world keeps the arrays below on the device, an Isaac Sim world keeps a stage and works in world coordinates underneath.
+
+Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env
+frames stand in the world; whoever wants world coordinates adds it. A trajectory therefore does not depend on the env id.
+
+Arrays. Views are batched over all envs: an array has shape `(env_num, ...)`, row = env id, float32. Rows of envs that do
+not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the view
+and is valid until the next `step`, `load` or setter: copy what you keep, write through the setters. Setters take values
+for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit.
+
+Life of a scene::
+
+    handle = world.prepare(scene_model)            # reads assets, compiles, may raise; changes nothing
+    world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
+    h1 = world.articulation('h1', 3)               # view over every env whose 'h1' has the same dofs and bodies as env 3's
+    h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
+    failed = world.step(4, active)                 # {env_id: reason}: those envs hold no meaningful state any more
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.scene.model import SceneModel
+
+Array = NDArray[np.float32]
+EnvIds = NDArray[np.intp]
+
+
+class SceneHandle(Protocol):
+    """A scene that is ready to be loaded; what it holds is the backend's own business."""
+
+    @property
+    def robot_names(self) -> tuple[str, ...]:
+        """Names of the robots in it."""
+        ...
+
+
+class BodyView(ABC):
+    """A rigid body (a link, an object, a movable part of the scene) in every env that has it."""
+
+    name: str
+
+    @abstractmethod
+    def get_poses(self) -> tuple[Array, Array]:
+        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the body frame, env frame."""
+
+    @abstractmethod
+    def get_velocities(self) -> tuple[Array, Array]:
+        """Linear velocity of the frame's origin [m/s] and angular velocity [rad/s], `(env_num, 3)` each, env axes."""
+
+    @abstractmethod
+    def get_masses(self) -> Array:
+        """Masses `(env_num,)` [kg]."""
+
+    @abstractmethod
+    def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        """Move the body; `(n, 3)` and `(n, 4)`, None leaves one as it is. ValueError for a link of an articulation."""
+
+    @abstractmethod
+    def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        """Set velocities, `(n, 3)` each, env axes. ValueError for a body that cannot move freely."""
+
+    @abstractmethod
+    def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
+        """Set masses `(n,)` [kg]; inertias scale along."""
+
+
+class ArticulationView(ABC):
+    """One robot in every env that holds it with the same dofs and bodies."""
+
+    name: str
+    dof_names: tuple[str, ...]
+    body_names: tuple[str, ...]
+
+    @abstractmethod
+    def get_joint_positions(self) -> Array:
+        """`(env_num, dof)` [rad or m]."""
+
+    @abstractmethod
+    def get_joint_velocities(self) -> Array:
+        """`(env_num, dof)` [rad/s or m/s]."""
+
+    @abstractmethod
+    def get_joint_efforts(self) -> Array:
+        """Forces of the drives during the last substep, after clamping, `(env_num, dof)` [N·m or N]."""
+
+    @abstractmethod
+    def get_root_poses(self) -> tuple[Array, Array]:
+        """Position `(env_num, 3)` and orientation `(env_num, 4)` of the root body."""
+
+    @abstractmethod
+    def get_root_velocities(self) -> tuple[Array, Array]:
+        """Linear and angular velocity of the root body, `(env_num, 3)` each, env axes."""
+
+    @abstractmethod
+    def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
+        """Set joint positions `(n, k)`; `joints` are k dof indices. Position targets follow."""
+
+    @abstractmethod
+    def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
+        """Set joint velocities `(n, k)`."""
+
+    @abstractmethod
+    def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        """Teleport the root, `(n, 3)` and `(n, 4)`; the joints keep their positions."""
+
+    @abstractmethod
+    def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        """Set root velocities, `(n, 3)` each, env axes. Nothing happens to a fixed base."""
+
+    @abstractmethod
+    def set_targets(
+        self,
+        env_ids: EnvIds,
+        positions: Any = None,
+        velocities: Any = None,
+        efforts: Any = None,
+        joints: Any = slice(None),
+    ) -> None:
+        """Set drive targets `(n, k)` [rad, rad/s, N·m]; None or NaN entries keep what was set before."""
+
+    @abstractmethod
+    def get_gains(self) -> tuple[Array, Array]:
+        """Stiffness and damping of the drives, `(env_num, dof)` each."""
+
+    @abstractmethod
+    def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
+        """Change gains of some envs at run time, `(n, k)` or broadcastable."""
+
+    @abstractmethod
+    def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
+        """Raw control signals `(n, nu)` of the model's own actuators, in the model's order."""
+
+    @property
+    @abstractmethod
+    def control_names(self) -> tuple[str, ...]:
+        """Names of the model's own actuators; empty for a robot with joint drives."""
+
+    @property
+    @abstractmethod
+    def control_ranges(self) -> NDArray[np.float64]:
+        """Ranges of the model's own actuators `(nu, 2)`; infinite where unlimited."""
+
+    @property
+    @abstractmethod
+    def joint_ranges(self) -> NDArray[np.float64]:
+        """Joint limits `(dof, 2)` [rad or m]; infinite where unlimited."""
+
+    @abstractmethod
+    def body(self, name: str) -> BodyView:
+        """The link of that name. KeyError with close matches."""
+
+
+class World(ABC):
+    """`env_num` envs of physics."""
+
+    env_num: int
+    offsets: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
+    dt: float  # [s], one substep
+
+    @abstractmethod
+    def prepare(self, scene: SceneModel) -> SceneHandle:
+        """Read and compile a scene (cached by content). FileNotFoundError, ValueError; changes nothing."""
+
+    @abstractmethod
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+        """Start each given env afresh: its prepared scene, with the poses and joint positions of its scene model."""
+
+    @abstractmethod
+    def unload(self, env_ids: EnvIds) -> None:
+        """Leave envs empty; stepping them costs nothing."""
+
+    @abstractmethod
+    def step(self, substeps: int, env_ids: EnvIds) -> dict[int, str]:
+        """Advance the given envs by `substeps * dt`. Returns the envs that failed (diverged) with the reason."""
+
+    @abstractmethod
+    def articulation(self, name: str, env_id: int) -> ArticulationView:
+        """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure."""
+
+    @abstractmethod
+    def body(self, name: str, env_id: int) -> BodyView:
+        """The object or movable scene body `name` of env `env_id`, as a view over all envs that have it."""
+
+    @abstractmethod
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        """Names of the objects and movable scene bodies of one env."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free threads and memory. Twice is fine."""

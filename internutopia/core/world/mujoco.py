@@ -1,0 +1,217 @@
+"""The CPU world: `mujoco.batch.Batch`, one batch per model structure.
+
+Envs whose models have the same structure (see `CompiledScene.structure`) share a batch; what differs between them is held
+per simulation. Different structures form several batches. With fewer batches than threads they are stepped one after the
+other, each on all threads; with more, each runs on one thread and the threads share the batches out among themselves.
+Results do not depend on any of that, to the bit.
+
+The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to look at or to render;
+`world.batch(env_id)` is the live batch with the simulation's index in it.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+from numpy.typing import NDArray
+
+from internutopia.core.scene.compiled import CompiledScene, SceneCache
+from internutopia.core.scene.model import SceneModel
+from internutopia.core.util import did_you_mean
+from internutopia.core.world.base import EnvIds, SceneHandle, World
+from internutopia.core.world.mujoco_group import Group, Slots
+from internutopia.core.world.mujoco_views import MujocoArticulationView, MujocoBodyView
+
+# Scenes are cached for the whole process: a second Env of the same scenes starts at once
+_SCENES = SceneCache()
+_EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
+_VIEWS_KEPT = 256
+
+
+class MujocoWorld(World):
+    """`env_num` envs on the CPU; `dt` [s] is one substep, `threads` None means all cores."""
+
+    def __init__(self, env_num: int, offsets: NDArray[np.float64], dt: float, threads: int | None = None):
+        self.env_num = env_num
+        self.offsets = offsets
+        self.dt = dt
+        self.threads = threads or os.cpu_count() or 1
+        self.version = 0  # grows whenever any state may have changed: views cache by it
+        self.layout_version = 0  # grows whenever envs move between batches
+        self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
+        self.group_id = np.full(env_num, -1, np.intp)
+        self.groups: list[Group] = []
+        self._scene: list[CompiledScene | None] = [None] * env_num
+        self._group: list[Group | None] = [None] * env_num
+        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def prepare(self, scene: SceneModel) -> CompiledScene:
+        """Compile a scene, or take it from the cache."""
+        return _SCENES.get(scene, self.dt)
+
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+        """Start envs afresh in their scenes."""
+        compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
+        states = {env_id: compiled[env_id].initial_state(scene) for env_id, (_, scene) in scenes.items()}
+        self.unload(np.array(sorted(scenes), np.intp))
+        by_structure: dict[bytes, list[int]] = {}
+        for env_id, handle in compiled.items():
+            by_structure.setdefault(handle.structure, []).append(env_id)
+        for structure, env_ids in by_structure.items():
+            group = self._group_for(structure, compiled[env_ids[0]], len(env_ids))
+            for env_id in env_ids:
+                self.slot[env_id] = group.add(env_id, compiled[env_id], states[env_id])
+                self._group[env_id] = group
+                self.group_id[env_id] = group.id
+                self._scene[env_id] = compiled[env_id]
+        self._tidy()
+
+    def unload(self, env_ids: EnvIds) -> None:
+        """Leave envs empty."""
+        for env_id in env_ids:
+            group = self._group[env_id]
+            if group is not None:
+                group.remove(self.slot[env_id : env_id + 1])
+                self._group[env_id] = self._scene[env_id] = None
+                self.slot[env_id] = self.group_id[env_id] = -1
+        self.version += 1
+        self.layout_version += 1
+
+    def step(self, substeps: int, env_ids: EnvIds) -> dict[int, str]:
+        """Advance envs; see `World.step`."""
+        active = np.zeros(self.env_num, bool)
+        active[env_ids] = True
+        work: list[tuple[Group, Slots | None]] = []
+        for group in self.groups:
+            stepped = (group.envs >= 0) & active[group.envs]
+            if stepped.all():
+                work.append((group, None))
+            elif stepped.any():
+                work.append((group, np.flatnonzero(stepped).astype(np.int32)))
+        self.version += 1
+        if len(work) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in work):
+            results = [group.step(slots, substeps) for group, slots in work]
+        else:
+            results = self._step_concurrently(work, substeps)
+        return {env_id: reason for failed in results for env_id, reason in failed.items()}
+
+    def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
+        """View over the robot `name`; KeyError with close matches."""
+        robots = self._scene_of(env_id).robots
+        if name not in robots:
+            raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+        layout = robots[name]
+        key = ('robot', name, layout.signature)
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = MujocoArticulationView(self, layout)
+        return cast(MujocoArticulationView, view)
+
+    def body(self, name: str, env_id: int) -> MujocoBodyView:
+        """View over an object or movable scene body; KeyError with close matches."""
+        bodies = self._scene_of(env_id).bodies
+        if name not in bodies:
+            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
+        view = self._views.get(('body', name))
+        if view is None:
+            view = self._views[('body', name)] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
+        return cast(MujocoBodyView, view)
+
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        """Names of the objects and movable scene bodies of an env."""
+        return tuple(self._scene_of(env_id).bodies)
+
+    def scene(self, env_id: int) -> CompiledScene:
+        """The compiled scene that an env runs; ValueError if it runs none."""
+        return self._scene_of(env_id)
+
+    def model(self, env_id: int) -> mujoco.MjModel:
+        """A copy of the model that an env runs, with everything that was changed for this env."""
+        batch, slot = self.batch(env_id)
+        return batch.get_model(slot, copy.copy(self._scene_of(env_id).model))
+
+    def data(self, env_id: int) -> mujoco.MjData:
+        """A snapshot of an env's state, with the quantities that follow from it computed."""
+        batch, slot = self.batch(env_id)
+        data = batch.get_data(slot)
+        mujoco.mj_fwdPosition(self.model(env_id), data)
+        return data
+
+    def batch(self, env_id: int) -> tuple[Batch, int]:
+        """The live batch that holds an env, and the index of its simulation in it."""
+        self._scene_of(env_id)
+        group = cast(Group, self._group[env_id])
+        return group.batch, int(self.slot[env_id])
+
+    def close(self) -> None:
+        """Free threads and memory."""
+        self.unload(np.arange(self.env_num))
+        self.groups.clear()
+        self._views.clear()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _scene_of(self, env_id: int) -> CompiledScene:
+        scene = self._scene[env_id]
+        if scene is None:
+            raise ValueError(f'env {env_id} runs no scene: reset it first')
+        return scene
+
+    def _group_for(self, structure: bytes, scene: CompiledScene, count: int) -> Group:
+        """The group of a structure, with room for `count` more envs."""
+        for group in self.groups:
+            if group.scene.structure == structure:
+                group.reserve(count, self.env_num)
+                return group
+        group = Group(scene, count, self._threads_per_group(len(self._occupied()) + 1))
+        self.groups.append(group)
+        return group
+
+    def _occupied(self) -> list[Group]:
+        return [group for group in self.groups if (group.envs >= 0).any()]
+
+    def _threads_per_group(self, count: int) -> int:
+        return self.threads if count < self.threads else 1
+
+    def _tidy(self) -> None:
+        """Drop the oldest empty groups and views of what is gone, and share the threads out among the rest."""
+        occupied = self._occupied()
+        empty = [group for group in self.groups if group not in occupied]
+        for group in empty[: max(0, len(empty) - _EMPTY_GROUPS_KEPT)]:
+            self.groups.remove(group)
+        nthread = self._threads_per_group(len(occupied))
+        for group in occupied:
+            if group.nthread != nthread:
+                group.rebuild(group.capacity, nthread)
+        if len(self._views) > _VIEWS_KEPT:
+            self._views = {key: view for key, view in self._views.items() if view.segments()}
+        self.version += 1
+        self.layout_version += 1
+
+    def _step_concurrently(
+        self, work: Sequence[tuple[Group, Slots | None]], substeps: int
+    ) -> list[dict[int, str]]:
+        """Step groups of one thread each on `threads` threads, this one included; the largest first."""
+        queue = iter(sorted(work, key=lambda item: -(len(item[0].envs) if item[1] is None else len(item[1]))))
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
+
+        def drain(queue: Iterator[tuple[Group, Slots | None]]) -> list[dict[int, str]]:
+            # `next` of a list iterator is atomic: whoever is free takes the next group
+            return [group.step(slots, substeps) for group, slots in queue]
+
+        others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(work)) - 1)]
+        results = drain(queue)
+        for other in others:
+            results += other.result()
+        return results
+

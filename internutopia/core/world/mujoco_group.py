@@ -1,0 +1,177 @@
+"""Envs that share one `mujoco.batch.Batch`: their models have the same structure and differ in float fields at most.
+
+A group hands out slots (simulations of its batch) to envs and grows when it runs out. What differs between the models of
+its envs, and what is changed per env at run time (gains, masses), lives in the batch's per-simulation fields
+(`Batch.expand`); a field costs nothing until the first env differs in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import mujoco
+import numpy as np
+from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
+from numpy.typing import NDArray
+
+from internutopia.core.scene.compiled import CompiledScene
+
+Slots = NDArray[np.int32]
+
+_IDS = itertools.count()
+STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
+# Warnings after which MuJoCo has reset the simulation to its defaults: the episode is lost
+_DIVERGED = {
+    int(mujoco.mjtWarning.mjWARN_BADQPOS): 'position',
+    int(mujoco.mjtWarning.mjWARN_BADQVEL): 'velocity',
+    int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration',
+}
+_VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
+
+
+class Group:
+    """The envs of one model structure. `capacity` slots, `nthread` threads of its own (the caller's included)."""
+
+    def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
+        self.id = next(_IDS)
+        self.scene = scene
+        self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
+        self.batch = Batch(scene.model, capacity, nthread)
+        self._fields: dict[str, NDArray[Any]] = {}
+        self._derived: set[str] = set()  # fields that a call recomputes
+        self._stale: set[int] = set()  # slots whose derived fields do not describe their state
+        self._expanded: set[str] = set()  # model fields with per-simulation values
+        self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
+
+    @property
+    def capacity(self) -> int:
+        """Number of slots."""
+        return len(self.envs)
+
+    @property
+    def nthread(self) -> int:
+        """Threads a call of this group runs on."""
+        return self.batch.nthread
+
+    def reserve(self, count: int, limit: int) -> None:
+        """Make room for `count` more envs, of `limit` that can ever be needed."""
+        used = int(np.count_nonzero(self.envs >= 0))
+        if used + count > self.capacity:
+            self.rebuild(min(limit, max(used + count, 2 * self.capacity)), self.nthread)
+
+    def rebuild(self, capacity: int, nthread: int) -> None:
+        """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
+        old, self.batch = self.batch, Batch(self.scene.model, capacity, nthread)
+        n = old.nsim
+        for name in self._expanded:
+            values = self.batch.expand(name)
+            values[:n] = old.expanded(name)
+        self.batch.state[:n] = old.state
+        self.batch.warning[:n] = old.warning
+        envs = np.full(capacity, -1, np.intp)
+        envs[:n] = self.envs
+        self.envs = envs
+        self._fields.clear()
+        derived, self._derived = self._derived, set()
+        for name in derived:
+            self.read(name)
+
+    def add(self, env_id: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> int:
+        """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
+        slot = int(np.flatnonzero(self.envs < 0)[0])
+        self.envs[slot] = env_id
+        self.batch.reset(np.array([slot], np.int32), stage=_NO_STAGE)
+        for name, value in state.items():
+            self.read(name)[slot] = value
+        self._write_model(slot, scene)
+        self._stale.add(slot)
+        return slot
+
+    def remove(self, slots: NDArray[np.intp]) -> None:
+        """Free slots."""
+        self.envs[slots] = -1
+        self._stale.difference_update(slots.tolist())
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The live `(capacity, ...)` array of an `MjData` field, describing the current state of every env."""
+        array = self._fields.get(name)
+        if array is None:
+            array = self._fields[name] = self.batch.bind(name)
+            if name not in STATE_FIELDS:
+                self._derived.add(name)
+                self._stale.update(np.flatnonzero(self.envs >= 0).tolist())
+        if self._stale and name in self._derived:
+            self.batch.forward(np.array(sorted(self._stale), np.int32), stage=_VELOCITY_STAGE)
+            self._stale.clear()
+        return array
+
+    def touched(self, slots: NDArray[np.intp]) -> None:
+        """Positions or velocities of these slots were written: derived fields must follow when read next."""
+        if self._derived:
+            self._stale.update(slots.tolist())
+
+    def expand(self, name: str) -> NDArray[Any]:
+        """The writable `(capacity, ...)` per-simulation values of an `MjModel` field."""
+        self._expanded.add(name)
+        return self.batch.expand(name)
+
+    def values(self, name: str) -> NDArray[Any]:
+        """The `(capacity, ...)` values of an `MjModel` field, read-only unless expanded."""
+        values = self.batch.expanded(name)
+        if values is None:
+            template = model_field(self.scene.model, name)
+            return np.broadcast_to(template, (self.capacity, *template.shape))
+        return values
+
+    def set_constants(self, slots: NDArray[np.intp]) -> None:
+        """Recompute what follows from masses and inertias that were changed per simulation."""
+        self.batch.set_const(np.sort(slots).astype(np.int32))
+        self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
+        self.touched(slots)
+
+    def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
+        """Advance slots (None: all); returns {env id: reason} for those that failed."""
+        failed: dict[int, str] = {}
+        batch = self.batch
+        stage = _VELOCITY_STAGE if self._derived else _NO_STAGE
+        try:
+            batch.step(slots, substeps, stage)
+        except SimulationError as error:
+            for slot in error.ids:
+                failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
+        if stage == _NO_STAGE:
+            self._stale.clear()  # nothing derived is bound: the next binding forwards every env
+        elif self._stale:
+            self._stale.difference_update(range(self.capacity) if slots is None else slots.tolist())
+        counts = batch.warning[:, :, 1]
+        for kind, quantity in _DIVERGED.items():
+            if counts[:, kind].any():
+                for slot in np.flatnonzero(counts[:, kind]):
+                    env_id, dof = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
+                    if env_id >= 0:
+                        failed.setdefault(env_id, f'the simulation diverged: bad {quantity} at dof {dof}')
+                batch.warning[:, kind, 1] = 0
+        return failed
+
+    def _write_model(self, slot: int, scene: CompiledScene) -> None:
+        """Give a slot the float fields of its scene's model, undoing what was changed there before."""
+        if scene not in self._differing:
+            self._differing[scene] = [
+                name
+                for name in MODEL_FIELDS
+                if not np.array_equal(model_field(self.scene.model, name), model_field(scene.model, name), equal_nan=True)
+            ]
+        for name in (*self._differing[scene], *self._expanded):
+            target = self.expand(name)
+            value = model_field(scene.model, name)
+            # bvh_aabb is per simulation for the bodies' volumes only, which come first
+            target[slot] = value[: len(target[slot])] if value.ndim else value
+
+
+def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
+    """A field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
+    return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))

@@ -1,0 +1,5 @@
+"""Configs of everything built in. Importing this package makes all of them known by their `type`."""
+
+from internutopia_extension.configs import controllers, metrics, objects, robots, sensors, tasks
+
+__all__ = ['controllers', 'metrics', 'objects', 'robots', 'sensors', 'tasks']

@@ -1,0 +1,18 @@
+"""Config of motion-capture teleoperation of a Franka arm."""
+
+from internutopia.core.config.fields import Vector
+from internutopia.core.config.robot import ControllerCfg
+
+
+class FrankaMocapTeleopControllerCfg(ControllerCfg):
+    """Lets the right hand of a captured person move the arm; needs an RMPFlow and a gripper controller below it."""
+
+    type: str = 'FrankaMocapTeleopController'
+    scale: Vector
+    """Arm motion per hand motion along x, y, z."""
+    target_position: Vector
+    """Point that the hand-held camera looks at (x, y, z), m, env frame."""
+    origin_xyz: Vector | None = None
+    """Arm position that the hand's rest position stands for (x, y, z), m, env frame; None means the class's own."""
+    origin_xyz_angle: Vector | None = None
+    """Turn of the captured person about x, y, z, rad; None means none."""

@@ -1,0 +1,9 @@
+"""Config of a two-finger gripper."""
+
+from internutopia.core.config.robot import ControllerCfg
+
+
+class GripperControllerCfg(ControllerCfg):
+    """Opens and closes a two-finger gripper."""
+
+    type: str = 'GripperController'

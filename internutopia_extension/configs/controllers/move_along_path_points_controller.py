@@ -1,0 +1,19 @@
+"""Config of following a path."""
+
+from pydantic import FiniteFloat
+
+from internutopia.core.config.fields import NonNegativeFloat
+from internutopia.core.config.robot import ControllerCfg
+
+
+class MoveAlongPathPointsControllerCfg(ControllerCfg):
+    """Goes through a list of points, one after the other; needs a move-to-point controller below it."""
+
+    type: str = 'MoveAlongPathPointsController'
+    name: str = 'move_along_path'
+    forward_speed: FiniteFloat | None = None
+    """Forward speed, m/s; None means 1.0."""
+    rotation_speed: FiniteFloat | None = None
+    """Rotation speed, rad/s; None means 8.0."""
+    threshold: NonNegativeFloat | None = None
+    """Planar distance below which a point counts as reached, m; None means 0.02."""

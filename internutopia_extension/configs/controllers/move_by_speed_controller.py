@@ -1,0 +1,13 @@
+"""What the configs of walking policies have in common."""
+
+from internutopia.core.config.fields import PathStr
+from internutopia.core.config.robot import ControllerCfg
+
+
+class MoveBySpeedControllerCfg(ControllerCfg):
+    """Walks with commanded forward, lateral (m/s) and rotation (rad/s) speeds, body frame."""
+
+    joint_names: list[str]
+    """Joints that the controller drives, in the order of its joint targets."""
+    policy_weights_path: PathStr
+    """Weights of the walking policy."""

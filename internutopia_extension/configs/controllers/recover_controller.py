@@ -1,0 +1,12 @@
+"""Config of putting a fallen robot back on its feet."""
+
+from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.config.robot import ControllerCfg
+
+
+class RecoverControllerCfg(ControllerCfg):
+    """Stands a robot up at a given position; needs a joint controller below it."""
+
+    type: str = 'RecoverController'
+    recover_height: PositiveFloat
+    """Height of the robot's base when it stands again, m above the ground."""

@@ -1,0 +1,14 @@
+"""Config of recording observations."""
+
+from internutopia.core.config.metric import MetricCfg
+
+
+class RecordingMetricCfg(MetricCfg):
+    """Keeps what a robot observed at each step: `{step: {robot: {field: value}}}`."""
+
+    type: str = 'RecordingMetric'
+    name: str | None = 'recording_metric'
+    robot_name: str
+    """Robot to record."""
+    fields: list[str] | None = None
+    """Keys of its observation to record; None means all."""

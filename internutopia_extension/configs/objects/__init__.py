@@ -1,0 +1,36 @@
+"""Configs of objects."""
+
+from internutopia.core.config.fields import PathStr, PositiveFloat, Vector
+from internutopia.core.config.object import ObjectCfg
+
+
+class DynamicCubeCfg(ObjectCfg):
+    """A box that physics moves; `scale` holds its edge lengths, m."""
+
+    type: str = 'DynamicCube'
+    color: Vector | None = None
+    """Red, green and blue, 0 to 1; None means the default colour."""
+    mass: PositiveFloat | None = None
+    """Mass, kg; None means what `density` and size give."""
+    density: PositiveFloat | None = None
+    """Density, kg/m^3, used when there is no `mass`; None means the default density."""
+    collider: bool = True
+    """Whether other things collide with it."""
+
+
+class VisualCubeCfg(ObjectCfg):
+    """A box that can be seen but not touched; `scale` holds its edge lengths, m."""
+
+    type: str = 'VisualCube'
+    color: Vector | None = None
+    """Red, green and blue, 0 to 1; None means the default colour."""
+
+
+class UsdObjCfg(ObjectCfg):
+    """An object from a model file."""
+
+    type: str = 'UsdObject'
+    usd_path: PathStr
+    """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`)."""
+    collider: bool = True
+    """Whether it is a rigid body that physics moves; otherwise it can only be seen."""

@@ -1,0 +1,32 @@
+"""Any robot that a model file describes."""
+
+from pydantic import FiniteFloat
+
+from internutopia.core.config.fields import NonNegativeFloat, PathStr
+from internutopia.core.config.robot import RobotCfg
+
+
+class GenericRobotCfg(RobotCfg):
+    """A robot without a class of its own: a model file says all there is to know."""
+
+    type: str = 'GenericRobot'
+    name: str = 'robot'
+    prim_path: str = '/robot'
+    usd_path: PathStr  # pyright: ignore[reportGeneralTypeIssues,reportIncompatibleVariableOverride] - required here
+    """Model file with one articulation: USD, URDF (`.urdf`) or MJCF (`.xml`)."""
+    stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] = 100.0
+    """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
+
+    Used where the model has no actuators of its own.
+    """
+    damping: NonNegativeFloat | dict[str, NonNegativeFloat] = 10.0
+    """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.
+
+    Used where the model has no actuators of its own.
+    """
+    fixed_base: bool | None = None
+    """Whether the base is fixed to the env; None means as the model says."""
+    base_link: str | None = None
+    """Link whose pose the robot reports; None means the root of the model."""
+    initial_joint_positions: dict[str, FiniteFloat] = {}
+    """Joint positions at the start of an episode, rad (sliding joints: m); joints not named start as the model says."""

@@ -1,0 +1,53 @@
+"""Fourier GR1, a humanoid with hands, of 54 joints."""
+
+from internutopia.core.config.fields import PathStr
+from internutopia.core.config.robot import RobotCfg
+from internutopia.macros import gm
+from internutopia_extension.configs.controllers import (
+    GR1MoveBySpeedControllerCfg,
+    GR1TeleOpControllerCfg,
+    MoveAlongPathPointsControllerCfg,
+    MoveToPointBySpeedControllerCfg,
+    RotateControllerCfg,
+)
+from internutopia_extension.configs.robots.joint_names import GR1_54, GR1_TELEOP_54
+from internutopia_extension.configs.sensors import RepCameraCfg
+
+move_by_speed_cfg = GR1MoveBySpeedControllerCfg(
+    name='move_by_speed',
+    joint_names=GR1_54,
+    policy_weights_path=gm.ASSET_PATH + '/robots/gr1/policy/move_by_speed/gr1_policy.onnx',
+)
+
+move_to_point_cfg = MoveToPointBySpeedControllerCfg(
+    name='move_to_point',
+    forward_speed=1.0,
+    rotation_speed=4.0,
+    threshold=0.05,
+    sub_controllers=[move_by_speed_cfg],
+)
+
+move_along_path_cfg = MoveAlongPathPointsControllerCfg(
+    name='move_along_path',
+    forward_speed=1.0,
+    rotation_speed=4.0,
+    threshold=0.1,
+    sub_controllers=[move_to_point_cfg],
+)
+
+rotate_cfg = RotateControllerCfg(name='rotate', rotation_speed=4.0, threshold=0.05, sub_controllers=[move_by_speed_cfg])
+
+teleop_cfg = GR1TeleOpControllerCfg(name='teleop', joint_names=GR1_TELEOP_54)
+
+camera_left_cfg = RepCameraCfg(name='camera_left', prim_path='head_yaw_link/CameraLeft', resolution=(1280, 720))
+
+camera_right_cfg = RepCameraCfg(name='camera_right', prim_path='head_yaw_link/CameraRight', resolution=(1280, 720))
+
+
+class GR1RobotCfg(RobotCfg):
+    """Fourier GR1."""
+
+    type: str = 'GR1Robot'
+    name: str = 'gr1'
+    prim_path: str = '/gr1'
+    usd_path: PathStr | None = gm.ASSET_PATH + '/robots/gr1/gr1.usd'

@@ -1,0 +1,40 @@
+"""Configs of sensors."""
+
+from internutopia.core.config.fields import Quaternion, Resolution, Vector
+from internutopia.core.config.sensor import SensorCfg
+
+
+class RepCameraCfg(SensorCfg):
+    """A camera: the model's own at `prim_path`, or a new one in that place."""
+
+    type: str = 'RepCamera'
+    resolution: Resolution | None = None
+    """Width and height of the image, pixels; None means (64, 64)."""
+    rgba: bool = True
+    """Whether to observe `rgba`, uint8 (height, width, 4)."""
+    landmarks: bool = False
+    """Whether to observe `landmarks` and `bounding_box_2d_tight`: what is in the picture, and where."""
+    depth: bool = False
+    """Whether to observe `depth`, float32 (height, width), m along the optical axis."""
+    pointcloud: bool = False
+    """Whether to observe `pointcloud`, (n, 3), m, env frame, with the depth and camera parameters it is made from."""
+    camera_params: bool = False
+    """Whether to observe `camera_params`: focal length, aperture and pose of the camera."""
+
+
+class MocapControlledCameraCfg(SensorCfg):
+    """A camera that the left hand of a captured person holds."""
+
+    type: str = 'MocapControlledCamera'
+    resolution: Resolution | None = None
+    """Width and height of the image, pixels; None means (320, 240)."""
+    translation: Vector | None = None
+    """Start position relative to the parent prim (x, y, z), m; None means its origin."""
+    orientation: Quaternion | None = None
+    """Start orientation relative to the parent prim (w, x, y, z); None means not rotated."""
+
+
+class LayoutEditMocapControlledCameraCfg(MocapControlledCameraCfg):
+    """The camera through which a captured person looks at the scene that is being edited."""
+
+    type: str = 'LayoutEditMocapControlledCamera'

@@ -1,0 +1,34 @@
+"""Configs of tasks. All of them keep unknown fields."""
+
+from pydantic import NonNegativeInt
+
+from internutopia.core.config.fields import Count
+from internutopia.core.config.task import TaskCfg
+
+
+class SingleInferenceTaskCfg(TaskCfg):
+    """A task without an end of its own."""
+
+    type: str | None = 'SingleInferenceTask'
+
+
+class FiniteStepTaskCfg(TaskCfg):
+    """A task that ends after a number of steps."""
+
+    type: str | None = 'FiniteStepTask'
+    max_steps: Count = 500
+    """The task is done at this step."""
+
+
+class ManipulationTaskCfg(TaskCfg):
+    """A task for a robot arm, with an instruction in words."""
+
+    type: str | None = 'ManipulationTask'
+    max_steps: Count
+    """The task is done at the step after this one, or when it was reported finished before."""
+    prompt: str = ''
+    """What the robot is asked to do."""
+    target: str
+    """What the instruction is about."""
+    episode_idx: NonNegativeInt
+    """Number of the episode in its data set."""

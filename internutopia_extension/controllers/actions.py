@@ -1,0 +1,40 @@
+"""From the actions of many envs to one array, without a loop where all of them have the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.controller import BaseController, box_action
+
+
+def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
+    """All actions as one array of finite numbers `(n, ...)`; None if they have no common shape or are not that."""
+    try:
+        stacked = np.asarray(actions)
+    except ValueError:  # shapes differ
+        return None
+    if stacked.dtype.kind not in 'iuf' or not np.isfinite(stacked).all():
+        return None
+    return stacked.astype(np.float32)
+
+
+class BoxActionController(BaseController):
+    """A controller whose action is an array of `action_shape`; `action_meaning` says of what in error messages."""
+
+    action_shape: tuple[int, ...]
+    action_meaning: ClassVar[str]
+
+    def parse_action(self, action: Any) -> NDArray[np.float32]:
+        """Check one env's action. ValueError says what was expected and what came."""
+        return box_action(action, self.action_shape, f' ({self.action_meaning})')
+
+    def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
+        """Check the actions of several envs, `(n, *action_shape)`."""
+        stacked = stack_actions(actions)
+        if stacked is None or stacked.shape[1:] != self.action_shape:
+            return super().parse_actions(actions)  # names the one at fault
+        return stacked

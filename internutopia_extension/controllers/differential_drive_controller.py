@@ -1,0 +1,61 @@
+"""Driving on two wheels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.scene import IScene
+from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
+from internutopia_extension.controllers.actions import BoxActionController
+
+if TYPE_CHECKING:
+    import gymnasium
+
+WHEEL_JOINTS = ('left_wheel_joint', 'right_wheel_joint')
+
+
+@BaseController.register('DifferentialDriveController')
+class DifferentialDriveController(BoxActionController):
+    """Turns a speed and a turning rate into velocities of the joints `left_wheel_joint` and `right_wheel_joint`.
+
+    Action: forward speed [m/s] and rotation speed [rad/s], left turns positive. Wheel radius and base are those of the
+    config times the robot's scale.
+    """
+
+    batched = True
+    action_shape = (2,)
+    action_meaning = 'forward speed, rotation speed'
+
+    def __init__(self, config: DifferentialDriveControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        scale = float(robot.get_robot_scale()[0])
+        self.wheel_radius = config.wheel_radius * scale
+        self.wheel_base = config.wheel_base * scale
+        self.joint_subset = ArticulationSubset(robot.articulation, WHEEL_JOINTS)
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Wheel velocities for the speeds of the action."""
+        action = self.parsed(action, env_ids)
+        return self.forward(forward_speed=action[..., 0], rotation_speed=action[..., 1], env_ids=env_ids)
+
+    def forward(self, forward_speed: Any = 0, rotation_speed: Any = 0, env_ids: Any = ...) -> ArticulationAction:
+        """Wheel velocities for speeds in m/s and rad/s, one of each or `(n,)`."""
+        turn = rotation_speed * self.wheel_base
+        left = (2.0 * forward_speed - turn) / (2.0 * self.wheel_radius)
+        right = (2.0 * forward_speed + turn) / (2.0 * self.wheel_radius)
+        return ArticulationAction(
+            joint_velocities=np.stack([left, right], axis=-1), joint_indices=self.joint_subset.joint_indices
+        )
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Up to 1 m/s and 4 rad/s each way."""
+        from gymnasium.spaces import Box
+
+        limits = np.array([1.0, 4.0], np.float32)
+        return Box(-limits, limits)

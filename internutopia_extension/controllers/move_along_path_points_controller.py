@@ -1,0 +1,175 @@
+"""Going through a list of points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.scene import IScene
+from internutopia_extension.controllers.actions import stack_actions
+from internutopia_extension.controllers.navigation import (
+    FORWARD_SPEED,
+    ROTATION_SPEED,
+    THRESHOLD,
+    observed,
+    planar_distance,
+    setting,
+)
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+@BaseController.register('MoveAlongPathPointsController')
+class MoveAlongPathPointsController(BaseController):
+    """Goes from point to point, by commanding the move-to-point controller below it.
+
+    Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
+    the last one starts at its first point; a call within `threshold` of a point goes on to the next one.
+
+    Observation: `current_index`, `current_point` `(3,)` with z = 0 (None before the first action), `total_points`, and
+    `finished`: whether the last point is current and reached.
+
+    Attributes:
+        path_points: the points `(longest path so far, 3)`, NaN behind the last one.
+        path_point_idx: index of the current point.
+        current_path_point: the current point `(3,)` with z = 0; NaN before the first action.
+        total_points: number of points.
+    """
+
+    batched = True
+
+    def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self.forward_speed = setting(config, 'forward_speed', FORWARD_SPEED)
+        self.rotation_speed = setting(config, 'rotation_speed', ROTATION_SPEED)
+        self.threshold = setting(config, 'threshold', THRESHOLD)
+        self.path_points = np.empty((*self.batch_shape, 0, 3), np.float32)
+        self.path_point_idx = self.state(dtype=np.intp)
+        self.total_points = self.state(dtype=np.intp)
+        self.current_path_point = self.state((3,), np.nan)
+        self.last_threshold = self.state((), np.nan)
+
+    def reset(self, env_ids: Any = ...) -> None:
+        """Forget the paths of these envs."""
+        super().reset(env_ids)
+        self.path_points[env_ids] = np.nan
+
+    def parse_action(self, action: Any) -> NDArray[np.float32]:
+        """One env's action as `(points, 3)`."""
+        paths = _as_paths([action])
+        if paths is None:
+            raise ValueError(f'expected [path], a list of one or more points of 3 finite numbers each, got {action!r}')
+        return paths[0]
+
+    def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
+        """The actions of several envs as `(n, points of the longest path, 3)`, NaN behind the last point."""
+        paths = _as_paths(actions)
+        return super().parse_actions(actions) if paths is None else paths
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Speeds along the path of the action."""
+        action = self.parsed(action, env_ids)
+        position, orientation = self.robot.get_pose()
+        return self.forward(
+            start_position=position[env_ids],
+            start_orientation=orientation[env_ids],
+            path_points=action,
+            forward_speed=self.forward_speed,
+            rotation_speed=self.rotation_speed,
+            threshold=self.threshold,
+            env_ids=env_ids,
+        )
+
+    def forward(
+        self,
+        start_position: NDArray[np.float32],
+        start_orientation: NDArray[np.float32],
+        path_points: Any,
+        forward_speed: float = FORWARD_SPEED,
+        rotation_speed: float = ROTATION_SPEED,
+        threshold: float = THRESHOLD,
+        env_ids: Any = ...,
+    ) -> ArticulationAction:
+        """Speeds [m/s, rad/s] from a pose (env frame) along a path `(points, 3)`; reached within `threshold` [m]."""
+        points = self._stored_length(np.asarray(path_points, np.float32))
+        old = self.path_points[env_ids]
+        same = ((points == old) | (np.isnan(points) & np.isnan(old))).all(axis=(-2, -1))
+        self.path_points[env_ids] = points
+        total = np.count_nonzero(~np.isnan(points[..., 0]), axis=-1)
+        index = np.where(same, self.path_point_idx[env_ids], 0)
+        reached = planar_distance(start_position, _point(points, index)) < threshold
+        index = np.where(reached, np.minimum(index + 1, total - 1), index)
+        point = _point(points, index)
+        point[..., 2] = 0.0
+        self.total_points[env_ids] = total
+        self.path_point_idx[env_ids] = index
+        self.current_path_point[env_ids] = point
+        self.last_threshold[env_ids] = threshold
+        return self.forward_to(
+            0,
+            env_ids,
+            start_position=start_position,
+            start_orientation=start_orientation,
+            goal_position=point,
+            forward_speed=forward_speed,
+            rotation_speed=rotation_speed,
+            threshold=threshold,
+        )
+
+    def get_obs(self) -> dict[str, Any]:
+        """How far along the path the robot is."""
+        position, _ = self.robot.get_pose()
+        reached = planar_distance(position, self.current_path_point) < self.last_threshold
+        return {
+            'current_index': observed(self.path_point_idx.copy()),
+            'current_point': self._observed_point(),
+            'total_points': observed(self.total_points.copy()),
+            'finished': observed(reached & (self.path_point_idx == self.total_points - 1)),
+        }
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Paths of one point, up to 100 m away from the origin along each axis."""
+        from gymnasium.spaces import Box
+
+        return Box(-100.0, 100.0, (1, 1, 3))
+
+    def _stored_length(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Paths filled up with NaN to the length of `path_points`, which grows where they are longer."""
+        missing = points.shape[-2] - self.path_points.shape[-2]
+        if missing > 0:
+            self.path_points = _longer(self.path_points, missing)
+        return _longer(points, -missing) if missing < 0 else points
+
+    def _observed_point(self) -> Any:
+        point = self.current_path_point.copy()
+        if not self.batch_shape:
+            return point if self.total_points else None
+        rows = np.fromiter(point, object, len(point))  # as rows of their own, some may be None
+        rows[self.total_points == 0] = None
+        return rows
+
+
+def _as_paths(actions: Sequence[Any]) -> NDArray[np.float32] | None:
+    """Actions as `(n, points, 3)`; None if the paths differ in length or one of them is none."""
+    stacked = stack_actions(actions)
+    if stacked is None or stacked.ndim != 4 or stacked.shape[1] != 1 or stacked.shape[2] == 0 or stacked.shape[3] != 3:
+        return None
+    return stacked[:, 0]
+
+
+def _point(points: NDArray[np.float32], index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The point `(..., 3)` of each path `(..., points, 3)` at an index `(...)`."""
+    return np.take_along_axis(points, index[..., None, None], axis=-2)[..., 0, :]
+
+
+def _longer(points: NDArray[np.float32], by: int) -> NDArray[np.float32]:
+    """Paths `(..., points, 3)` with NaN appended."""
+    return np.concatenate([points, np.full((*points.shape[:-2], by, 3), np.nan, np.float32)], axis=-2)

@@ -1,0 +1,31 @@
+"""What the controllers that go somewhere have in common: settings, distances in the plane, observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.robot import ControllerCfg
+
+FORWARD_SPEED = 1.0  # [m/s], where a config says None
+ROTATION_SPEED = 8.0  # [rad/s]
+THRESHOLD = 0.02  # [m or rad]
+
+
+def setting(config: ControllerCfg, name: str, default: float) -> float:
+    """A number from a config; `default` where it says None or has no such field."""
+    value = getattr(config, name, None)
+    return default if value is None else float(value)
+
+
+def planar_distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Distance `(...)` [m] of points `(..., 3)` seen from above."""
+    x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
+    return np.sqrt(x * x + y * y)
+
+
+def observed(value: NDArray[Any] | np.generic) -> Any:
+    """A value `(*batch_shape)` as it goes into an observation: a plain Python value where there is no env axis."""
+    return value if value.ndim else value.item()

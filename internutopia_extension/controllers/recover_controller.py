@@ -1,0 +1,75 @@
+"""Putting a fallen robot back on its feet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import IDENTITY_QUAT
+from internutopia.core.scene.scene import IScene
+from internutopia_extension.configs.controllers import RecoverControllerCfg
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+@BaseController.register('RecoverController')
+class RecoverController(BaseController):
+    """Teleports a robot to where it shall stand, at rest and in the joint positions that it starts an episode with.
+
+    Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
+    orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to
+    `config.recover_height`. Drives are told to hold the joints; what was commanded before is forgotten.
+    """
+
+    batched = True
+
+    def __init__(self, config: RecoverControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self.recover_height = config.recover_height
+        start = type(robot).model(robot.config).joint_positions
+        self.joint_positions = np.array([start.get(name, 0.0) for name in robot.articulation.dof_names], np.float32)
+
+    def parse_action(self, action: Any) -> NDArray[np.float32]:
+        """One env's action as `(7,)`: position and orientation."""
+        if not isinstance(action, list | tuple | np.ndarray) or len(action) not in (1, 2):
+            raise ValueError(f'expected [position] or [position, orientation], got {action!r}')
+        position = box_action(action[0], (3,), ' (position)')
+        orientation = box_action(action[1] if len(action) == 2 else IDENTITY_QUAT, (4,), ' (orientation)')
+        if not orientation.any():
+            raise ValueError(f'expected an orientation of a length other than zero, got {action[1]!r}')
+        return np.concatenate([position, orientation])
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Teleport to the pose of the action."""
+        action = self.parsed(action, env_ids)
+        return self.forward(action[..., :3], action[..., 3:], env_ids)
+
+    def forward(
+        self, target_position: Any, target_orientation: Any = IDENTITY_QUAT, env_ids: Any = ...
+    ) -> ArticulationAction:
+        """Teleport to a pose, `(3,)` and `(4,)` or for several envs `(n, 3)` and `(n, 4)`."""
+        position = np.array(target_position, np.float32)
+        position[..., 2] = np.where(position[..., 2] > 0.0, position[..., 2], self.recover_height)
+        orientation = np.broadcast_to(np.asarray(target_orientation, np.float32), (*position.shape[:-1], 4))
+        articulation = self.robot.articulation
+        articulation.set_pose(position, orientation, env_ids)
+        articulation.set_world_velocity(np.zeros((*position.shape[:-1], 6)), env_ids)
+        articulation.set_joint_positions(self.joint_positions, env_ids=env_ids)
+        articulation.set_joint_velocities(np.zeros_like(self.joint_positions), env_ids=env_ids)
+        if articulation.view.control_names:
+            return ArticulationAction()  # the model's own actuators have no targets to hold
+        rest = np.zeros_like(self.joint_positions)
+        return ArticulationAction(self.joint_positions, joint_velocities=rest, joint_efforts=rest)
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """`[position]` up to 100 m away from the origin along x and y, on the ground."""
+        from gymnasium.spaces import Box
+
+        reach = np.array([[100.0, 100.0, 0.0]], np.float32)
+        return Box(-reach, reach)

@@ -1,0 +1,15 @@
+"""Looking things up in an observation by a name from a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from internutopia.core.util import did_you_mean
+
+
+def pick(obs: Mapping[str, Any], name: str, what: str) -> Any:
+    """The entry of that name. KeyError saying `what` was looked for, with close matches."""
+    if name not in obs:
+        raise KeyError(f'{what} {name!r} is not in the observations; {did_you_mean(name, obs)}')
+    return obs[name]

@@ -1,0 +1,30 @@
+"""A box that physics moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from internutopia.core.object import BaseObject
+from internutopia.core.scene.model import ObjectModel
+
+
+@BaseObject.register('DynamicCube')
+class DynamicCube(BaseObject):
+    """A box with edge lengths `config.scale` [m] that falls, is pushed and, with `collider`, collides.
+
+    Its mass is `config.mass`, else `config.density` times its volume, else that of water.
+    """
+
+    @classmethod
+    def model(cls, config: Any) -> ObjectModel:
+        """What the box is made of."""
+        return ObjectModel(
+            name=config.name,
+            scale=config.scale,
+            position=config.position,
+            orientation=config.orientation,
+            color=config.color or ObjectModel.color,
+            mass=config.mass,
+            density=config.density,
+            collider=config.collider,
+        )

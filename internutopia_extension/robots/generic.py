@@ -1,0 +1,38 @@
+"""Any articulated model as a robot, without writing a class."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from internutopia.core.config.robot import RobotCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Drives, RobotModel
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+
+
+@BaseRobot.register('GenericRobot')
+class GenericRobot(BaseRobot):
+    """The robot in `config.usd_path`, an MJCF, URDF or USD file.
+
+    A model with actuators of its own keeps them and is commanded through an `ActuatorController`; another one gets joint
+    drives with the config's stiffness and damping.
+    """
+
+    batched = True
+
+    @classmethod
+    def model(cls, config: RobotCfg) -> RobotModel:
+        """What the robot is made of."""
+        assert isinstance(config, GenericRobotCfg)
+        model = super().model(config)
+        return dataclasses.replace(
+            model,
+            fixed_base=config.fixed_base,
+            drives=Drives(config.stiffness, config.damping, only_if_bare=True),
+            joint_positions=config.initial_joint_positions,
+        )
+
+    @property
+    def base_link(self) -> str | None:  # type: ignore[override]
+        """Link whose pose is observed; None means the root."""
+        return getattr(self.config, 'base_link', None)

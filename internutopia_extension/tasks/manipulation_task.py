@@ -1,0 +1,35 @@
+"""A task for a robot arm."""
+
+from __future__ import annotations
+
+from internutopia.core.datahub import DataHub
+from internutopia.core.scene.scene import IScene
+from internutopia.core.task import BaseTask
+from internutopia_extension.configs.tasks import ManipulationTaskCfg
+
+
+@BaseTask.register('ManipulationTask')
+class ManipulationTask(BaseTask):
+    """Done after `DataHub.set_episode_finished(task.name)`, at the latest at step `max_steps + 1`.
+
+    Attributes:
+        step_counter: number of steps so far.
+        max_steps: number of steps that do not end the episode.
+        prompt: what the robot is asked to do.
+    """
+
+    def __init__(self, config: ManipulationTaskCfg, scene: IScene):
+        super().__init__(config, scene)
+        self.step_counter = 0
+        self.max_steps = config.max_steps
+        self.prompt = config.prompt
+
+    def is_done(self) -> bool:
+        """Whether the episode was reported finished or has had its steps."""
+        self.step_counter += 1
+        return DataHub.get_episode_finished(self.name) or self.step_counter > self.max_steps
+
+    def cleanup(self) -> None:
+        """Forget the report: another Env may run a task of the same name."""
+        DataHub.clear(self.name)
+        super().cleanup()

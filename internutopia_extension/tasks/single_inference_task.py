@@ -1,0 +1,14 @@
+"""A task without an end of its own."""
+
+from __future__ import annotations
+
+from internutopia.core.task import BaseTask
+
+
+@BaseTask.register('SingleInferenceTask')
+class SimpleInferenceTask(BaseTask):
+    """Goes on until its env is reset."""
+
+    def is_done(self) -> bool:
+        """Never."""
+        return False

@@ -1,0 +1,246 @@
+"""The built-in robot models against the facts they are made from, and against what a user does with them."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TOOL = REPOSITORY / 'tools' / 'make_robots.py'
+ROBOTS = ['h1', 'jetbot']
+FACT_DIGITS = 1e-6  # the facts are rounded to 6 digits
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    return json.loads((REPOSITORY / 'tools' / 'robots' / f'{name}.json').read_text())
+
+
+def spec_of(name: str) -> mujoco.MjSpec:
+    return mujoco.MjSpec.from_file(str(REPOSITORY / 'internutopia' / 'assets' / 'robots' / name / f'{name}.xml'))
+
+
+def moving_joints(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [link['joint'] for link in facts['links'] if link['joint'] and link['joint']['type'] != 'fixed']
+
+
+def matrix(quaternion: Any) -> np.ndarray:
+    result = np.empty(9)
+    mujoco.mju_quat2Mat(result, np.asarray(quaternion, float) / np.linalg.norm(quaternion))
+    return result.reshape(3, 3)
+
+
+def rotation(axis: Any, angle: float) -> np.ndarray:
+    x, y, z = axis
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+
+
+def set_home(model: mujoco.MjModel, data: mujoco.MjData, facts: dict[str, Any]) -> None:
+    for joint, position in facts['default_joint_pos'].items():
+        data.joint(joint).qpos = position
+    mujoco.mj_forward(model, data)
+
+
+def lowest_point(model: mujoco.MjModel, data: mujoco.MjData, geom: str) -> float:
+    """Height of the lowest point of a capsule, a sphere or an ellipsoid."""
+    index = model.geom(geom).id
+    size, axes = model.geom_size[index], data.geom_xmat[index].reshape(3, 3)
+    if model.geom_type[index] == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        extent = size[0] + abs(axes[2, 2]) * size[1]
+    else:  # sphere and ellipsoid
+        semi_axes = size if size[1] else np.full(3, size[0])
+        extent = np.linalg.norm(axes[2] * semi_axes)
+    return float(data.geom_xpos[index, 2] - extent)
+
+
+@pytest.fixture(params=ROBOTS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_models_are_what_the_tool_writes():
+    result = subprocess.run([sys.executable, str(TOOL), '--check'], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_check_names_a_model_that_differs(tmp_path, monkeypatch, capsys):
+    module_spec = importlib.util.spec_from_file_location('make_robots', TOOL)
+    assert module_spec and module_spec.loader
+    tool = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(tool)
+    monkeypatch.setattr(tool, 'ROOT', tmp_path)
+    monkeypatch.setattr(tool, 'MODELS', tmp_path)
+    monkeypatch.setattr(sys, 'argv', ['make_robots.py'])
+    assert tool.main() == 0
+    monkeypatch.setattr(sys, 'argv', ['make_robots.py', '--check'])
+    assert tool.main() == 0
+    (tmp_path / 'h1' / 'h1.xml').write_text('<mujoco/>')
+    capsys.readouterr()
+    assert tool.main() == 1
+    printed = capsys.readouterr().out
+    assert 'h1.xml' in printed and 'jetbot' not in printed
+
+
+def test_root_body_is_bare(name):
+    model = spec_of(name).compile()
+    root = facts_of(name)['base_link']
+    assert model.body(1).name == root
+    assert np.all(model.body(1).pos == 0) and np.all(model.body(1).quat == [1, 0, 0, 0])
+    assert model.body_parentid.tolist().count(0) == 2  # the world itself and the root
+    assert model.nu == 0 and model.njnt == len(moving_joints(facts_of(name)))
+    assert mujoco.mjtJoint.mjJNT_FREE not in model.jnt_type
+
+
+def test_inertias(name):
+    facts, model = facts_of(name), spec_of(name).compile()
+    assert model.body_mass.sum() == pytest.approx(facts['total_mass_kg'], abs=1e-9)
+    for link in facts['links']:
+        body = model.body(link['name'])
+        if 'inertial' not in link:
+            assert body.mass == 0
+            continue
+        xx, xy, xz, yy, yz, zz = link['inertial']['inertia_com']
+        axes = matrix(body.iquat)
+        assert body.mass == pytest.approx(link['inertial']['mass'])
+        np.testing.assert_allclose(body.ipos, link['inertial']['com'], atol=1e-12)
+        np.testing.assert_allclose(
+            axes @ np.diag(body.inertia) @ axes.T, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], rtol=1e-9, atol=1e-12
+        )
+
+
+def test_joints(name):
+    facts, model = facts_of(name), spec_of(name).compile()
+    joints = moving_joints(facts)
+    assert [model.joint(i).name for i in range(model.njnt)] == [joint['name'] for joint in joints]
+    for fact in joints:
+        joint = model.joint(fact['name'])
+        np.testing.assert_allclose(joint.axis, fact['axis'])
+        assert bool(joint.limited) == (fact['range'] is not None)
+        if fact['range'] is not None:
+            np.testing.assert_allclose(joint.range, fact['range'])
+        if fact['effort_limit'] is not None:
+            np.testing.assert_allclose(model.jnt_actfrcrange[joint.id], [-fact['effort_limit'], fact['effort_limit']])
+        assert model.jnt_actfrclimited[joint.id] and model.dof_armature[joint.dofadr[0]] > 0
+
+
+def test_forward_kinematics(name):
+    facts, model = facts_of(name), spec_of(name).compile()
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        data.qpos[:] = rng.uniform(-1, 1, model.nq)
+        mujoco.mj_forward(model, data)
+        poses = {facts['base_link']: (np.zeros(3), np.eye(3))}
+        for link in facts['links'][1:]:
+            joint, (position, axes) = link['joint'], poses[link['parent']]
+            position = position + axes @ joint['origin_xyz']
+            axes = axes @ matrix(joint['origin_quat_wxyz'])
+            if joint['type'] != 'fixed':
+                axes = axes @ rotation(joint['axis'], data.joint(joint['name']).qpos[0])
+            poses[link['name']] = position, axes
+            np.testing.assert_allclose(data.body(link['name']).xpos, position, atol=FACT_DIGITS)
+            np.testing.assert_allclose(data.body(link['name']).xmat.reshape(3, 3), axes, atol=FACT_DIGITS)
+
+
+def test_geoms_are_either_seen_or_collide(name):
+    model = spec_of(name).compile()
+    visual, collision = model.geom_group == 2, model.geom_group == 3
+    assert np.all(visual | collision) and visual.any() and collision.any()
+    assert np.all(model.geom_contype[visual] == 0) and np.all(model.geom_conaffinity[visual] == 0)
+    assert np.all(model.geom_contype[collision] == 1) and np.all(model.geom_conaffinity[collision] == 1)
+
+
+@pytest.mark.parametrize(
+    'name, camera, body',
+    [
+        ('h1', 'logo_link/Camera', 'logo_link'),
+        ('h1', 'torso_link/TPCamera', 'torso_link'),
+        ('jetbot', 'chassis/rgb_camera/jetbot_camera', 'rgb_camera'),
+    ],
+)
+def test_cameras_look_forward(name, camera, body):
+    model = spec_of(name).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert model.body(model.camera(camera).bodyid[0]).name == body
+    right, up, backward = data.camera(camera).xmat.reshape(3, 3).T
+    assert backward[0] < -0.85 and up[2] > 0.85
+    np.testing.assert_allclose(right, [0, -1, 0], atol=1e-9)
+
+
+def test_h1_stands_on_its_soles_at_home():
+    facts, spec = facts_of('h1'), spec_of('h1')
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    set_home(model, data, facts)
+    for site in ('left_foot', 'right_foot'):
+        assert data.site(site).xpos[2] == pytest.approx(-facts['nominal_height_m'], abs=0.002)
+    for geom in ('left_foot_left', 'left_foot_right', 'right_foot_left', 'right_foot_right'):
+        assert lowest_point(model, data, geom) == pytest.approx(-facts['nominal_height_m'], abs=0.002)
+    np.testing.assert_allclose(data.site('imu').xpos, data.body('imu_link').xpos)
+
+
+def test_jetbot_wheels_and_caster_touch_at_the_same_height():
+    facts, model = facts_of('jetbot'), spec_of('jetbot').compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    for geom in ('left_wheel', 'right_wheel', 'caster'):
+        assert lowest_point(model, data, geom) == pytest.approx(-facts['nominal_height_m'], abs=1e-5)
+
+
+def test_links_of_one_robot_do_not_collide(name):
+    model = spec_of(name).compile()
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        data.qpos[:] = rng.uniform(-1.5, 1.5, model.nq)
+        mujoco.mj_forward(model, data)
+        assert data.ncon == 0
+
+
+def test_two_robots_collide_with_each_other(name):
+    scene = mujoco.MjSpec()
+    for prefix, x in (('first/', 0.0), ('second/', 0.05)):
+        root = scene.worldbody.add_frame(pos=[x, 0, 1]).attach_body(spec_of(name).worldbody.first_body(), prefix, '')
+        root.add_freejoint()
+    model = scene.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon > 0
+    for pair in model.geom_bodyid[data.contact.geom]:
+        assert {model.body(body).name.split('/')[0] for body in pair} == {'first', 'second'}
+    assert np.all(model.dof_armature[model.jnt_dofadr[model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE]] > 0)
+
+
+@pytest.mark.parametrize('frequency', [200, 240])
+@pytest.mark.parametrize('left, right', [(10.0, 10.0), (5.0, 10.0), (-5.0, 5.0)])
+def test_jetbot_drives_as_its_wheels_say(frequency, left, right):
+    """Forward speed w r within 1 %, turning rate (wr - wl) r / base within 2 %."""
+    facts, spec = facts_of('jetbot'), spec_of('jetbot')
+    spec.option.timestep = 1 / frequency
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    root = spec.worldbody.first_body()
+    root.pos = [0, 0, facts['nominal_height_m']]
+    root.add_freejoint()
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])
+    for joint in ('left_wheel_joint', 'right_wheel_joint'):
+        spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_velocity(0.1)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.ctrl[:] = left, right
+    mujoco.mj_step(model, data, frequency)
+    speed, turn = [], []
+    for _ in range(2 * frequency):
+        mujoco.mj_step(model, data)
+        speed.append(data.qvel[:2] @ data.body('chassis').xmat.reshape(3, 3)[:2, 0])
+        turn.append(data.qvel[5])
+    radius, base = facts['wheel_radius_m'], facts['wheel_base_m']
+    assert np.mean(speed) == pytest.approx((left + right) / 2 * radius, rel=0.01, abs=0.001)
+    assert np.mean(turn) == pytest.approx((right - left) * radius / base, rel=0.02, abs=0.01)
+    np.testing.assert_allclose(data.qpos[2], facts['nominal_height_m'], atol=2e-4)
