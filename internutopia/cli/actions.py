@@ -157,9 +157,11 @@ def _parse_spec(spec: Any, place: str) -> Spec:
     if form == 'random' and isinstance(value, Mapping) and list(value) == ['every']:
         if type(value['every']) is int and value['every'] >= 1:
             return Random(value['every'])
-    wrong = f'{form}: {value!r}' if form in _FORMS else f'{form!r} is none of them; {did_you_mean(form, _FORMS)}'
+    if form not in _FORMS:
+        raise ValueError(f'{place}: an action cannot be given as {form!r}; {did_you_mean(form, _FORMS)}')
     raise ValueError(
-        f'{place}: expected constant: [...], path: [[x, y, z], ...], zero or random: {{every: N}}, got {wrong}'
+        f'{place}: expected constant: [...], path: [[x, y, z], ...], zero, random or random: {{every: N}}, '
+        f'got {form}: {value!r}'
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -63,11 +62,9 @@ def print_summary(tally: Tally, files: Iterable[Path]) -> None:
     for result in tally.results:
         scene = Path(result.scene).name if result.scene else '-'
         groups.setdefault((result.task or '-', scene), []).append(result)
-    if groups:
-        console.print(_episode_table(groups))
-    metrics = _metric_table(groups)
-    if metrics.row_count:
-        console.print(metrics)
+    for table in (_episode_table(groups), _metric_table(groups)):
+        if table.row_count:
+            console.print(table, end='\n\n')
     wall = max(tally.wall_seconds, 1e-9)
     unfinished = f' and {tally.unfinished} stopped before their end' if tally.unfinished else ''
     lines = [
@@ -107,7 +104,7 @@ def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
 
 
 def _table(*texts: str, numbers: Iterable[str]) -> Table:
-    table = Table(box=None, header_style='bold', padding=(0, 2, 1, 0), collapse_padding=True, pad_edge=False)
+    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
     for header in texts:
         table.add_column(header, overflow='fold')
     for header in numbers:

@@ -74,7 +74,7 @@ def _with_results(run_file: RunFile, out: Path, overwrite: bool) -> tuple[RunFil
     results = out / 'results.jsonl' if own in (None, 'none', 'console') else Path(own)
     if not overwrite and results.is_file() and results.stat().st_size:
         raise ValueError(
-            f'{results} holds the results of an earlier run; replace them with --overwrite or write elsewhere with --out'
+            f'{results} holds the results of an earlier run: replace them with --overwrite, or use another --out'
         )
     config = run_file.config.model_copy(update={'metrics_save_path': str(results)})
     return RunFile(config, run_file.actions), results

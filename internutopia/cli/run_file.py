@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -59,10 +58,11 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
 
 
 def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(Path(path).read_bytes())
-    except yaml.YAMLError as error:
-        raise ValueError(f'not a YAML file: {error}') from None
+    with open(path, 'rb') as file:
+        try:
+            values = yaml.safe_load(file)
+        except yaml.YAMLError as error:  # it names the line and column
+            raise ValueError(f'not a YAML file: {error}') from None
     if not isinstance(values, dict):
         raise ValueError(f'expected a mapping of field names to values, got {type(values).__name__}')
     return values

@@ -15,5 +15,5 @@ def grid_offsets(env_num: int, size: float) -> NDArray[np.float64]:
     grid is at most `size * sqrt(env_num)` long.
     """
     columns = math.isqrt(env_num - 1) + 1
-    ids = np.arange(env_num)
+    ids = np.arange(env_num, dtype=np.float64)
     return np.stack([ids // columns * size, ids % columns * size, np.zeros(env_num)], axis=-1)

@@ -182,7 +182,7 @@ class Env:
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         """Env ids as ints. ValueError naming the first that is none, or is named twice."""
-        checked: list[int] = []
+        checked: dict[int, None] = {}  # an ordered set
         try:
             values = list(ids)
         except TypeError:
@@ -192,5 +192,5 @@ class Env:
                 raise ValueError(f'reset_list: {value!r} is no env id; expected integers in 0..{self.env_num - 1}')
             if int(value) in checked:
                 raise ValueError(f'reset_list: env {value} is named twice')
-            checked.append(int(value))
-        return checked
+            checked[int(value)] = None
+        return list(checked)

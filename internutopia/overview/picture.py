@@ -72,7 +72,7 @@ def _draw_cells(
         axes.add_patch(Rectangle(corner, side, side, facecolor=_FLOOR if endless else _CELL, edgecolor=_EDGE, lw=0.6))
         if len(offsets) <= _LABELS_UP_TO:
             label = axes.annotate(
-                str(env_id), offset + [-side / 2, side / 2], xytext=(3, -3), textcoords='offset points',
+                str(env_id), (offset[0] - side / 2, offset[1] + side / 2), xytext=(3, -3), textcoords='offset points',
                 ha='left', va='top', fontsize=8, color=_TEXT, zorder=6,
             )  # fmt: skip
             label.set_bbox({'facecolor': 'white', 'alpha': 0.7, 'edgecolor': 'none', 'pad': 1.0})
@@ -85,8 +85,9 @@ def _draw_footprints(
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
 
-    def height_color(top: float) -> NDArray[np.float64]:
-        return _LOW + (_HIGH - _LOW) * np.sqrt(np.clip(top / _DARKEST_HEIGHT, 0.0, 1.0))
+    def height_color(top: float) -> tuple[float, float, float]:
+        red, green, blue = _LOW + (_HIGH - _LOW) * np.sqrt(np.clip(top / _DARKEST_HEIGHT, 0.0, 1.0))
+        return red, green, blue
 
     legend: dict[str, Any] = {
         'static': Patch(facecolor=height_color(0.7), label='obstacle (taller: darker)'),

@@ -141,6 +141,14 @@ class MoveAlongPathPointsController(BaseController):
 
         return Box(-100.0, 100.0, (1, 1, 3))
 
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of `get_obs`, whose `current_point` is a point from the first action on."""
+        from gymnasium.spaces import Box, Dict, Discrete
+
+        count = Discrete(np.iinfo(np.int64).max)
+        point = Box(-np.inf, np.inf, (3,))
+        return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))
+
     def _stored_length(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Paths filled up with NaN to the length of `path_points`, which grows where they are longer."""
         missing = points.shape[-2] - self.path_points.shape[-2]

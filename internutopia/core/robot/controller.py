@@ -129,6 +129,10 @@ class BaseController(OrderedKeys, ABC):
         """The space of one env's action."""
         raise NotImplementedError(f'{type(self).__name__} has no action space')
 
+    def observation_space(self) -> gymnasium.Space[Any] | None:
+        """The space of one env's `get_obs`; None means that what it returns after a reset shows it."""
+        return None
+
     def state(self, shape: tuple[int, ...] = (), fill: ArrayLike = 0.0, dtype: DTypeLike = np.float32) -> NDArray[Any]:
         """An array `(*batch_shape, *shape)` that is set to `fill` when its env is reset."""
         array = np.empty((*self.batch_shape, *shape), dtype)

@@ -166,15 +166,18 @@ class BaseRobot(OrderedKeys):
         """The handle to joints and root."""
         return self.articulation
 
-    def get_controllers(self) -> OrderedDict[str, BaseController]:
-        """Controllers by name."""
-        return self.controllers
+    def get_controllers(self) -> dict[str, BaseController]:
+        """Controllers by name; those that one object runs for all envs among them."""
+        return self.controllers if self.fleet is None else {**self.fleet.robot.controllers, **self.controllers}
 
     def get_rigid_bodies(self) -> list[IRigidBody]:
         """Handles to all links."""
         return list(self._rigid_body_map.values())
 
-    def _get_controllers_and_sensors_obs(self) -> tuple[OrderedDict[str, Any], OrderedDict[str, Any]]:
+    def _get_controllers_and_sensors_obs(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.fleet is not None and not self.is_batch:  # most of its controllers run for all envs at once
+            obs = self.fleet.observation(self._scene.env_id)
+            return obs['controllers'], obs['sensors']
         return (
             OrderedDict((name, controller.get_obs()) for name, controller in self.controllers.items()),
             OrderedDict((name, sensor.get_data()) for name, sensor in self.sensors.items()),

@@ -45,14 +45,20 @@ class EpisodeQueue:
         self._snapshots = [_snapshot(config) for config in task_configs]
         self._order = order
         self._returned: deque[Episode] = deque()
-        self.seed(seed)
-
-    def seed(self, seed: int | None) -> None:
-        """Start the order of `'shuffle'` anew from a seed; None means a random one."""
-        self._indices = self._task_indices(np.random.default_rng(seed))
         self._next_id = 0
         self._upcoming: int | None = None
-        self._returned.clear()
+        self._indices = self._task_indices(np.random.default_rng(seed))
+
+    def restart(self, seed: int) -> None:
+        """Start an order without an end anew, `'shuffle'` from a seed; with `'once'` nothing is run a second time.
+
+        Episodes are numbered from 0 again.
+        """
+        if self._order != 'once':
+            self._indices = self._task_indices(np.random.default_rng(seed))
+            self._next_id = 0
+            self._upcoming = None
+            self._returned.clear()
 
     @property
     def exhausted(self) -> bool:

@@ -23,7 +23,7 @@ def register_in(registry: dict[str, Any], name: str) -> Callable[[T], T]:
 
 def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
     """The class registered under a name. ValueError with close matches if there is none."""
-    if name in registry:
+    if name is not None and name in registry:
         return registry[name]
     if not registry:
         raise ValueError(f'no {kind} type is registered: call import_extensions() before Env(config)')

@@ -23,11 +23,12 @@ Slots = NDArray[np.int32]
 
 _IDS = itertools.count()
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
-# Warnings after which MuJoCo has reset the simulation to its defaults: the episode is lost
+# Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
 _DIVERGED = {
-    int(mujoco.mjtWarning.mjWARN_BADQPOS): 'position',
-    int(mujoco.mjtWarning.mjWARN_BADQVEL): 'velocity',
-    int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration',
+    int(mujoco.mjtWarning.mjWARN_BADQPOS): 'position at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQVEL): 'velocity at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration at dof',
+    int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
 }
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
@@ -151,9 +152,9 @@ class Group:
         for kind, quantity in _DIVERGED.items():
             if counts[:, kind].any():
                 for slot in np.flatnonzero(counts[:, kind]):
-                    env_id, dof = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
+                    env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
                     if env_id >= 0:
-                        failed.setdefault(env_id, f'the simulation diverged: bad {quantity} at dof {dof}')
+                        failed.setdefault(env_id, f'the simulation diverged: bad {quantity} {index}')
                 batch.warning[:, kind, 1] = 0
         return failed
 

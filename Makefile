@@ -1,0 +1,41 @@
+# make demo | test | lint | bench: each installs all it needs into .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export MUJOCO_GL ?= egl
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/internutopia run configs/demo.yaml --out out/demo --overwrite
+
+test: $(VENV)/.dev
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python tools/make_robots.py --check
+	$(BIN)/python tools/make_reference.py --check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/internutopia bench --out out/bench
+
+clean:
+	rm -rf $(VENV) out build *.egg-info
+
+# One stamp per extra: a newer pyproject.toml or constraints.txt installs again
+$(VENV)/.demo: EXTRA = cli
+$(VENV)/.dev: EXTRA = dev
+$(VENV)/.bench: EXTRA = bench
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[$(EXTRA)]'
+	touch $@
+
+$(VENV):
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,132 @@
+"""The Gymnasium front door: one env with one robot (or none)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+from gymnasium import spaces
+
+from internutopia.core import vec_env
+from internutopia.core.config import Config, TaskCfg
+from internutopia.core.runner import SimulatorRunner
+from internutopia.core.util.spaces import conform, space_of
+
+
+class Env(gymnasium.Env):
+    """A `gymnasium.Env` over a queue of episodes: `reset` starts the next one.
+
+    Actions are `{controller name: controller action}`, observations those of the task's robot. `action_space` and
+    `observation_space` are built from the robot, controllers and sensors of the first task; what later tasks add to the
+    observations is left out, what they lack is zero.
+
+    Args:
+        config: what to run, with `env_num=1` and at most one robot a task; ValueError otherwise.
+    """
+
+    RESET_INFO_TASK_CONFIG = 'task_config'
+    metadata: ClassVar[dict[str, Any]] = {'render_modes': []}
+
+    def __init__(self, config: Config):
+        if config.env_num != 1:
+            raise ValueError(f'gym_env.Env runs one env, got env_num={config.env_num}; use vec_env.Env for more')
+        for index, task in enumerate(config.task_configs):
+            if len(task.robots) > 1:
+                raise ValueError(
+                    f'gym_env.Env runs one robot, task_configs[{index}] has {len(task.robots)}; use vec_env.Env for more'
+                )
+        self._env = vec_env.Env(config)
+        self.env_num = 1
+        self._robot_name: str | None = None  # of the episode that runs
+        self.action_space, self.observation_space = _spaces(config)
+
+    @property
+    def runner(self) -> SimulatorRunner:
+        """What steps the env."""
+        return self._env.runner
+
+    @property
+    def simulation_app(self) -> vec_env.SimulationApp:
+        """Tells whether there is anything left to do."""
+        return self._env.simulation_app
+
+    @property
+    def is_render(self) -> None:
+        """Always None; kept for scripts that read it."""
+        return None
+
+    @property
+    def active_task_configs(self) -> dict[int, TaskCfg]:
+        """The task config that runs, by env id (0)."""
+        return self._env.active_task_configs
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        """Start the next episode.
+
+        With a seed, `episode_order` `'cycle'` and `'shuffle'` start over, so that the same seed gives the same episodes.
+
+        Returns:
+            Observation and `{'task_config': TaskCfg}`; `(None, None)` after the last episode.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self._env.task_config_manager.restart(seed)
+        (obs,), (task_config,) = self._env.reset()
+        if task_config is None:
+            return None, None
+        self._robot_name = task_config.robots[0].name if task_config.robots else None
+        return self._robot_obs(obs), {Env.RESET_INFO_TASK_CONFIG: task_config}
+
+    def step(self, action: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
+        """Advance the env; see `vec_env.Env.step`. Five times None after the last episode."""
+        actions = action if self._robot_name is None else {self._robot_name: action}
+        (obs,), (reward,), (terminated,), (truncated,), (info,) = self._env.step([actions])
+        return None if info is None else self._robot_obs(obs), reward, terminated, truncated, info
+
+    def get_observations(self) -> Any:
+        """The current observation; None without an episode."""
+        (obs,) = self._env.get_observations()
+        return None if obs is None else self._robot_obs(obs)
+
+    def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
+        """Let time pass without commands; see `vec_env.Env.warm_up`."""
+        self._env.warm_up(steps, render, physics)
+
+    def get_dt(self) -> float:
+        """Length of one physics step [s]."""
+        return self._env.get_dt()
+
+    def render(self, mode: str = 'human') -> None:
+        """Do nothing: pictures come from cameras among the robot's sensors."""
+
+    def finished(self) -> bool:
+        """Whether every episode has been run to its end."""
+        return self._env.finished()
+
+    def close(self) -> None:
+        """Free everything; twice is fine."""
+        self._env.close()
+
+    def _robot_obs(self, obs: dict[str, Any] | None) -> Any:
+        return conform((obs or {}).get(self._robot_name, {}), self.observation_space)
+
+
+def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """Action and observation space, found by starting the first task in an env of its own."""
+    probe = vec_env.Env(config.update(task_configs=config.task_configs[:1], metrics_save_path=None))
+    try:
+        (obs,), _ = probe.reset()
+        (task,) = probe.runner.current_tasks.values()
+        if not task.robots:
+            return spaces.Dict({}), spaces.Dict({})
+        ((name, robot),) = task.robots.items()
+        controllers = robot.get_controllers()
+        observation_space = space_of({**obs[name], 'controllers': {}})
+        assert isinstance(observation_space, spaces.Dict)
+        reported = {k: c.observation_space() or space_of(obs[name]['controllers'][k]) for k, c in controllers.items()}
+        reported = {key: space for key, space in reported.items() if space != spaces.Dict({})}
+        if reported:  # gymnasium allows no empty Dict inside another
+            observation_space['controllers'] = spaces.Dict(reported)
+        return spaces.Dict({key: c.action_space() for key, c in controllers.items()}), observation_space
+    finally:
+        probe.close()

@@ -1,0 +1,41 @@
+"""Gymnasium spaces of observations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+
+def space_of(value: Any) -> spaces.Space[Any]:
+    """The space that an observation like this one lies in: unbounded boxes for arrays, two values for a bool.
+
+    Raises TypeError for a value that no space holds.
+    """
+    if isinstance(value, Mapping):
+        # gymnasium allows no empty Dict inside another
+        return spaces.Dict({k: space_of(v) for k, v in value.items() if not (isinstance(v, Mapping) and not v)})
+    if isinstance(value, bool | np.bool_):
+        return spaces.Discrete(2)
+    if isinstance(value, int | np.integer):
+        return spaces.Discrete(np.iinfo(np.int64).max)
+    array = np.asarray(value)
+    if array.dtype.kind == 'f':
+        return spaces.Box(-np.inf, np.inf, array.shape, array.dtype.type)
+    if array.dtype.kind in 'iu':
+        limits = np.iinfo(array.dtype)
+        return spaces.Box(limits.min, limits.max, array.shape, array.dtype.type)
+    raise TypeError(f'no gymnasium space holds an observation like {value!r}')
+
+
+def conform(value: Any, space: spaces.Space[Any]) -> Any:
+    """An observation in the exact types of its space; what is missing or None becomes zero."""
+    if isinstance(space, spaces.Dict):
+        value = value or {}
+        return {key: conform(value.get(key), item) for key, item in space.items()}
+    if isinstance(space, spaces.Discrete):
+        return np.int64(0 if value is None else value)
+    assert isinstance(space, spaces.Box)
+    return np.zeros(space.shape, space.dtype) if value is None else np.asarray(value, space.dtype)

@@ -1,0 +1,289 @@
+"""When something goes wrong: a file is missing, a class raises, physics diverges."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import ControllerCfg, MetricCfg, ObjectCfg, RewardCfg, RobotCfg, SensorCfg
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.task import BaseTask
+
+DRIVE = {'arm': {'drive': [0.5, -0.3]}}
+armed: set[str] = set()
+
+
+def blow_up(stage: str) -> None:
+    if stage in armed:
+        raise RuntimeError(f'boom in {stage}')
+
+
+@BaseTask.register('BombTask')
+class BombTask(BaseTask.tasks['ToyTask']):  # type: ignore[misc]
+    def __init__(self, config: Any, scene: Any):
+        blow_up('task constructor')
+        super().__init__(config, scene)
+
+    def load(self) -> None:
+        super().load()
+        blow_up('load')
+
+    def post_reset(self) -> None:
+        super().post_reset()
+        blow_up('post_reset')
+
+    def get_observations(self) -> dict[str, Any]:
+        blow_up('get_observations')
+        return super().get_observations()
+
+
+@BaseRobot.register('BombRobot')
+class BombRobot(BaseRobot):
+    batched = True
+    drives = BaseRobot.robots['ToyRobot'].drives
+
+    def __init__(self, config: Any, scene: Any):
+        blow_up('robot constructor')
+        super().__init__(config, scene)
+
+
+@BaseController.register('BombController')
+class BombController(BaseController):
+    def __init__(self, config: Any, robot: Any, scene: Any):
+        blow_up('controller constructor')
+        super().__init__(config, robot, scene)
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> Any:
+        raise NotImplementedError
+
+
+@BaseSensor.register('BombSensor')
+class BombSensor(BaseSensor):
+    def post_reset(self) -> None:
+        blow_up('sensor')
+
+    def get_data(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def disarm():
+    armed.clear()
+    yield
+    armed.clear()
+
+
+def arms(obs: list) -> list[np.ndarray]:
+    """All numbers of each arm's observation in one array, to be compared to the bit."""
+    return [
+        np.concatenate([value for value in env_obs['arm'].values() if isinstance(value, np.ndarray)])
+        for env_obs in obs
+        if env_obs is not None
+    ]
+
+
+def same(one: list, other: list) -> bool:
+    return all((a == b).all() for a, b in zip(arms(one), arms(other), strict=True))
+
+
+# --- while loading ---------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_file_leaves_everything_as_it_was(make_env, make_task, make_robot, models, tmp_path):
+    def tasks():
+        missing = make_task(robots=[make_robot(usd_path=str(tmp_path / 'arn.xml'))])
+        return [make_task(max_steps=99), make_task(max_steps=99), missing, make_task('floor', max_steps=99)]
+
+    env, twin = make_env(tasks=tasks()), make_env(tasks=tasks())
+    for each in (env, twin):
+        each.reset()
+        each.step([DRIVE] * 2)
+    with pytest.raises(FileNotFoundError, match='arn.xml') as raised:
+        env.reset([1, 0])
+    assert any('episode 2' in note and 'env 1' in note for note in raised.value.__notes__)
+    for _ in range(5):
+        assert same(env.step([DRIVE] * 2)[0], twin.step([DRIVE] * 2)[0])
+    with pytest.raises(FileNotFoundError):
+        env.reset([0])
+    (tmp_path / 'arn.xml').write_text(open(models['arm']).read())  # as soon as the file is there it goes on
+    _, info = env.reset()
+    assert info[0].robots[0].usd_path.endswith('arn.xml') and info[1].scene_asset_path == models['floor']
+
+
+@pytest.mark.parametrize(
+    'stage',
+    [
+        'task constructor',
+        'load',
+        'post_reset',
+        'get_observations',
+        'robot constructor',
+        'controller constructor',
+        'sensor',
+    ],
+)
+def test_a_class_that_raises_while_its_env_starts(make_env, make_task, make_robot, stage):
+    def tasks():
+        robot = make_robot(
+            type='BombRobot',
+            controllers=[*make_robot().controllers, ControllerCfg(name='bomb', type='BombController')],
+            sensors=[SensorCfg(name='bomb', type='BombSensor')],
+        )
+        return [make_task(type='BombTask', index=i, max_steps=99, robots=[robot]) for i in range(6)]
+
+    env, twin = make_env(tasks=tasks(), env_num=3), make_env(tasks=tasks(), env_num=3)
+    for each in (env, twin):
+        each.reset()
+        each.step([DRIVE] * 3)
+    armed.add(stage)
+    with pytest.raises(RuntimeError, match=f'boom in {stage}'):
+        env.reset([2, 0])
+    armed.clear()
+    for _ in range(4):
+        ours, theirs = env.step([DRIVE] * 3), twin.step([DRIVE] * 3)
+        assert same(ours[0][1:2], theirs[0][1:2]) and ours[4][1] == theirs[4][1]
+    assert [info.index for info in env.reset([0, 2])[1]] == [3, 4]
+    ours, theirs = env.step([DRIVE] * 3), twin.reset([0, 2]) and twin.step([DRIVE] * 3)
+    assert same(ours[0], theirs[0])
+    assert [info.index for info in env.reset([1])[1]] == [5]
+
+
+def test_a_task_that_fails_to_clean_up_loses_no_episode(make_env, make_task, monkeypatch):
+    env = make_env(tasks=[make_task(index=i) for i in range(4)])
+    env.reset()
+    with monkeypatch.context() as patch:
+        patch.setattr(env.runner.current_tasks['0'], 'cleanup', lambda: blow_up('cleanup'))
+        armed.add('cleanup')
+        with pytest.raises(RuntimeError, match='cleanup'):
+            env.reset()
+    assert [info.index for info in env.reset()[1]] == [2, 3]
+
+
+def test_a_joint_that_the_model_lacks(make_env, make_task, make_robot, monkeypatch):
+    monkeypatch.setattr(BaseRobot.robots['PassiveRobot'], 'home', {'elbo': 1.0})
+    env = make_env(tasks=[make_task(robots=[make_robot(type='PassiveRobot')])], env_num=1)
+    with pytest.raises(ValueError, match="'arm' has no joint 'elbo'; did you mean 'elbow'"):
+        env.reset()
+
+
+@pytest.mark.parametrize(
+    ('fields', 'words'),
+    [
+        ({'type': 'ToyTasks'}, ("task type 'ToyTasks'", "'ToyTask'")),
+        ({'metrics': [MetricCfg(type='ToyMetrik')]}, ("metric type 'ToyMetrik'", "'ToyMetric'")),
+        ({'reward': RewardCfg(reward_type='ToyRewart')}, ("reward type 'ToyRewart'", "'ToyReward'")),
+        ({'objects': [ObjectCfg(name='b', prim_path='/b', type='ToyBlok')]}, ("object type 'ToyBlok'", "'ToyBlock'")),
+        ({'robots': [RobotCfg(name='r', prim_path='/r', type='ToyRobott')]}, ("robot type 'ToyRobott'", "'ToyRobot'")),
+        (
+            {'robots': [{'controllers': [ControllerCfg(name='c', type='ToyDriv')]}]},
+            ("robot 'arm'", "controller 'c'", "controller type 'ToyDriv'", "'ToyDrive'"),
+        ),
+        (
+            {
+                'robots': [
+                    {
+                        'controllers': [
+                            ControllerCfg(
+                                name='c', type='ToyDrive', sub_controllers=[ControllerCfg(name='s', type='ToyPusch')]
+                            )
+                        ]
+                    }
+                ]
+            },
+            ("controller 'c'", "controller 's'", "controller type 'ToyPusch'", "'ToyPush'"),
+        ),
+        (
+            {'robots': [{'sensors': [SensorCfg(name='s', type='BombSenser')]}]},
+            ("robot 'arm'", "sensor 's'", "sensor type 'BombSenser'", "'BombSensor'"),
+        ),
+    ],
+)
+def test_a_type_that_nothing_implements_is_refused_when_the_env_is_built(make_env, make_task, make_robot, fields, words):
+    if fields.get('robots') and isinstance(fields['robots'][0], dict):
+        fields = {'robots': [make_robot(**fields['robots'][0])]}
+    robots = [make_robot(type=robot.type) for robot in fields.get('robots', [make_robot()])]
+    good = make_task(robots=[robot.update(type='ToyRobot') for robot in robots])
+    tasks = [make_task(**fields)] if robots[0].type != 'ToyRobot' else [good, make_task(**fields)]
+    with pytest.raises(ValueError) as raised:
+        make_env(tasks=tasks)
+    for word in (f'task_configs[{len(tasks) - 1}]', *words):
+        assert word in str(raised.value)
+
+
+def test_a_sensor_that_is_switched_off_is_not_looked_for(make_env, make_task, make_robot):
+    off = SensorCfg(name='s', type='NoSuchSensor', enable=False)
+    env = make_env(tasks=[make_task(robots=[make_robot(sensors=[off])])], env_num=1)
+    assert env.reset()[0][0]['arm']['sensors'] == {}
+
+
+# --- while running ---------------------------------------------------------------------------------------------------
+
+
+def diverge_by_state(env: Any) -> None:
+    env.runner.current_tasks['1'].robots['arm'].articulation.set_joint_positions([np.nan, 0.0])
+
+
+def diverge_by_velocity(env: Any) -> None:
+    env.runner.current_tasks['1'].robots['arm'].articulation.set_joint_velocities([1e12, 0.0])
+
+
+def diverge_by_effort(env: Any) -> None:
+    env.runner.current_tasks['1'].robots['arm'].articulation.set_joint_efforts([1e30, 0.0])
+
+
+@pytest.mark.parametrize('diverge', [diverge_by_state, diverge_by_velocity, diverge_by_effort])
+@pytest.mark.parametrize('threads', [1, 2])
+def test_an_env_that_diverges_is_truncated_and_the_others_go_on(make_env, make_task, diverge, threads):
+    def tasks():
+        return [make_task(max_steps=20, metrics=[{'type': 'ToyMetric'}]) for _ in range(4)]
+
+    env = make_env(tasks=tasks(), env_num=3, sim={'threads': threads})
+    twin = make_env(tasks=tasks(), env_num=3)
+    for each in (env, twin):
+        each.reset()
+    last = env.step([DRIVE] * 3)[0]
+    twin.step([DRIVE] * 3)
+    diverge(env)
+    obs, reward, terminated, truncated, info = env.step([DRIVE] * 3)
+    expected = twin.step([DRIVE] * 3)
+    assert (terminated[1], truncated[1], reward[1]) == (False, True, 0.0)
+    assert 'diverged' in info[1]['error'] and info[1]['metrics'] == {'ToyMetric': 1}
+    assert same(obs[1:2], last[1:2])
+    assert obs[1] is not last[1]
+    for _ in range(3):
+        assert same([obs[0], obs[2]], [expected[0][0], expected[0][2]])
+        assert truncated == [False, True, False] and 'error' not in info[0]
+        obs, _, _, truncated, info = env.step([DRIVE] * 3)
+        expected = twin.step([DRIVE] * 3)
+        assert 'diverged' in info[1]['error'] and same(obs[1:2], last[1:2])
+    for each in (env, twin):
+        each.reset([1])
+    for _ in range(3):
+        obs, _, _, truncated, _ = env.step([DRIVE] * 3)
+        assert same(obs, twin.step([DRIVE] * 3)[0]) and truncated == [False] * 3
+
+
+def test_an_error_of_the_engine_itself(make_env, monkeypatch):
+    env = make_env(tasks=2)
+    env.reset()
+    batch, slot = env.runner.world.batch(1)
+    from mujoco.batch import SimulationError
+
+    def fail(*args: Any) -> None:
+        raise SimulationError(np.array([slot]), 'out of memory')
+
+    monkeypatch.setattr(batch, 'step', fail)
+    monkeypatch.setattr(batch, 'error', lambda slot: 'out of memory')
+    _, _, terminated, truncated, info = env.step([None] * 2)
+    assert truncated == [False, True] and terminated == [False, False]
+    assert 'out of memory' in info[1]['error']
+
+
+def test_divergence_during_warm_up(make_env):
+    env = make_env(tasks=2)
+    env.reset()
+    diverge_by_state(env)
+    with pytest.raises(RuntimeError, match='env 1.*diverged'):
+        env.warm_up(3)

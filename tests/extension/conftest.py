@@ -1,0 +1,116 @@
+"""Built-in robots with all their controllers, and envs of built-in tasks on a floor."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internutopia.core.config import RobotCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.vec_env import Env
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.controllers import ActuatorControllerCfg, JointControllerCfg, RecoverControllerCfg
+from internutopia_extension.configs.robots import h1, jetbot
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+import_extensions()
+
+# Two links that turn about the vertical: no gravity on the joints, so that it is easy to tell what a drive does to them
+SWING_ARM = """
+<mujoco>
+  <worldbody>
+    <body name="base" pos="0 0 1"><geom size="0.05" mass="1"/>
+      <body name="upper"><joint name="shoulder" axis="0 0 1" range="-60 120" armature="0.01"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.2"/>
+        <body name="lower" pos="0.3 0 0"><joint name="elbow" axis="0 0 1" armature="0.01"/>
+          <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.2"/>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <contact><exclude body1="base" body2="upper"/><exclude body1="upper" body2="lower"/></contact>
+  {actuators}
+</mujoco>
+"""
+MOTORS = """
+  <actuator>
+    <motor name="swing" joint="shoulder" ctrlrange="-0.5 0.5"/>
+    <motor name="bend" joint="elbow" gear="2"/>
+  </actuator>
+"""
+
+# Every robot a second time, as a subclass that is not batched: one object per env
+for _name in ('JetbotRobot', 'H1Robot', 'GenericRobot'):
+    BaseRobot.register(f'PerEnv{_name}')(type(f'PerEnv{_name}', (BaseRobot.robots[_name],), {}))
+
+
+@pytest.fixture(scope='session')
+def builtin_robots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RobotCfg]:
+    """Robot configs by name, with all controllers they can have."""
+    folder: Path = tmp_path_factory.mktemp('robots')
+    for name, actuators in (('arm', ''), ('motor_arm', MOTORS)):
+        (folder / f'{name}.xml').write_text(SWING_ARM.format(actuators=actuators))
+    joints = JointControllerCfg(name='joints', joint_names=['elbow', 'shoulder'])
+    recover = RecoverControllerCfg(name='recover', recover_height=0.5)
+    jetbot_controllers = ('move_by_speed', 'move_to_point', 'move_along_path', 'rotate')
+    h1_controllers = (*jetbot_controllers, 'recover')
+    return {
+        'jetbot': jetbot.JetbotRobotCfg(
+            position=(0.0, 0.0, 0.03), controllers=[getattr(jetbot, f'{name}_cfg') for name in jetbot_controllers]
+        ),
+        'h1': h1.H1RobotCfg(
+            position=(0.0, 0.0, 0.99),
+            controllers=[h1.joint_controller, *(getattr(h1, f'{name}_cfg') for name in h1_controllers)],
+        ),
+        'arm': GenericRobotCfg(
+            name='arm',
+            usd_path=str(folder / 'arm.xml'),
+            controllers=[joints, recover],
+            initial_joint_positions={'shoulder': 0.5},
+        ),
+        'motor_arm': GenericRobotCfg(
+            name='motor_arm',
+            usd_path=str(folder / 'motor_arm.xml'),
+            controllers=[ActuatorControllerCfg(), recover],
+            initial_joint_positions={'shoulder': 0.5},
+        ),
+    }
+
+
+@pytest.fixture(scope='session')
+def make_builtin(builtin_robots: dict[str, RobotCfg]) -> Callable[..., RobotCfg]:
+    """Makes the config of a built-in robot; with `per_env=True` of a type that is not batched."""
+
+    def make(name: str, per_env: bool = False, **fields: Any) -> RobotCfg:
+        config = builtin_robots[name]
+        return config.update(type=f'PerEnv{config.type}' if per_env else config.type, **fields)
+
+    return make
+
+
+@pytest.fixture
+def run(make_env: Callable[..., Env], models: dict[str, str]) -> Callable[..., Env]:
+    """Makes an Env whose episodes all have the same robots, on a floor, and resets it; more fields go to the task."""
+
+    def make(
+        *robots: RobotCfg,
+        env_num: int = 1,
+        episodes: int | None = None,
+        substeps: int = 4,
+        task: Callable[..., Any] = SingleInferenceTaskCfg,
+        metrics_save_path: str = 'none',
+        **fields: Any,
+    ) -> Env:
+        config = task(**{'scene_asset_path': models['floor'], 'robots': list(robots), **fields})
+        env = make_env(
+            tasks=[config] * (episodes or env_num),
+            env_num=env_num,
+            sim={'substeps': substeps},
+            metrics_save_path=metrics_save_path,
+        )
+        env.reset()
+        return env
+
+    return make

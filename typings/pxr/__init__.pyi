@@ -1,0 +1,4 @@
+# OpenUSD's bindings carry no types; to the type checker everything in them is Any.
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...
