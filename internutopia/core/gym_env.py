@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 from gymnasium import spaces
@@ -25,7 +25,7 @@ class Env(gymnasium.Env):
     """
 
     RESET_INFO_TASK_CONFIG = 'task_config'
-    metadata: ClassVar[dict[str, Any]] = {'render_modes': []}
+    metadata: dict[str, Any] = {'render_modes': []}
 
     def __init__(self, config: Config):
         if config.env_num != 1:
@@ -108,7 +108,8 @@ class Env(gymnasium.Env):
         self._env.close()
 
     def _robot_obs(self, obs: dict[str, Any] | None) -> Any:
-        return conform((obs or {}).get(self._robot_name, {}), self.observation_space)
+        robot_obs = (obs or {}).get(self._robot_name or '', {})
+        return conform(robot_obs, self.observation_space)
 
 
 def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
@@ -120,6 +121,7 @@ def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         if not task.robots:
             return spaces.Dict({}), spaces.Dict({})
         ((name, robot),) = task.robots.items()
+        assert obs is not None
         controllers = robot.get_controllers()
         observation_space = space_of({**obs[name], 'controllers': {}})
         assert isinstance(observation_space, spaces.Dict)

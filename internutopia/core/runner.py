@@ -179,9 +179,7 @@ class SimulatorRunner:
 
         def local(member: Any, parent: str) -> Any:
             path = '/' + member.prim_path.lstrip('/')
-            return member.model_copy(
-                update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path}
-            )
+            return member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path})
 
         return config.model_copy(
             update={

@@ -17,9 +17,11 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
         stacked = np.asarray(actions)
     except ValueError:  # shapes differ
         return None
-    if stacked.dtype.kind not in 'iuf' or not np.isfinite(stacked).all():
+    if stacked.dtype.kind not in 'iuf':
         return None
-    return stacked.astype(np.float32)
+    with np.errstate(over='ignore'):  # too large for a float32: infinite
+        stacked = stacked.astype(np.float32)
+    return stacked if np.isfinite(stacked).all() else None
 
 
 class BoxActionController(BaseController):

@@ -48,7 +48,7 @@ def test_shuffle_takes_each_once_per_round_and_follows_its_seed():
     assert rounds[0] != rounds[1] != rounds[2]
     assert [e[1] for e in take(queue_of(20, 'shuffle', 7), 20) if e] == rounds[0]
     assert [e[1] for e in take(queue_of(20, 'shuffle', 8), 20) if e] != rounds[0]
-    queue.seed(7)
+    queue.restart(7)
     assert take(queue, 20) == [(i, index, index) for i, index in enumerate(rounds[0])]
 
 
@@ -104,3 +104,10 @@ def test_configs_of_a_class_defined_in_a_function():
 def test_a_config_that_cannot_be_copied_is_refused():
     with pytest.raises(TypeError, match='lock'):
         EpisodeQueue([TaskCfg(type='T', lock=threading.Lock())])
+
+
+def test_restarting_runs_nothing_a_second_time_when_each_runs_once():
+    queue = queue_of(3)
+    queue.take()
+    queue.restart(0)
+    assert take(queue, 3) == [(1, 1, 1), (2, 2, 2), None]

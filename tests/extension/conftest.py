@@ -83,8 +83,8 @@ def builtin_robots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RobotC
 def make_builtin(builtin_robots: dict[str, RobotCfg]) -> Callable[..., RobotCfg]:
     """Makes the config of a built-in robot; with `per_env=True` of a type that is not batched."""
 
-    def make(name: str, per_env: bool = False, **fields: Any) -> RobotCfg:
-        config = builtin_robots[name]
+    def make(robot: str, per_env: bool = False, **fields: Any) -> RobotCfg:
+        config = builtin_robots[robot]
         return config.update(type=f'PerEnv{config.type}' if per_env else config.type, **fields)
 
     return make

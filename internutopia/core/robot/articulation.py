@@ -119,9 +119,7 @@ class IArticulation(PoseMixin):
         """Set the efforts [N·m or N] that are added to the drives until replaced."""
         self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=_joints(joint_indices))
 
-    def set_gains(
-        self, kps: Any = None, kds: Any = None, joint_indices: Any = None, env_ids: Any = ...
-    ) -> None:
+    def set_gains(self, kps: Any = None, kds: Any = None, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Change stiffness [N·m/rad] and damping [N·m·s/rad] of the drives, `(k,)` or `(n, k)`."""
         self.view.set_gains(self._ids(env_ids), kps, kds, _joints(joint_indices))
 

@@ -150,7 +150,9 @@ class BaseController(OrderedKeys, ABC):
     def forward_to(self, index: int, env_ids: Any, **command: Any) -> ArticulationAction:
         """Call `forward` of a sub-controller for the same envs."""
         sub_controller: Any = self.sub_controllers[index]
-        return sub_controller.forward(**command) if env_ids is ... else sub_controller.forward(**command, env_ids=env_ids)
+        return (
+            sub_controller.forward(**command) if env_ids is ... else sub_controller.forward(**command, env_ids=env_ids)
+        )
 
     def get_joint_subset(self) -> ArticulationSubset | None:
         """The joints it drives: its own `joint_subset`, else its first sub-controller's."""
@@ -166,9 +168,13 @@ class BaseController(OrderedKeys, ABC):
 def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[np.float32]:
     """One env's action as a float array of a fixed shape. ValueError names expected and got, NaN and infinity."""
     try:
-        array = np.asarray(action, np.float32)
-    except (TypeError, ValueError):
-        raise ValueError(f'expected {_numbers(shape)}{what}, got {action!r}') from None
+        array = np.asarray(action)
+    except ValueError:  # a nested list of uneven lengths
+        array = np.empty(0, object)
+    if array.dtype.kind not in 'biuf':
+        raise ValueError(f'expected {_numbers(shape)}{what}, got {action!r}')
+    with np.errstate(over='ignore'):  # too large for a float32: infinite, refused below
+        array = array.astype(np.float32)
     if array.shape != shape:
         raise ValueError(f'expected {_numbers(shape)}{what}, got shape {array.shape}: {action!r}')
     if not np.isfinite(array).all():

@@ -184,5 +184,3 @@ def _fingerprint(config: RobotCfg) -> Any:
         return pickle.dumps(values)
     except (pickle.PicklingError, AttributeError, TypeError):
         return id(config)
-
-

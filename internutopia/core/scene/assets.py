@@ -40,8 +40,8 @@ def resolve(path: str | os.PathLike[str]) -> Path:
             if os.path.isfile(candidate):
                 return _supported(candidate)
             tried.append(candidate)
-    close = difflib.get_close_matches(Path(wanted).with_suffix('').as_posix()[-80:], _packaged_names(), n=3, cutoff=0.5)
-    hint = f'\nPackaged assets of a similar name: {", ".join(close)}' if close else ''
+    similar = [_packaged()[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged())]
+    hint = f'\nPackaged assets of a similar name: {", ".join(similar)}' if similar else ''
     places = ''.join(f'\n  {candidate}' for candidate in tried)
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
@@ -50,7 +50,7 @@ def _places(wanted: str) -> list[str]:
     """Absolute paths to look at, without the `.xml` variants."""
     roots = [os.path.abspath(gm.ASSET_PATH), str(PACKAGED_ASSETS)]
     places = [os.path.abspath(wanted)]
-    inside = [os.path.relpath(places[0], root) for root in roots if places[0].startswith(root + os.sep)]
+    inside = [places[0][len(root) + 1 :] for root in roots if places[0].startswith(root + os.sep)]
     for relative in inside or ([] if os.path.isabs(wanted) else [wanted]):
         places += [os.path.join(root, relative) for root in roots]
     return places
@@ -59,11 +59,17 @@ def _places(wanted: str) -> list[str]:
 def _supported(file: str) -> Path:
     suffix = os.path.splitext(file)[1]
     if suffix.lower() not in SUFFIXES:
-        raise ValueError(f'asset {file}: format {suffix or "without a suffix"!r} is not one of {", ".join(SUFFIXES)}')
+        raise ValueError(f'asset {file}: suffix {suffix!r} is not one of {", ".join(SUFFIXES)}')
     return Path(file)
 
 
+def _short_name(file: Path) -> str:
+    """Folder and name without suffix, what a wrong path most likely shares with the right one."""
+    return '/'.join((*file.parts[-2:-1], file.stem))
+
+
 @cache
-def _packaged_names() -> tuple[str, ...]:
-    files = (file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in SUFFIXES)
-    return tuple(sorted(file.relative_to(PACKAGED_ASSETS).with_suffix('').as_posix() for file in files))
+def _packaged() -> dict[str, str]:
+    """Paths of the packaged assets relative to their folder, by short name."""
+    files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in SUFFIXES)
+    return {_short_name(file): file.relative_to(PACKAGED_ASSETS).as_posix() for file in files}

@@ -68,13 +68,13 @@ class CompiledScene:
 
     def __init__(self, scene: SceneModel, timestep: float):
         self.model: mujoco.MjModel = _compile(scene, timestep)
-        driven = {robot.name: f'{robot_prefix(robot.name)}' for robot in scene.robots}
-        self.robots = {robot.name: _articulation(self.model, robot, driven[robot.name]) for robot in scene.robots}
+        self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
             name = self.model.body(i).name
             if name.startswith('scene/') and self.model.body_dofnum[i] == 6:
-                self.bodies[name.removeprefix('scene/')] = _body(self.model, name, name.removeprefix('scene/'))
+                short = name.removeprefix('scene/').lstrip('/')  # names from USD are prim paths
+                self.bodies[short] = _body(self.model, name, short)
 
     @property
     def robot_names(self) -> tuple[str, ...]:
@@ -101,6 +101,14 @@ class CompiledScene:
             if isinstance(value := getattr(self.model.opt, name), int):
                 digest.update(f'{name}={value!r}'.encode())
         return digest.digest()
+
+    def check(self, scene: SceneModel) -> None:
+        """ValueError if `scene` gives initial positions for joints that a robot does not have."""
+        for robot in scene.robots:
+            names = self.robots[robot.name].dof_names
+            unknown = next((joint for joint in robot.joint_positions if joint not in names), None)
+            if unknown is not None:
+                raise ValueError(f'robot {robot.name!r} has no joint {unknown!r}; {did_you_mean(unknown, names)}')
 
     def initial_state(self, scene: SceneModel) -> dict[str, NDArray[np.float64]]:
         """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
@@ -164,7 +172,9 @@ def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
         return spec.compile()
     except ValueError as error:
         parts = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
-        raise ValueError(f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}') from error
+        raise ValueError(
+            f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
+        ) from error
 
 
 def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
@@ -180,7 +190,8 @@ def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
     )
 
 
-def _articulation(model: mujoco.MjModel, robot: RobotModel, prefix: str) -> ArticulationLayout:
+def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayout:
+    prefix = robot_prefix(robot.name)
     joints = [
         j
         for j in range(model.njnt)
@@ -188,7 +199,9 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel, prefix: str) -> Arti
     ]
     dof_names = tuple(model.joint(j).name.removeprefix(prefix) for j in joints)
     bodies = {
-        model.body(b).name.removeprefix(prefix): _body(model, model.body(b).name, model.body(b).name.removeprefix(prefix))
+        model.body(b).name.removeprefix(prefix): _body(
+            model, model.body(b).name, model.body(b).name.removeprefix(prefix)
+        )
         for b in range(model.nbody)
         if model.body(b).name.startswith(prefix)
     }
@@ -254,8 +267,6 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
 def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:
     """Write initial joint positions and make them the position targets."""
     for joint, value in robot.joint_positions.items():
-        if joint not in layout.dof_names:
-            raise ValueError(f'robot {robot.name!r} has no joint {joint!r}; {did_you_mean(joint, layout.dof_names)}')
         data['qpos'][layout.qpos[layout.dof_names.index(joint)]] = value
     if layout.driven:
         data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]

@@ -16,9 +16,10 @@ from collections.abc import Iterable
 import mujoco
 
 from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.importer import load_spec
+from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.scaling import scale_mass, scale_spec
+from internutopia.core.scene.urdf import WORLD_LINK
 
 DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 # A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for all
@@ -87,7 +88,8 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     roots = list(child.worldbody.bodies)
     fixed = robot.fixed_base
     if fixed is None:
-        fixed = not free and not (_is_urdf(robot) and roots and roots[0].name != 'world')
+        floats_by_default = is_urdf(resolve(robot.asset)) and all(body.name != WORLD_LINK for body in roots)
+        fixed = not free and not floats_by_default
     if fixed:
         for joint in free:
             child.delete(joint)
@@ -98,18 +100,19 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
                 f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
             )
         roots[0].add_freejoint(name='root')
-    if drives_robot(robot, child):
-        _add_drives(child, robot)
+    joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
+    driven = drives_robot(robot, child)
+    if driven:
+        for actuator in list(child.actuators):
+            child.delete(actuator)
     child.option = spec.option
     if fixed:
         frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
     else:
         frame = spec.worldbody.add_frame()
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
-
-
-def _is_urdf(robot: RobotModel) -> bool:
-    return str(robot.asset).lower().endswith('.urdf')
+    if driven:
+        _add_drives(spec, robot, joints)
 
 
 def _name_joints(child: mujoco.MjSpec) -> None:
@@ -120,16 +123,14 @@ def _name_joints(child: mujoco.MjSpec) -> None:
             joint.name = next(n for n in (f'joint_{i}', f'joint_{i}_') if n not in taken)
 
 
-def _add_drives(child: mujoco.MjSpec, robot: RobotModel) -> None:
-    """Replace the actuators of a robot by joint drives."""
-    for actuator in list(child.actuators):
-        child.delete(actuator)
-    joints = [joint for joint in child.joints if joint.type in DRIVEN_JOINTS]
+def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -> None:
+    """Put drives on joints of an attached robot; in the robot's own spec they would inherit its actuator defaults."""
+    prefix = robot_prefix(robot.name)
     for kind in DRIVE_KINDS:
         for joint in joints:
-            kp, kd = robot.drives.gains(joint.name)
-            actuator = child.add_actuator(
-                name=f'{joint.name}/{kind}', target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT
+            kp, kd = robot.drives.gains(joint)
+            actuator = spec.add_actuator(
+                name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
             )
             actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
             actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]

@@ -188,7 +188,7 @@ def _read_foreign_meshes(path: Path, spec: mujoco.MjSpec) -> None:
         try:
             import trimesh
 
-            loaded = trimesh.load(mesh.file, force='mesh')
+            loaded = trimesh.load_mesh(mesh.file)
         except Exception as error:  # its many readers raise what they like
             hint = '`pip install trimesh pycollada` may help'
             log.warning('%s: left out mesh %s: %s (%s)', path, mesh.file, error, hint)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import SceneModel
-from internutopia.core.util import did_you_mean
+from internutopia.core.util import did_you_mean, log
 from internutopia.core.world.base import EnvIds, SceneHandle, World
 from internutopia.core.world.mujoco_group import Group, Slots
 from internutopia.core.world.mujoco_views import MujocoArticulationView, MujocoBodyView
@@ -52,10 +52,15 @@ class MujocoWorld(World):
         self._group: list[Group | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView] = {}
         self._pool: ThreadPoolExecutor | None = None
+        if mujoco.get_mju_user_warning() is None:
+            # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
+            mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
 
     def prepare(self, scene: SceneModel) -> CompiledScene:
-        """Compile a scene, or take it from the cache."""
-        return _SCENES.get(scene, self.dt)
+        """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
+        compiled = _SCENES.get(scene, self.dt)
+        compiled.check(scene)
+        return compiled
 
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
         """Start envs afresh in their scenes."""
@@ -197,9 +202,7 @@ class MujocoWorld(World):
         self.version += 1
         self.layout_version += 1
 
-    def _step_concurrently(
-        self, work: Sequence[tuple[Group, Slots | None]], substeps: int
-    ) -> list[dict[int, str]]:
+    def _step_concurrently(self, work: Sequence[tuple[Group, Slots | None]], substeps: int) -> list[dict[int, str]]:
         """Step groups of one thread each on `threads` threads, this one included; the largest first."""
         queue = iter(sorted(work, key=lambda item: -(len(item[0].envs) if item[1] is None else len(item[1]))))
         if self._pool is None:
@@ -214,4 +217,3 @@ class MujocoWorld(World):
         for other in others:
             results += other.result()
         return results
-

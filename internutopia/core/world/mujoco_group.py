@@ -42,6 +42,8 @@ class Group:
         self.scene = scene
         self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
         self.batch = Batch(scene.model, capacity, nthread)
+        self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
+        self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that a call recomputes
         self._stale: set[int] = set()  # slots whose derived fields do not describe their state
@@ -71,6 +73,8 @@ class Group:
         for name in self._expanded:
             values = self.batch.expand(name)
             values[:n] = old.expanded(name)
+        self._step_efforts = self.batch.bind('qfrc_actuator')
+        self.efforts = np.concatenate([self.efforts, np.zeros((capacity - n, self.scene.model.nv))])
         self.batch.state[:n] = old.state
         self.batch.warning[:n] = old.warning
         envs = np.full(capacity, -1, np.intp)
@@ -89,6 +93,7 @@ class Group:
         for name, value in state.items():
             self.read(name)[slot] = value
         self._write_model(slot, scene)
+        self.efforts[slot] = 0.0
         self._stale.add(slot)
         return slot
 
@@ -144,6 +149,8 @@ class Group:
         except SimulationError as error:
             for slot in error.ids:
                 failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
+        rows = slice(None) if slots is None else slots
+        self.efforts[rows] = self._step_efforts[rows]
         if stage == _NO_STAGE:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:
@@ -164,7 +171,9 @@ class Group:
             self._differing[scene] = [
                 name
                 for name in MODEL_FIELDS
-                if not np.array_equal(model_field(self.scene.model, name), model_field(scene.model, name), equal_nan=True)
+                if not np.array_equal(
+                    model_field(self.scene.model, name), model_field(scene.model, name), equal_nan=True
+                )
             ]
         for name in (*self._differing[scene], *self._expanded):
             target = self.expand(name)

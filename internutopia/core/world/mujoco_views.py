@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +36,18 @@ class Segment:
     envs: Index
     layout: Any
 
+    @cached_property
+    def joints(self) -> dict[str, Index]:
+        """Addresses of a robot's joints in `qpos` and among the dofs."""
+        return {address: as_index(getattr(self.layout, address)) for address in ('qpos', 'dof')}
+
 
 def as_index(ids: NDArray[np.intp]) -> Index:
     """The same index as a slice where it is contiguous: numpy copies blocks much faster than rows."""
-    if len(ids) and ids[-1] - ids[0] == len(ids) - 1 and (len(ids) == 1 or (np.diff(ids) == 1).all()):
-        return slice(int(ids[0]), int(ids[-1]) + 1)
+    if len(ids):
+        first, end = int(ids[0]), int(ids[-1]) + 1
+        if end - first == len(ids) and (ids[1:] > ids[:-1]).all():
+            return slice(first, end)
     return ids
 
 
@@ -58,6 +66,8 @@ class _View:
         self._find = find
         self._segments: list[Segment] = []
         self._layout_version = -1
+        self._last_rows: list[tuple[Segment, NDArray[np.intp], Index]] = []
+        self._rows_key = (-1, b'')
         self._buffers: dict[str, tuple[int, tuple[Array, ...]]] = {}
 
     def segments(self) -> list[Segment]:
@@ -73,18 +83,25 @@ class _View:
                     self._segments.append(Segment(group, as_index(rows), as_index(group.envs[rows]), layout))
         return self._segments
 
-    def _rows(self, env_ids: EnvIds) -> Iterator[tuple[Segment, NDArray[np.intp], Index]]:
-        """For each segment that holds some of the envs: its slots and which rows of the caller's values they are."""
+    def _rows(self, env_ids: EnvIds) -> list[tuple[Segment, NDArray[np.intp], Index]]:
+        """For each segment that holds some of the envs: its slots and which rows of the caller's values they are.
+
+        Envs that do not hold what the view shows (any more) are left out.
+        """
         env_ids = np.asarray(env_ids, np.intp)
-        segments = self.segments()
-        if len(segments) == 1:
-            yield segments[0], self._world.slot[env_ids], slice(None)
-            return
+        key = (self._world.layout_version, env_ids.tobytes())
+        if key != self._rows_key:  # most callers ask for the same envs again and again
+            self._rows_key, self._last_rows = key, list(self._find_rows(env_ids))
+        return self._last_rows
+
+    def _find_rows(self, env_ids: EnvIds) -> Iterator[tuple[Segment, NDArray[np.intp], Index]]:
         groups = self._world.group_id[env_ids]
-        for segment in segments:
-            mine = np.flatnonzero(groups == segment.group.id)
-            if len(mine):
-                yield segment, self._world.slot[env_ids[mine]], mine
+        for segment in self.segments():
+            mine = groups == segment.group.id
+            if mine.all():
+                yield segment, self._world.slot[env_ids], slice(None)
+            elif mine.any():
+                yield segment, self._world.slot[env_ids[mine]], np.flatnonzero(mine)
 
     def _cached(self, key: str, widths: tuple[int, ...], fill: Callable[[Segment, tuple[Array, ...]], None]) -> Any:
         """Buffers `(env_num, width)` for `key`, filled from every segment once per state version."""
@@ -144,7 +161,9 @@ class MujocoBodyView(_View, BodyView):
                 position = segment.group.read('mocap_pos')[:, body.mocap]
                 orientation = segment.group.read('mocap_quat')[:, body.mocap]
             else:
-                raise ValueError(f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed')
+                raise ValueError(
+                    f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed'
+                )
             if positions is not None:
                 position[slots] = np.asarray(positions)[mine]
             if orientations is not None:
@@ -236,7 +255,11 @@ class MujocoArticulationView(_View, ArticulationView):
 
     def get_joint_efforts(self) -> Array:
         """See `ArticulationView`."""
-        return self._joint_values('qfrc_actuator', 'dof')
+
+        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+            buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.joints['dof'])]
+
+        return self._cached('effort', (len(self.dof_names),), fill)[0]
 
     def get_root_poses(self) -> tuple[Array, Array]:
         """See `ArticulationView`."""
@@ -277,18 +300,19 @@ class MujocoArticulationView(_View, ArticulationView):
         for kind, values in (('position', positions), ('velocity', velocities), ('effort', efforts)):
             if values is None:
                 continue
-            values = np.asarray(values)
+            values = np.broadcast_to(np.asarray(values), (len(env_ids), len(self._layout.targets[kind][joints])))
+            kept = np.isnan(values)
+            some_kept = kept.any()
             for segment, slots, mine in self._rows(env_ids):
                 columns = segment.layout.targets[kind][joints]
-                new = np.broadcast_to(values, (len(env_ids), len(columns)))[mine]
-                keep = np.isnan(new)
+                new, keep = values[mine], kept[mine]
                 if not self._layout.driven:
                     self._check_targets(kind, columns, keep, joints)
                     has = columns >= 0
                     columns, new, keep = columns[has], new[:, has], keep[:, has]
                 where = cells(as_index(slots), as_index(columns))
                 ctrl = segment.group.read('ctrl')
-                ctrl[where] = np.where(keep, ctrl[where], new) if keep.any() else new
+                ctrl[where] = np.where(keep, ctrl[where], new) if some_kept else new
 
     def get_gains(self) -> tuple[Array, Array]:
         """See `ArticulationView`."""
@@ -359,8 +383,7 @@ class MujocoArticulationView(_View, ArticulationView):
 
     def _joint_values(self, field: str, address: str) -> Array:
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
-            columns = as_index(getattr(segment.layout, address))
-            buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, columns)]
+            buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, segment.joints[address])]
 
         return self._cached(field, (len(self.dof_names),), fill)[0]
 

@@ -90,10 +90,16 @@ def test_a_missing_file_elsewhere_is_not_looked_for_in_the_assets(tmp_path):
 
 
 def test_an_unsupported_format_names_the_supported_ones(tmp_path):
-    with pytest.raises(ValueError, match=r"chair\.fbx: format '\.fbx' is not one of \.usd, .*\.xml"):
+    with pytest.raises(ValueError, match=r"chair\.fbx: suffix '\.fbx' is not one of \.usd, .*\.xml"):
         resolve(touch(tmp_path / 'chair.fbx'))
-    with pytest.raises(ValueError, match='without a suffix'):
+    with pytest.raises(ValueError, match="chair: suffix ''"):
         resolve(touch(tmp_path / 'chair'))
+
+
+@pytest.mark.parametrize('path', ['', '.', 'nothing like it'])
+def test_nonsense_is_simply_not_found(path):
+    with pytest.raises(FileNotFoundError, match='tried:'):
+        resolve(path)
 
 
 def test_a_folder_is_not_an_asset(tmp_path):

@@ -239,6 +239,13 @@ def test_a_mesh_that_cannot_be_read_is_left_out_with_one_warning(tmp_path, caplo
     assert str(path) in message and str(tmp_path / 'part.dae') in message
 
 
+def test_other_mesh_formats_are_read_by_trimesh(tmp_path):
+    trimesh = pytest.importorskip('trimesh')
+    trimesh.creation.box((1, 2, 3)).export(tmp_path / 'part.ply')
+    model = attached(write(tmp_path, link('base', mesh('collision', 'part.ply'), mass=0)))
+    assert model.body('r/base').mass[0] == pytest.approx(6000)  # 1000 kg/m3
+
+
 # Errors
 
 

@@ -1,6 +1,7 @@
 """Same config and actions, same results: to the bit, wherever and beside whatever an env runs."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -66,7 +67,7 @@ def bits(env: Any, env_id: int, obs: dict[str, Any]) -> bytes:
 
 def trajectory(env: Any, env_id: int, each_step: Callable[[int], Any] = lambda step: None, look: bool = False) -> bytes:
     """Bits of one env over `STEPS` steps; all other envs get the same actions as it."""
-    recorded = b''
+    recorded, landed = b'', False
     for step in range(STEPS):
         each_step(step)
         obs = env.step([action(step)] * env.env_num)[0][env_id]
@@ -74,7 +75,8 @@ def trajectory(env: Any, env_id: int, each_step: Callable[[int], Any] = lambda s
             for link in env.runner.envs[env_id].task.robots['hopper'].get_rigid_bodies():
                 link.get_pose(), link.get_linear_velocity()
         recorded += bits(env, env_id, obs)
-    assert env.runner.world.data(env_id).ncon > 0  # it has landed: contacts are part of what is compared
+        landed |= step % 5 == 0 and env.runner.world.data(env_id).ncon > 0
+    assert landed  # contacts are part of what is compared
     return recorded
 
 
@@ -128,8 +130,8 @@ def test_a_batch_that_grows_and_scenes_that_join(make_env, hopper_task, models, 
     env.reset([5])
 
     def join(step: int) -> None:
-        if step % 15 == 10:
-            env.reset([[0], [7], [1, 2], [6], [3], [4]][step // 15])
+        if step % 20 == 10:
+            env.reset([[0], [7], [1, 2], [6], [3], [4]][step // 20])
 
     assert trajectory(env, 5, join) == alone
     assert all(e is not None for e in env.runner.envs)
@@ -143,11 +145,11 @@ def test_envs_that_have_ended_are_left_out(make_env, hopper_task, alone):
     assert env.runner.world.data(0).time == pytest.approx(7 / 200)
 
 
-def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, make_robot, models, write_model, alone):
-    # same structure, other masses, sizes and places: the differences are held per simulation
-    body = open(models['hopper']).read().split('>', 2)[2].rsplit('</mujoco>', 1)[0]
-    body = body.replace('mass="2"', 'mass="3.5"').replace('0.05 0 -0.2', '0.07 0 -0.25').replace('-0.1 0 0', '-0.12 0 0.01')
-    other = write_model('other', body)
+def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, make_robot, models, tmp_path, alone):
+    # same structure, other friction, damping and limits: the differences are held per simulation
+    other = str(tmp_path / 'other.xml')
+    text = Path(models['hopper']).read_text().replace('mass="2"', 'mass="2" friction="0.2 0.01 0.001"')
+    Path(other).write_text(text.replace('-1.2 1.2', '-0.3 0.9').replace('name="tail" axis', 'damping="0.2" name="tail" axis'))
     controllers = [*make_robot().controllers, {'name': 'trig', 'type': 'TrigDrive'}]
 
     def task(model: str) -> Any:
@@ -179,13 +181,14 @@ def test_the_world_against_mj_step(make_env, hopper_task):
     env.runner.get_obj('crate', 1).set_mass(5.0)
     model, data = world.model(1), world.data(1)
     batch, slot = world.batch(1)
+    hopper_bodies = [b for b in range(model.nbody) if model.body(b).name.startswith('robots/hopper/')]
     touched = 0
     for step in range(200):
         obs = env.step([action(step), action(step), action(step + 1)])[0][1]['hopper']
         data.ctrl[:] = batch.ctrl[slot]
         for _ in range(2):
             mujoco.mj_step(model, data)
-        touched += data.ncon > 8  # more than the two scene bodies have with the floor
+        touched += bool(np.isin(model.geom_bodyid[data.contact.geom], hopper_bodies).any())
         assert (batch.qpos[slot] == data.qpos).all() and (batch.qvel[slot] == data.qvel).all()
         assert (obs['joint_positions'] == data.qpos[-2:].astype(np.float32)).all()
         assert (hopper.articulation.get_joint_efforts() == data.qfrc_actuator[-2:].astype(np.float32)).all()
@@ -195,7 +198,7 @@ def test_the_world_against_mj_step(make_env, hopper_task):
         mujoco.mj_kinematics(model, fresh)
         leg = hopper.articulation.body('leg').get_pose()[0]
         assert (leg == fresh.body('robots/hopper/leg').xpos.astype(np.float32)).all()
-    assert touched > 50
+    assert touched > 20
 
 
 def test_efforts_are_those_of_the_own_env_whatever_was_looked_at_between(make_env, hopper_task):
@@ -204,12 +207,7 @@ def test_efforts_are_those_of_the_own_env_whatever_was_looked_at_between(make_en
     hoppers = [task.robots['hopper'] for task in env.runner.current_tasks.values()]
     for step in range(4):
         env.step([{'hopper': {'drive': [0.1 * step * i, -0.2 * i]}} for i in range(3)])
-    expected = []
-    for env_id in range(3):
-        model, data = env.runner.world.model(env_id), env.runner.world.data(env_id)
-        fields = [values for (name, values) in ((f, hoppers[env_id].articulation.get_joint_efforts()) for f in 'e')]
-        expected.append(fields[0])
-        del model, data
+    expected = [hopper.articulation.get_joint_efforts() for hopper in hoppers]
     assert len({values.tobytes() for values in expected}) == 3
     hoppers[0].articulation.body('leg').get_pose()
     hoppers[0].articulation.set_joint_positions([0.4, 0.4])

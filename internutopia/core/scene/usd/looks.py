@@ -29,18 +29,21 @@ def color(prim: Usd.Prim) -> tuple[float, float, float, float]:
 
 
 def add_light(spec: mujoco.MjSpec, prim: Usd.Prim, rotation: Array) -> None:
-    """Add a `DistantLight`, which shines along its -z axis, or a `DomeLight`, which is the sky, to a spec."""
+    """Add a `DistantLight`, which shines along its -z axis, or a `DomeLight`, the sky and its glow, to a spec."""
     tint = np.asarray(value(prim, 'inputs:color'), float)
-    if prim.GetTypeName() == 'DistantLight':
-        direction = -rotation[:, 2]
-        light = spec.worldbody.add_light(name=str(prim.GetPath()), dir=direction, pos=-_SUN_DISTANCE * direction)
-        light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
-        light.diffuse, light.specular, light.ambient = 0.7 * tint, 0.2 * tint, 0.1 * tint
-    elif prim.GetTypeName() == 'DomeLight':
-        sky = spec.add_texture(name=str(prim.GetPath()), type=mujoco.mjtTexture.mjTEXTURE_SKYBOX)
-        sky.builtin = mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
-        sky.rgb1, sky.rgb2 = _SKY_TOP * tint, _SKY_HORIZON * tint
-        sky.width, sky.height = 256, 1536
+    distant = prim.GetTypeName() == 'DistantLight'
+    direction = -rotation[:, 2] if distant else np.array([0.0, 0.0, -1.0])
+    light = spec.worldbody.add_light(name=str(prim.GetPath()), dir=direction, pos=-_SUN_DISTANCE * direction)
+    light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+    if distant:
+        light.diffuse, light.specular, light.ambient = 0.6 * tint, 0.2 * tint, 0.05 * tint
+        return
+    light.castshadow = False
+    light.diffuse, light.specular, light.ambient = 0.1 * tint, 0 * tint, 0.25 * tint
+    sky = spec.add_texture(name=str(prim.GetPath()), type=mujoco.mjtTexture.mjTEXTURE_SKYBOX)
+    sky.builtin = mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
+    sky.rgb1, sky.rgb2 = _SKY_TOP * tint, _SKY_HORIZON * tint
+    sky.width, sky.height = 256, 1536
 
 
 def _material_color(prim: Usd.Prim) -> tuple[Array | None, float | None]:
