@@ -86,7 +86,15 @@ class Race:
         return Ratio(float(median), float(low), float(high))
 
 
-def race(contenders: Mapping[str, Step], restart: Callable[[], object], *, rounds: int, steps: int, turn: int) -> Race:
+def race(
+    contenders: Mapping[str, Step],
+    restart: Callable[[], object],
+    *,
+    rounds: int,
+    steps: int,
+    turn: int,
+    before_turn: Callable[[], object] = lambda: None,
+) -> Race:
     """Let contenders run the same course in turns.
 
     Args:
@@ -95,6 +103,7 @@ def race(contenders: Mapping[str, Step], restart: Callable[[], object], *, round
         rounds: number of rounds that count; one more is run first, to warm up.
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
+        before_turn: called before each turn of each contender; not timed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
@@ -103,6 +112,7 @@ def race(contenders: Mapping[str, Step], restart: Callable[[], object], *, round
         for start in range(0, steps, turn):
             for name in order:
                 step = contenders[name]
+                before_turn()
                 begin = time.perf_counter()
                 for k in range(start, start + turn):
                     step(k)

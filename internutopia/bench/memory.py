@@ -27,14 +27,13 @@ def memory(quick: bool) -> list[Row]:
     rotating = 'growth over {episodes} episodes of {steps} steps, {scenes} scenes x 4 envs, another scene each episode'
     if importlib.util.find_spec('psutil') is None:
         return [Row(what=what, unit='MB', note='skipped: pip install psutil') for what in (same, rotating)]
-    shapes = ('box', 'cylinder', 'ellipsoid')
     episodes, steps, scene_num = (4, 10, 4) if quick else (100, 100, 16)
     with tempfile.TemporaryDirectory() as folder:
         growth, _ = _run(h1_config(1, write_scenes(Path(folder), 1)), episodes, steps)
         what = same.format(episodes=episodes, steps=steps)
         rows = [Row(what=what, unit='MB', ours=growth, bound=_GROWTH_BOUND, limit='at most')]
         steps //= 5
-        scenes = write_scenes(Path(folder), scene_num, shapes=shapes)
+        scenes = write_scenes(Path(folder), scene_num)
         growth, seconds = _run(h1_config(4 * scene_num, scenes), episodes, steps)
     what = rotating.format(episodes=episodes, steps=steps, scenes=scene_num)
     rows.append(Row(what=what, unit='MB', ours=growth, bound=_GROWTH_BOUND, limit='at most'))
@@ -43,7 +42,7 @@ def memory(quick: bool) -> list[Row]:
     rows.append(
         Row(
             what='the same: last quarter of the episodes vs first',
-            unit='s per episode',
+            unit='CPU s per episode',
             ours=float(np.median(last)),
             reference=float(np.median(first)),
             ratio=Ratio(slower, slower, slower),
@@ -56,7 +55,7 @@ def memory(quick: bool) -> list[Row]:
 
 
 def _run(config: Config, episodes: int, steps: int) -> tuple[float, NDArray[np.float64]]:
-    """Growth [MB] after the first episodes, and seconds per episode; the order of envs turns from reset to reset."""
+    """Growth [MB] after the first episodes and CPU seconds per episode; the order of envs turns at each reset."""
     import psutil
 
     process = psutil.Process()
@@ -69,11 +68,11 @@ def _run(config: Config, episodes: int, steps: int) -> tuple[float, NDArray[np.f
             if episode == _WARM_UP:
                 gc.collect()
                 before = process.memory_info().rss
-            begin = time.perf_counter()
+            begin = time.process_time()
             env.reset(np.roll(np.arange(env.env_num), episode).tolist())
             for action in actions:
                 env.step(action)
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
         gc.collect()
         growth = (process.memory_info().rss - before) / 1e6
     return growth, np.array(seconds[_WARM_UP:])

@@ -16,19 +16,17 @@ from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controlle
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 SUBSTEPS = 4
+_SHAPES = ('box', 'cylinder', 'ellipsoid')
 _CLEARANCE = 2.5  # [m] around the robot: obstacles cost collision detection, but no contacts of their own
 
 
-def write_scenes(folder: Path, count: int, obstacles: int = 24, shapes: Sequence[str] = ('box',)) -> list[Path]:
-    """Write MJCF scenes: a ground plane and static obstacles, placed differently in each scene.
-
-    Scenes of one shape have models of the same structure; with several shapes, drawn at random, each has its own.
-    """
+def write_scenes(folder: Path, count: int, obstacles: int = 24) -> list[Path]:
+    """Write MJCF scenes: a ground plane and static obstacles, of other kinds and in other places in each scene."""
     rng = np.random.default_rng(0)
-    paths = [folder / f'{"_".join(shapes)}_{obstacles}_{index}.xml' for index in range(count)]
+    paths = [folder / f'scene_{index}.xml' for index in range(count)]
     for path in paths:
         geoms = ['<geom type="plane" size="50 50 1"/>']
-        for shape in rng.choice(shapes, obstacles):
+        for shape in rng.choice(_SHAPES, obstacles):
             angle, distance = rng.uniform(0, 2 * np.pi), rng.uniform(_CLEARANCE, 2 * _CLEARANCE)
             x, y = distance * np.cos(angle), distance * np.sin(angle)
             size = ' '.join(f'{half:.3f}' for half in rng.uniform(0.1, 0.4, 3))

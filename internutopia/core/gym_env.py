@@ -33,7 +33,7 @@ class Env(gymnasium.Env):
         for index, task in enumerate(config.task_configs):
             if len(task.robots) > 1:
                 raise ValueError(
-                    f'gym_env.Env runs one robot, task_configs[{index}] has {len(task.robots)}; use vec_env.Env for more'
+                    f'gym_env.Env runs one robot; task_configs[{index}] has {len(task.robots)}: use vec_env.Env'
                 )
         self._env = vec_env.Env(config)
         self.env_num = 1
@@ -63,7 +63,8 @@ class Env(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Start the next episode.
 
-        With a seed, `episode_order` `'cycle'` and `'shuffle'` start over, so that the same seed gives the same episodes.
+        With a seed, `episode_order` `'cycle'` and `'shuffle'` start over, so that the same seed gives the same
+        episodes.
 
         Returns:
             Observation and `{'task_config': TaskCfg}`; `(None, None)` after the last episode.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 def grid_offsets(env_num: int, size: float) -> NDArray[np.float64]:
     """World positions of the env frames, `(env_num, 3)` [m].
 
-    Env `i` stands at `(i // columns * size, i % columns * size, 0)` with `columns = ceil(sqrt(env_num))`; the side of the
-    grid is at most `size * sqrt(env_num)` long.
+    Env `i` stands at `(i // columns * size, i % columns * size, 0)` with `columns = ceil(sqrt(env_num))`; the side of
+    the grid is at most `size * sqrt(env_num)` long.
     """
     columns = math.isqrt(env_num - 1) + 1
     ids = np.arange(env_num, dtype=np.float64)

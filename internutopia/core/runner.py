@@ -6,7 +6,6 @@ The runner holds the world and what runs in each env. It trusts its arguments: t
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.layout import grid_offsets
 from internutopia.core.results import ResultsWriter
-from internutopia.core.robot.fleet import Command, Fleet, Fleets
+from internutopia.core.robot.fleet import Fleet, Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import SceneModel
@@ -212,7 +211,10 @@ class SimulatorRunner:
             task.load()
             self.envs[env_id] = RunningEpisode(plan.episode, own, task)
         for env_id in plans:
-            self._running(env_id).task.post_reset()
+            task = self._running(env_id).task
+            task.post_reset()
+            if task.reward is not None:
+                task.reward.reset()
         self._fleets.observe(np.array(list(plans)))
 
     def _first_observation(self, env_id: int) -> dict[str, Any]:
@@ -228,7 +230,8 @@ class SimulatorRunner:
 
     def _apply(self, actions: Mapping[int, Mapping[str, Any]]) -> None:
         """Check all actions, then command them."""
-        by_fleet: OrderedDict[Fleet, list[tuple[int, Any]]] = OrderedDict()
+        by_fleet: dict[Fleet, list[tuple[int, Any]]] = {}
+        single: list[tuple[BaseRobot, Any]] = []
         custom: list[tuple[BaseRobot, Any]] = []
         for env_id, action in actions.items():
             robots = self._running(env_id).task.robots
@@ -238,24 +241,21 @@ class SimulatorRunner:
                     raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
                 if type(robot).apply_action is not BaseRobot.apply_action:
                     custom.append((robot, robot_action))
-                    continue
-                if not isinstance(robot_action, Mapping):
+                elif not isinstance(robot_action, Mapping):
                     raise ValueError(
                         f'env {env_id}, robot {name!r}: expected {{controller name: action}}, got {robot_action!r}'
                     )
-                if robot.fleet is not None:
+                elif robot.fleet is not None:
                     by_fleet.setdefault(robot.fleet, []).append((env_id, robot_action))
                 else:
-                    unknown = next((c for c in robot_action if c not in robot.controllers), None)
-                    if unknown is not None:
-                        raise KeyError(
-                            f'env {env_id}: robot {name!r} has no controller {unknown!r}; '
-                            f'{did_you_mean(unknown, robot.controllers)}'
-                        )
-                    custom.append((robot, robot_action))
-        planned: list[tuple[Fleet, list[Command]]] = [(fleet, fleet.plan(acts)) for fleet, acts in by_fleet.items()]
-        for fleet, commands in planned:
-            fleet.apply(commands)
+                    single.append((robot, robot_action))
+        commands = [(fleet, fleet.plan(robot_actions)) for fleet, robot_actions in by_fleet.items()]
+        controls = [(robot, robot.controls(robot_action)) for robot, robot_action in single]
+        for fleet, planned in commands:
+            fleet.apply(planned)
+        for robot, planned in controls:
+            for control in planned:
+                robot.articulation.apply_action(control)
         for robot, robot_action in custom:
             robot.apply_action(robot_action)
 

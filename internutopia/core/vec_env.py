@@ -43,7 +43,8 @@ class Env:
         env = Env(config)
         obs, task_configs = env.reset()
         while env.simulation_app.is_running():
-            obs, reward, terminated, truncated, info = env.step([{'h1': {'move_by_speed': [1.0, 0.0, 0.0]}}] * env.env_num)
+            action = {'h1': {'move_by_speed': [1.0, 0.0, 0.0]}}
+            obs, reward, terminated, truncated, info = env.step([action] * env.env_num)
             ended = [i for i, (t, c) in enumerate(zip(terminated, truncated)) if t or c]
             if ended:
                 env.reset(ended)
@@ -137,7 +138,7 @@ class Env:
         for env_id, (env, env_action) in enumerate(zip(self._runner.envs, action, strict=True)):
             if env is not None and not env.ended and env_action is not None and not isinstance(env_action, Mapping):
                 raise ValueError(
-                    f'env {env_id}: expected {{robot name: {{controller name: action}}}}, {{}} or None, got {env_action!r}'
+                    f'env {env_id}: expected {{robot name: {{controller name: action}}}} or None, got {env_action!r}'
                 )
         obs, reward, terminated, truncated, info = zip(*self._runner.step(action), strict=True)
         return list(obs), list(reward), list(terminated), list(truncated), list(info)

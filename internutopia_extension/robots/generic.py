@@ -14,8 +14,8 @@ from internutopia_extension.configs.robots.generic import GenericRobotCfg
 class GenericRobot(BaseRobot):
     """The robot in `config.usd_path`, an MJCF, URDF or USD file.
 
-    A model with actuators of its own keeps them and is commanded through an `ActuatorController`; another one gets joint
-    drives with the config's stiffness and damping.
+    A model with actuators of its own keeps them and is commanded through an `ActuatorController`; another one gets
+    joint drives with the config's stiffness and damping.
     """
 
     batched = True

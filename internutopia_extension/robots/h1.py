@@ -43,7 +43,8 @@ class H1Robot(BaseRobot):
 
     def get_ankle_height(self) -> float:
         """Height of the lower ankle link in the env frame [m]."""
-        return min(float(self.articulation.body(f'{side}_ankle_link').get_pose()[0][..., 2]) for side in ('left', 'right'))
+        ankles = (self.articulation.body(f'{side}_ankle_link') for side in ('left', 'right'))
+        return min(float(ankle.get_pose()[0][..., 2]) for ankle in ankles)
 
     def set_gains(self) -> None:
         """Set the gains of this class again, after they were changed at run time."""

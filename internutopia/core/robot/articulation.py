@@ -22,8 +22,8 @@ class IArticulation(PoseMixin):
     """One robot's joints and root in one env, or (`env_id=...`) in all envs at once.
 
     Over all envs every array has a leading env axis, and setters take the `env_ids` that their rows are for. What a
-    getter returns is the caller's own copy for one env, and a read-only buffer that is valid until the next step for all
-    envs. Joint order is that of `dof_names`.
+    getter returns is the caller's own copy for one env, and a read-only buffer that is valid until the next step for
+    all envs. Joint order is that of `dof_names`.
     """
 
     def __init__(self, view: ArticulationView, world: World, env_id: int | EllipsisType, name: str, prim_path: str):

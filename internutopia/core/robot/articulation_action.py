@@ -10,8 +10,8 @@ import numpy as np
 class ArticulationAction:
     """Targets for joint drives; `ArticulationAction()` does nothing.
 
-    Arrays are `(k,)`, or `(n, k)` for n envs, over the joints `joint_indices` `(k,)` (None: all joints in order). A target
-    that is None, or an entry that is None or NaN, leaves what was commanded before.
+    Arrays are `(k,)`, or `(n, k)` for n envs, over the joints `joint_indices` `(k,)` (None: all joints in order). A
+    target that is None, or an entry that is None or NaN, leaves what was commanded before.
 
     Args:
         joint_positions: position targets [rad or m].

@@ -14,8 +14,8 @@ from internutopia.core.robot.articulation import ArticulationAction, IArticulati
 class ArticulationSubset:
     """The joints `joint_names` of an articulation; every array follows the order of these names.
 
-    Serves one env, `(k,)`, and all envs, `(n, k)`, as its articulation does. Getters return copies. KeyError if the robot
-    lacks one of the joints.
+    Serves one env, `(k,)`, and all envs, `(n, k)`, as its articulation does. Getters return copies. KeyError if the
+    robot lacks one of the joints.
     """
 
     def __init__(self, articulation: IArticulation, joint_names: Sequence[str]):

@@ -3,11 +3,12 @@
 A per-env controller (the default) is one object per env and robot: arrays have no env axis, `action_to_control(action)`
 gets the action as the caller wrote it.
 
-A batched controller (`batched = True` in the class's own body) is one object for all envs that run the robot. Its arrays
-have a leading env axis `(env_num, ...)`, and `action_to_control(action, env_ids)` gets the actions of the envs `env_ids`,
-checked and stacked by `parse_action`, `(len(env_ids), ...)`. State made with `state()` is kept per env and cleared when
-an env is reset. The same class also serves one env, as a sub-controller of a per-env controller or on a per-env robot:
-then `env_ids` is `...` and arrays have no env axis. Code written with `[..., k]`, `axis=-1` and `x[env_ids]` does both::
+A batched controller (`batched = True` in the class's own body) is one object for all envs that run the robot. Its
+arrays have a leading env axis `(env_num, ...)`, and `action_to_control(action, env_ids)` gets the actions of the envs
+`env_ids`, checked and stacked by `parse_action`, `(len(env_ids), ...)`. State made with `state()` is kept per env and
+cleared when an env is reset. The same class also serves one env, as a sub-controller of a per-env controller or on a
+per-env robot: then `env_ids` is `...` and arrays have no env axis. Code written with `[..., k]`, `axis=-1` and
+`x[env_ids]` does both::
 
     @BaseController.register('Hold')
     class Hold(BaseController):
@@ -85,13 +86,13 @@ class BaseController(OrderedKeys, ABC):
         """Turn an action into joint targets."""
 
     def control(self, action: Any) -> ArticulationAction:
-        """`action_to_control` for one env. ValueError naming env, robot and controller for an action that it refuses."""
+        """`action_to_control` for one env. ValueError naming env, robot and controller if it refuses the action."""
         try:
             return self.action_to_control(action)
-        except (ValueError, TypeError) as error:
+        except (AssertionError, TypeError, ValueError) as error:
             robot = self.scene.robot_paths[self.robot.config.prim_path]
             where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
-            raise ValueError(f'{where}: {error}') from error
+            raise ValueError(f'{where}: {error or action!r}') from error
 
     def get_obs(self) -> dict[str, Any]:
         """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""

@@ -1,7 +1,7 @@
 """All envs that run the same batched robot: one robot object, one object per batched controller, arrays over envs.
 
-This is where the list front door meets the arrays: `plan` gathers the actions of many envs into one array per controller,
-`apply` runs each controller once, `observation` hands out rows of observations computed for all envs at once.
+This is where the list front door meets the arrays: `plan` gathers the actions of many envs into one array per
+controller, `apply` runs each controller once, `observation` hands out rows of what was observed for all envs at once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import World
 
 if TYPE_CHECKING:
     from internutopia.core.robot.controller import BaseController
     from internutopia.core.robot.robot import BaseRobot
 
-Command = tuple['BaseController', NDArray[np.intp], Any]
+# A batched controller with the envs and actions it is for, or an env's robot with the joint targets it gets
+Command = tuple['BaseController', NDArray[np.intp], Any] | tuple['BaseRobot', ArticulationAction]
 
 
 class Fleet:
@@ -53,8 +54,8 @@ class Fleet:
     def plan(self, actions: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Command]:
         """Check actions and gather them by controller, keeping each env's order.
 
-        KeyError for an unknown controller and ValueError for an action it cannot take, naming env, robot and controller.
-        Nothing is commanded yet.
+        KeyError for an unknown controller and ValueError for an action it cannot take, naming env, robot and
+        controller. Nothing is commanded yet.
         """
         gathered: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
         for env_id, action in actions:
@@ -71,12 +72,13 @@ class Fleet:
 
     def apply(self, commands: Iterable[Command]) -> None:
         """Run controllers on planned actions and set the joint targets they ask for."""
-        for controller, env_ids, action in commands:
-            if controller.batch_shape:
-                control = controller.action_to_control(action, env_ids)
-                self.robot.articulation.apply_action(control, env_ids)
+        for command in commands:
+            if len(command) == 3:
+                controller, env_ids, action = command
+                self.robot.articulation.apply_action(controller.action_to_control(action, env_ids), env_ids)
             else:
-                controller.robot.articulation.apply_action(controller.control(action))
+                robot, control = command
+                robot.articulation.apply_action(control)
 
     def observe(self, env_ids: NDArray[np.intp]) -> None:
         """Compute the observations of some envs, to be fetched by `observation`."""
@@ -100,22 +102,15 @@ class Fleet:
     def _plan_one(self, name: str, env_ids: list[int], actions: list[Any]) -> list[Command]:
         controller = self.robot.controllers.get(name)
         if controller is None:
+            robots = [self.robots[env_id] for env_id in env_ids]
             return [
-                (self._own_controller(env_id, name), np.array([env_id]), action)
-                for env_id, action in zip(env_ids, actions, strict=True)
+                (robot, robot.controller(name).control(action)) for robot, action in zip(robots, actions, strict=True)
             ]
         try:
             return [(controller, np.array(env_ids), controller.parse_actions(actions))]
         except (ValueError, TypeError) as error:
             env_id = env_ids[getattr(error, 'index', 0)]
             raise ValueError(f'env {env_id}, robot {self.name!r}, controller {name!r}: {error}') from error
-
-    def _own_controller(self, env_id: int, name: str) -> BaseController:
-        own = self.robots[env_id].controllers
-        if name not in own:
-            known = [*self.robot.controllers, *own]
-            raise KeyError(f'env {env_id}: robot {self.name!r} has no controller {name!r}; {did_you_mean(name, known)}')
-        return own[name]
 
 
 class Fleets:

@@ -1,11 +1,13 @@
 """Robots: base class and registry.
 
-A robot class says which model it is (`model`), what it observes (`get_obs`) and how it takes an action (`apply_action`).
+A robot class says which model it is (`model`), what it observes (`get_obs`) and how it takes an action
+(`apply_action`).
 
 Per env (the default): one object per env, arrays without an env axis, as in InternUtopia 2.x.
 
 Batched (`batched = True` in the class's own body; not inherited): one object for all envs that run the robot, which the
-env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same class,
+env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same
+class,
 `task.robots[name]`, to be looked at and posed; code written with `[..., k]` and `axis=-1` serves both.
 """
 
@@ -19,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
-from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.controller import BaseController, create_controllers
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 
@@ -122,18 +125,34 @@ class BaseRobot(OrderedKeys):
     def apply_action(self, action: dict[str, Any]) -> None:
         """Command controllers of this env's robot: `{controller name: controller action}`, in this order.
 
-        A class that overrides this receives whatever the caller of `step` sent for the robot. Of what it hands on to this
-        method, names of controllers that the robot does not have are skipped.
+        A class that overrides this receives whatever the caller of `step` sent for the robot. Names that are no
+        controllers are passed over here: an overriding class may give them a meaning of its own.
         """
+        known = self.get_controllers()
+        action = {name: value for name, value in action.items() if name in known}
         if self.fleet is not None:
             self.fleet.apply(self.fleet.plan([(self._scene.env_id, action)]))
-            return
-        for name, controller_action in action.items():
-            if name in self.controllers:
-                self.articulation.apply_action(self.controllers[name].control(controller_action))
+        else:
+            for control in self.controls(action):
+                self.articulation.apply_action(control)
+
+    def controls(self, action: Mapping[str, Any]) -> list[ArticulationAction]:
+        """The joint targets that an action asks for; nothing is commanded yet.
+
+        KeyError for an unknown controller, ValueError for an action it cannot take, naming env, robot and controller.
+        """
+        return [self.controller(name).control(value) for name, value in action.items()]
+
+    def controller(self, name: str) -> BaseController:
+        """The controller of that name. KeyError naming env and robot, with close matches."""
+        known = self.get_controllers()
+        if name not in known:
+            where = f'env {self._scene.env_id}: robot {self._scene.robot_paths[self.config.prim_path]!r}'
+            raise KeyError(f'{where} has no controller {name!r}; {did_you_mean(name, known)}')
+        return known[name]
 
     def get_obs(self) -> OrderedDict[str, Any]:
-        """Pose of the base in the env frame, joint positions and velocities, and what controllers and sensors report."""
+        """Pose of the base (env frame), joint positions and velocities, and what controllers and sensors report."""
         position, orientation = self.get_pose()
         obs: OrderedDict[str, Any] = OrderedDict(
             position=position,

@@ -41,8 +41,8 @@ class BodyLayout:
 class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
-    Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of its
-    drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators.
+    Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of
+    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators.
     """
 
     name: str
@@ -235,8 +235,8 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
 def _own_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
     """Which of the model's own actuators take a position, a velocity or an effort target, by joint.
 
-    An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>` of
-    gear 1 no bias: its control is the joint's effort.
+    An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
+    of gear 1 no bias: its control is the joint's effort.
     """
     targets = {kind: np.full(len(joints), -1, np.intp) for kind in DRIVE_KINDS}
     for a in actuators:

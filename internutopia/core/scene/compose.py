@@ -1,8 +1,8 @@
 """Composition: one `SceneModel` -> one `MjSpec`.
 
-Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's body
-is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not move is a
-mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
+Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's
+body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
+move is a mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
 
 Options (gravity, solver, cone, ...) come from the scene asset; without one, from the first robot that brings its own
 actuators (a model that is driven as its author meant it); else MuJoCo's defaults. The time step is always the config's.
@@ -22,8 +22,8 @@ from internutopia.core.scene.scaling import scale_mass, scale_spec
 from internutopia.core.scene.urdf import WORLD_LINK
 
 DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
-# A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for all
-# joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
+# A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for
+# all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
 DRIVE_KINDS = ('position', 'velocity', 'effort')
 
 

@@ -1,9 +1,9 @@
 """What a task's scene is made of, in terms that every physics backend understands.
 
 A `SceneModel` is built from a `TaskCfg` (see `internutopia.core.task.scene_model`) and handed to `World.prepare`. It
-holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.core.scene.compose`), the Isaac Sim
-world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in the
-env frame.
+holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.core.scene.compose`), the Isaac
+Sim world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in
+the env frame.
 
 Poses are state, not model: two scene models that differ only in poses or initial joint positions compile to the same
 thing.
@@ -24,8 +24,8 @@ IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 class Drives:
     """Joint drives to put on the joints of a robot, as Isaac Sim's: `kp * (q* - q) + kd * (v* - v) + effort`.
 
-    `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint name
-    (joints not named get 0). `only_if_bare`: leave a model that has actuators of its own as it is.
+    `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint
+    name (joints not named get 0). `only_if_bare`: leave a model that has actuators of its own as it is.
     """
 
     stiffness: float | Mapping[str, float] = 0.0

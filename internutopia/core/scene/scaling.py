@@ -1,7 +1,7 @@
 """Uniform scaling of a model, as the `scale` of a robot, an object or a scene asks for.
 
-Lengths are multiplied by the scale. Masses that are given stay (as USD's MassAPI masses do under a scaled transform) with
-inertias following the square of the lengths; masses that follow from a density grow with the volume.
+Lengths are multiplied by the scale. Masses that are given stay (as USD's MassAPI masses do under a scaled transform)
+with inertias following the square of the lengths; masses that follow from a density grow with the volume.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an extension class sees of the scene it lives in: one env's part of the world, addressed by prim paths.
 
-Prim paths: the env is `/World/env_<id>`, its scene `.../scene`, its robots and objects where their configs say. The paths
-are names here; on Isaac Sim they are prims.
+Prim paths: the env is `/World/env_<id>`, its scene `.../scene`, its robots and objects where their configs say. The
+paths are names here; on Isaac Sim they are prims.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class BaseReward(ABC):
         """Class decorator: make the class the implementation of reward type `name`."""
         return register_in(BaseReward.rewards, name)
 
-    def init_setting(self) -> None:
+    def init_setting(self) -> None:  # noqa: B027 (a hook that may stay as it is)
         """Read and check `settings`; called by the constructor."""
 
     def reset(self) -> None:

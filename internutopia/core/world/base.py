@@ -4,18 +4,18 @@ The runner, the robots and the sensors know physics only through this module. Im
 world keeps the arrays below on the device, an Isaac Sim world keeps a stage and works in world coordinates underneath.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env
-frames stand in the world; whoever wants world coordinates adds it. A trajectory therefore does not depend on the env id.
+frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
 
-Arrays. Views are batched over all envs: an array has shape `(env_num, ...)`, row = env id, float32. Rows of envs that do
-not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the view
-and is valid until the next `step`, `load` or setter: copy what you keep, write through the setters. Setters take values
-for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit.
+Arrays. Views are batched over all envs: an array has shape `(env_num, ...)`, row = env id, float32. Rows of envs that
+do not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the
+view and is valid until the next `step`, `load` or setter: copy what you keep, write through the setters. Setters take
+values for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit.
 
 Life of a scene::
 
     handle = world.prepare(scene_model)            # reads assets, compiles, may raise; changes nothing
     world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
-    h1 = world.articulation('h1', 3)               # view over every env whose 'h1' has the same dofs and bodies as env 3's
+    h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
     h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
     failed = world.step(4, active)                 # {env_id: reason}: those envs hold no meaningful state any more
 """

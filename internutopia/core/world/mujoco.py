@@ -1,9 +1,9 @@
 """The CPU world: `mujoco.batch.Batch`, one batch per model structure.
 
-Envs whose models have the same structure (see `CompiledScene.structure`) share a batch; what differs between them is held
-per simulation. Different structures form several batches. With fewer batches than threads they are stepped one after the
-other, each on all threads; with more, each runs on one thread and the threads share the batches out among themselves.
-Results do not depend on any of that, to the bit.
+Envs whose models have the same structure (see `CompiledScene.structure`) share a batch; what differs between them is
+held per simulation. Different structures form several batches. With fewer batches than threads they are stepped one
+after the other, each on all threads; with more, each runs on one thread and the threads share the batches out among
+themselves. Results do not depend on any of that, to the bit.
 
 The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to look at or to render;
 `world.batch(env_id)` is the live batch with the simulation's index in it.
@@ -52,6 +52,8 @@ class MujocoWorld(World):
         self._group: list[Group | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._work: list[tuple[Group, Slots | None]] = []
+        self._work_key = (-1, b'')
         if mujoco.get_mju_user_warning() is None:
             # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
             mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
@@ -92,15 +94,10 @@ class MujocoWorld(World):
 
     def step(self, substeps: int, env_ids: EnvIds) -> dict[int, str]:
         """Advance envs; see `World.step`."""
-        active = np.zeros(self.env_num, bool)
-        active[env_ids] = True
-        work: list[tuple[Group, Slots | None]] = []
-        for group in self.groups:
-            stepped = (group.envs >= 0) & active[group.envs]
-            if stepped.all():
-                work.append((group, None))
-            elif stepped.any():
-                work.append((group, np.flatnonzero(stepped).astype(np.int32)))
+        key = (self.layout_version, env_ids.tobytes())
+        if key != self._work_key:  # mostly the same envs step again and again
+            self._work_key, self._work = key, self._work_for(env_ids)
+        work = self._work
         self.version += 1
         if len(work) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in work):
             results = [group.step(slots, substeps) for group, slots in work]
@@ -160,6 +157,7 @@ class MujocoWorld(World):
         """Free threads and memory."""
         self.unload(np.arange(self.env_num))
         self.groups.clear()
+        self._work.clear()
         self._views.clear()
         if self._pool is not None:
             self._pool.shutdown()
@@ -182,7 +180,7 @@ class MujocoWorld(World):
         return group
 
     def _occupied(self) -> list[Group]:
-        return [group for group in self.groups if (group.envs >= 0).any()]
+        return [group for group in self.groups if group.occupied is not None]
 
     def _threads_per_group(self, count: int) -> int:
         return self.threads if count < self.threads else 1
@@ -201,6 +199,19 @@ class MujocoWorld(World):
             self._views = {key: view for key, view in self._views.items() if view.segments()}
         self.version += 1
         self.layout_version += 1
+
+    def _work_for(self, env_ids: EnvIds) -> list[tuple[Group, Slots | None]]:
+        """The groups that hold these envs, with their slots; None for all slots."""
+        active = np.zeros(self.env_num, bool)
+        active[env_ids] = True
+        work: list[tuple[Group, Slots | None]] = []
+        for group in self.groups:
+            stepped = (group.envs >= 0) & active[group.envs]
+            if stepped.all():
+                work.append((group, None))
+            elif stepped.any():
+                work.append((group, np.flatnonzero(stepped).astype(np.int32)))
+        return work
 
     def _step_concurrently(self, work: Sequence[tuple[Group, Slots | None]], substeps: int) -> list[dict[int, str]]:
         """Step groups of one thread each on `threads` threads, this one included; the largest first."""

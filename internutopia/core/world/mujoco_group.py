@@ -1,7 +1,7 @@
 """Envs that share one `mujoco.batch.Batch`: their models have the same structure and differ in float fields at most.
 
-A group hands out slots (simulations of its batch) to envs and grows when it runs out. What differs between the models of
-its envs, and what is changed per env at run time (gains, masses), lives in the batch's per-simulation fields
+A group hands out slots (simulations of its batch) to envs and grows when it runs out. What differs between the models
+of its envs, and what is changed per env at run time (gains, masses), lives in the batch's per-simulation fields
 (`Batch.expand`); a field costs nothing until the first env differs in it.
 """
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from internutopia.core.scene.compiled import CompiledScene
 
 Slots = NDArray[np.int32]
+Index = slice | NDArray[np.intp]
 
 _IDS = itertools.count()
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
@@ -44,6 +45,7 @@ class Group:
         self.batch = Batch(scene.model, capacity, nthread)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
+        self._occupied: tuple[Index, Index] | None = None
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that a call recomputes
         self._stale: set[int] = set()  # slots whose derived fields do not describe their state
@@ -54,6 +56,13 @@ class Group:
     def capacity(self) -> int:
         """Number of slots."""
         return len(self.envs)
+
+    @property
+    def occupied(self) -> tuple[Index, Index] | None:
+        """The slots in use and the envs in them, None if there are none."""
+        if self._occupied is None and (slots := np.flatnonzero(self.envs >= 0)).size:
+            self._occupied = as_index(slots), as_index(self.envs[slots])
+        return self._occupied
 
     @property
     def nthread(self) -> int:
@@ -89,6 +98,7 @@ class Group:
         """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
         slot = int(np.flatnonzero(self.envs < 0)[0])
         self.envs[slot] = env_id
+        self._occupied = None
         self.batch.reset(np.array([slot], np.int32), stage=_NO_STAGE)
         for name, value in state.items():
             self.read(name)[slot] = value
@@ -100,6 +110,7 @@ class Group:
     def remove(self, slots: NDArray[np.intp]) -> None:
         """Free slots."""
         self.envs[slots] = -1
+        self._occupied = None
         self._stale.difference_update(slots.tolist())
 
     def read(self, name: str) -> NDArray[Any]:
@@ -180,6 +191,15 @@ class Group:
             value = model_field(scene.model, name)
             # bvh_aabb is per simulation for the bodies' volumes only, which come first
             target[slot] = value[: len(target[slot])] if value.ndim else value
+
+
+def as_index(ids: NDArray[np.intp]) -> Index:
+    """The same index as a slice where it is contiguous: numpy copies blocks much faster than rows."""
+    if len(ids):
+        first, end = int(ids[0]), int(ids[-1]) + 1
+        if end - first == len(ids) and (ids[1:] > ids[:-1]).all():
+            return slice(first, end)
+    return ids
 
 
 def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:

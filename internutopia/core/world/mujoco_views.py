@@ -19,12 +19,10 @@ from internutopia.core.scene.compiled import ArticulationLayout, BodyLayout, Com
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, ArticulationView, BodyView, EnvIds
-from internutopia.core.world.mujoco_group import Group
+from internutopia.core.world.mujoco_group import Group, Index, as_index
 
 if TYPE_CHECKING:
     from internutopia.core.world.mujoco import MujocoWorld
-
-Index = slice | NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,6 @@ class Segment:
     def joints(self) -> dict[str, Index]:
         """Addresses of a robot's joints in `qpos` and among the dofs."""
         return {address: as_index(getattr(self.layout, address)) for address in ('qpos', 'dof')}
-
-
-def as_index(ids: NDArray[np.intp]) -> Index:
-    """The same index as a slice where it is contiguous: numpy copies blocks much faster than rows."""
-    if len(ids):
-        first, end = int(ids[0]), int(ids[-1]) + 1
-        if end - first == len(ids) and (ids[1:] > ids[:-1]).all():
-            return slice(first, end)
-    return ids
 
 
 def cells(rows: Index, columns: Index) -> tuple[Any, Any]:
@@ -78,9 +67,8 @@ class _View:
             for group in self._world.groups:
                 # a group's models have equal structure, names included: one layout serves all its envs
                 layout = self._find(group.scene)
-                rows = np.flatnonzero(group.envs >= 0)
-                if layout is not None and len(rows):
-                    self._segments.append(Segment(group, as_index(rows), as_index(group.envs[rows]), layout))
+                if layout is not None and group.occupied is not None:
+                    self._segments.append(Segment(group, *group.occupied, layout))
         return self._segments
 
     def _rows(self, env_ids: EnvIds) -> list[tuple[Segment, NDArray[np.intp], Index]]:

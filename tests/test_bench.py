@@ -1,0 +1,89 @@
+"""`internutopia bench`: every row can be measured, and figures are judged and saved as documented."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+import internutopia_extension
+
+pytest.importorskip('rich')
+bench = importlib.import_module('internutopia.bench')
+measure = importlib.import_module('internutopia.bench.measure')
+
+KEYS = {
+    *('what', 'unit', 'ours', 'reference', 'ratio', 'ratio_low', 'ratio_high'),
+    *('bound', 'limit', 'verdict', 'note'),
+}
+
+
+@pytest.mark.parametrize('name', bench.ROWS)
+def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
+    internutopia_extension.import_extensions()
+    rows = bench.ROWS[name](True)
+    assert rows
+    for row in rows:
+        values = row.as_dict()
+        assert values.keys() == KEYS
+        json.dumps(values, allow_nan=False)
+        if values['verdict'] == 'skipped':
+            assert 'pip install' in values['note']
+        else:
+            assert values['ours'] >= 0 and values['what'] and values['unit']
+
+
+def test_a_run_is_saved_with_the_facts_of_the_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('COLUMNS', '200')
+    assert bench.run(tmp_path / 'out', quick=True, rows=['list', 'start']) == 0
+    saved = json.loads((tmp_path / 'out' / 'bench.json').read_text())
+    assert {'cpu', 'cores', 'python', 'mujoco', 'date'} <= saved['machine'].keys()
+    assert {row['row'] for row in saved['rows']} == {'list', 'start'}
+    assert 'list front door' in capsys.readouterr().out
+    table = (tmp_path / 'out' / 'bench.md').read_text()
+    assert table.count('\n|') == 2 + len(saved['rows'])
+
+
+def test_an_unknown_row_is_refused_with_its_close_match() -> None:
+    with pytest.raises(ValueError, match="'scene'.*did you mean 'scenes'"):
+        bench.run(quick=True, rows=['list', 'scene'])
+
+
+@pytest.mark.parametrize(
+    ('ours', 'ratio', 'limit', 'verdict'),
+    [
+        (None, None, 'at least', 'skipped'),
+        (1.0, 0.7, 'at least', 'ok'),
+        (1.0, 0.69, 'at least', 'missed'),
+        (5.0, 0.7, 'at most', 'ok'),
+        (0.7, None, 'at most', 'ok'),
+        (0.71, None, 'at most', 'missed'),
+    ],
+)
+def test_a_bound_judges_the_ratio_or_else_our_own_figure(
+    ours: float | None, ratio: float | None, limit: str, verdict: str
+) -> None:
+    spread = None if ratio is None else measure.Ratio(ratio, ratio, ratio)
+    assert measure.Row('row', 'ms', ours, ratio=spread, bound=0.7, limit=limit).verdict == verdict
+    assert measure.Row('row', 'ms', ours, ratio=spread).verdict == ('skipped' if ours is None else '-')
+
+
+def test_contenders_take_turns_on_the_same_steps() -> None:
+    calls: list[tuple[str, int]] = []
+    race = measure.race(
+        {'a': lambda k: calls.append(('a', k)), 'b': lambda k: calls.append(('b', k))},
+        lambda: calls.append(('restart', 0)),
+        rounds=1,
+        steps=4,
+        turn=2,
+        before_turn=lambda: calls.append(('before', 0)),
+    )
+    a, b, before = [[('a', k), ('a', k + 1)] for k in (0, 2)], [[('b', k), ('b', k + 1)] for k in (0, 2)], ('before', 0)
+    one_round = [('restart', 0), before, *a[0], before, *b[0], before, *b[1], before, *a[1]]
+    assert calls == one_round * 2  # the first round is the warm-up
+    assert race.speed('a', 'a').median == 1.0
+    assert race.median('a') > 0
