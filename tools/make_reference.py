@@ -79,8 +79,8 @@ Every config class and its fields. A class also has the fields of the class that
 A mistake is an error when the config is built: a wrong value, or a field that does not exist (with close matches).
 Classes that keep unknown fields say so. In YAML the names are the same; see [quickstart](quickstart.md#yaml).
 
-Some fields are for later versions. Today `SimConfig.backend` must be `'mujoco'` and `device` `'cpu'`, an `Env` refuses a
-config made by `Config.distribute`, and `compat` changes nothing.
+Some fields are for later versions. Today `SimConfig.backend` must be `'mujoco'` and `device` `'cpu'`, an `Env` refuses
+a config made by `Config.distribute`, and `compat` changes nothing.
 
 `{gm.ASSET_PATH}` stands for the asset folder; see [scenes and robots](scenes.md#where-assets-are-looked-up).
 
@@ -105,18 +105,13 @@ def main() -> int:
 def reference() -> str:
     """The page."""
     internutopia_extension.import_extensions()
-    parts = [
-        INTRODUCTION + table(('name', 'value'), ((f'`{name}`', words) for name, (_, words) in FIELD_TYPES.items()))
-    ]
-    described: set[type] = set()
-    for title, package in SECTIONS.items():
+    field_types = [(f'`{name}`', words) for name, (_, words) in FIELD_TYPES.items()]
+    parts = [INTRODUCTION + table(('name', 'value'), field_types)]
+    for title, packages in SECTIONS.items():
         parts.append(f'## {title}\n')
-        for cls in config_classes(package):
-            if cls not in described:
-                described.add(cls)
-                parts.append(class_text(cls))
+        parts += [class_text(cls) for package in packages for cls in config_classes(package)]
         if title == 'Robots':
-            parts.append(ready_made(package))
+            parts += [ready_made(package) for package in packages]
     return '\n'.join(parts)
 
 
@@ -196,12 +191,12 @@ def default_text(field: FieldInfo) -> str:
 
 def ready_made(package: str) -> str:
     """The controller and sensor configs that come with the robots."""
-    rows = [
-        (f'`{module.__name__.rpartition(".")[2]}.{name}`', f'`{getattr(value, "name")!r}`', f'`{type(value).__name__}`')
-        for module in modules(package)
-        for name, value in vars(module).items()
-        if isinstance(value, BaseCfg) and hasattr(value, 'name')
-    ]
+    configs: dict[int, tuple[str, BaseCfg]] = {}  # by identity: modules import from each other
+    for module in modules(package):
+        for name, value in vars(module).items():
+            if isinstance(value, BaseCfg):
+                configs.setdefault(id(value), (f'{module.__name__.rpartition(".")[2]}.{name}', value))
+    rows = [(f'`{name}`', f'`{dict(cfg)["name"]!r}`', f'`{type(cfg).__name__}`') for name, cfg in configs.values()]
     return (
         f'### Ready-made configs\n\nTo be imported from `{package}.<robot>` and changed with `.update(...)`:\n\n'
         + table(('config', 'its name in actions and observations', 'class'), rows)

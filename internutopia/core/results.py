@@ -8,13 +8,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from internutopia.core.util import log
-
 
 class ResultsWriter:
     """Writes one line per ended episode, flushed at once.
 
-    `path` is a file that lines are appended to, `'console'` (the log of the package, level INFO), or `'none'`/None.
+    `path` is a file that lines are appended to, `'console'` (standard output), or `'none'`/None.
     OSError naming the path at construction if the file cannot be written.
     """
 
@@ -31,7 +29,7 @@ class ResultsWriter:
         """Write the result of one episode."""
         line = json.dumps(plain(result), allow_nan=False)
         if self._console:
-            log.info('episode ended: %s', line)
+            print(line, flush=True)
         if self._file is not None:
             self._file.write(line + '\n')
             self._file.flush()

@@ -9,10 +9,10 @@ capture point, where the robot would come to rest if it were pushed no further:
   torque that keeps each foot level (also in the air). Their position targets are chosen such that the drive gives that
   torque: H1's ankle gains are part of the design.
 - The hips bend with `xi`, which turns the trunk against the fall.
-- Sideways, where H1 has no ankle joint, the lower side's leg stretches and the other one bends, by roll and its rate; the
-  hips lean against sideways velocity.
-- Left and right hip rolls, hip pitches and ankles hold together twice as stiffly as their drives would: otherwise the
-  robot's weight, which slowly drags soft contacts along, makes a split wider or a narrow stance narrower until it falls.
+- Sideways, where H1 has no ankle joint, the leg of the lower side stretches and the other one bends, by roll and its
+  rate; the hips lean against sideways velocity.
+- Left and right hip rolls, hip pitches and ankles hold together twice as stiffly as their drives would. Otherwise the
+  robot's weight, which slowly drags soft contacts along, narrows a narrow stance and widens a split until it falls.
 - Everything else is held at a posture: home, shifted forward by 4 cm to the middle of the feet, with the static torque
   of each joint added, so that drives do not sag under the robot's weight.
 
@@ -31,8 +31,10 @@ import numpy as np
 from internutopia_extension.configs.robots.joint_names import H1_GYM_19
 from internutopia_extension.robots.h1 import H1Robot
 
-# Computed from the model by tools/tune_h1_stance.py; the comment says what each is.
-SET_POINT = 0.03  # m, centre of mass ahead of the ankles: a compromise between pushes from the front and from behind
+# Chosen, between pushes from the front and from behind: where the centre of mass is kept, ahead of the ankles [m].
+SET_POINT = 0.03
+
+# Computed from the model and the set point by tools/tune_h1_stance.py.
 HIP_SHIFT = 0.05813  # rad, added to the hips and taken from the ankles to get it there
 COM_GRADIENT = np.array([0.8373, 0.6558, 0.3366])  # m/rad, centre of mass ahead of the ankles by pitch, hips, knees
 HEIGHT = 0.9073  # m, of the centre of mass

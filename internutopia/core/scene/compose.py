@@ -83,7 +83,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     scale_spec(child, robot.scale)
     for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
         child.delete(key)
-    _name_joints(child)
+    _name_parts(child)
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = list(child.worldbody.bodies)
     fixed = robot.fixed_base
@@ -115,12 +115,13 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
         _add_drives(spec, robot, joints)
 
 
-def _name_joints(child: mujoco.MjSpec) -> None:
-    """Joints are addressed by name: give each one that has none a name of its own."""
-    taken = {joint.name for joint in child.joints}
-    for i, joint in enumerate(child.joints):
-        if not joint.name:
-            joint.name = next(n for n in (f'joint_{i}', f'joint_{i}_') if n not in taken)
+def _name_parts(child: mujoco.MjSpec) -> None:
+    """Joints and links are addressed by name: give each one that has none a name of its own."""
+    for kind, parts in (('joint', child.joints), ('link', child.bodies)):
+        taken = {part.name for part in parts}
+        for i, part in enumerate(parts):
+            if not part.name:
+                part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
 
 
 def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -> None:
