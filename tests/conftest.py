@@ -23,7 +23,7 @@ from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
 
 MODELS = {
-    # two hinges in the x-z plane on a fixed base; without gravity on the drives' side nothing is exact, so keep it light
+    # two hinges that turn in the x-z plane, on a fixed base
     'arm': """
 <mujoco model="arm">
   <worldbody>
@@ -166,8 +166,8 @@ class ToyReward(BaseReward):
     """The number of steps so far, times `settings['scale']`."""
 
     def calc(self) -> float:
-        assert isinstance(self.task, ToyTask)
-        self.task.calls.append('reward')
+        task: Any = self.task
+        task.calls.append('reward')
         self._calc_next_state()
         return self.settings.get('scale', 1.0) * self.state
 
@@ -252,7 +252,9 @@ def make_task(models: dict[str, str], make_robot: Callable[..., RobotCfg]) -> Ca
 def make_config(make_task: Callable[..., TaskCfg]) -> Callable[..., Config]:
     """Makes a run: `tasks` is a list of task configs, or how many default ones; `sim` holds fields of `SimConfig`."""
 
-    def make(tasks: list[TaskCfg] | int = 2, env_num: int = 2, sim: dict[str, Any] | None = None, **fields: Any) -> Config:
+    def make(
+        tasks: list[TaskCfg] | int = 2, env_num: int = 2, sim: dict[str, Any] | None = None, **fields: Any
+    ) -> Config:
         if isinstance(tasks, int):
             tasks = [make_task(index=index) for index in range(tasks)]
         simulator = SimConfig(**{'physics_dt': '1/200', 'threads': 1, **(sim or {})})

@@ -34,7 +34,7 @@ Contender = tuple[Callable[[], object], Step]  # what starts it anew, and its st
 
 def ant(quick: bool) -> list[Row]:
     """The list front door and the bare engine against the vector envs that people use."""
-    env_num, rounds, steps = (4, 1, 20) if quick else (64, 5, 100)
+    env_num, rounds, steps = (4, 1, 20) if quick else (64, 6, 100)
     controls = np.random.default_rng(0).uniform(-1.0, 1.0, (steps, env_num, 8)).astype(np.float32)
     # gymnasium first: it forks, which is better done before there are threads
     makers = {'AsyncVectorEnv': _gymnasium, 'EnvPool': _envpool, 'ours': _list_front_door, 'bare': _bare_batch}
@@ -47,13 +47,17 @@ def ant(quick: bool) -> list[Row]:
             for start, _ in contenders.values():
                 start()
 
-        result = race(
-            {name: step for name, (_, step) in contenders.items()}, restart, rounds=rounds, steps=steps, turn=10
-        )
-    labels = {'ours': 'list front door without reward', 'bare': 'bare Batch.step', 'AsyncVectorEnv': 'gymnasium Ant-v5'}
+        steppers = {name: step for name, (_, step) in contenders.items()}
+        result = race(steppers, restart, rounds=rounds, steps=steps, turn=20)
+    labels = {
+        'ours': 'list front door without reward',
+        'bare': 'bare Batch.step',
+        'AsyncVectorEnv': 'gymnasium AsyncVectorEnv (Ant-v5)',
+        'EnvPool': 'EnvPool (Ant-v4)',
+    }
 
     def row(ours: str, reference: str, bound: float | None) -> Row:
-        what = f'Ant, {env_num} envs: {labels[ours]} vs {reference}'
+        what = f'Ant, {env_num} envs: {labels[ours]} vs {labels[reference]}'
         if reference in missing:
             return Row(what, 'env steps/s', bound=bound, note=f'skipped: pip install {missing[reference]}')
         seconds = result.median(ours), result.median(reference)

@@ -23,25 +23,25 @@ _WARM_UP = 5  # episodes until caches are filled
 
 def memory(quick: bool) -> list[Row]:
     """Growth over episodes of one scene, and over episodes that each run another scene in every env."""
-    same = 'growth over {episodes} episodes of {steps} steps, 1 env'
-    rotating = 'growth over {episodes} episodes of {steps} steps, {scenes} scenes x 4 envs, another scene each episode'
+    episodes, steps, scene_num = (4, 10, 4) if quick else (100, 100, 16)
+    few_steps = steps // 5
+    same = f'growth over {episodes} episodes of {steps} steps, 1 env'
+    rotating = f'growth over {episodes} episodes of {few_steps} steps, {scene_num} scenes x 4 envs that rotate'
     if importlib.util.find_spec('psutil') is None:
         return [Row(what=what, unit='MB', note='skipped: pip install psutil') for what in (same, rotating)]
-    episodes, steps, scene_num = (4, 10, 4) if quick else (100, 100, 16)
     with tempfile.TemporaryDirectory() as folder:
-        growth, _ = _run(h1_config(1, write_scenes(Path(folder), 1)), episodes, steps)
-        what = same.format(episodes=episodes, steps=steps)
-        rows = [Row(what=what, unit='MB', ours=growth, bound=_GROWTH_BOUND, limit='at most')]
-        steps //= 5
         scenes = write_scenes(Path(folder), scene_num)
-        growth, seconds = _run(h1_config(4 * scene_num, scenes), episodes, steps)
-    what = rotating.format(episodes=episodes, steps=steps, scenes=scene_num)
-    rows.append(Row(what=what, unit='MB', ours=growth, bound=_GROWTH_BOUND, limit='at most'))
+        growth, _ = _run(h1_config(1, scenes[:1]), episodes, steps)
+        rotating_growth, seconds = _run(h1_config(4 * scene_num, scenes), episodes, few_steps)
+    rows = [
+        Row(what=what, unit='MB', ours=value, bound=_GROWTH_BOUND, limit='at most')
+        for what, value in ((same, growth), (rotating, rotating_growth))
+    ]
     first, last = np.array_split(seconds, 4)[0], np.array_split(seconds, 4)[-1]
     slower = float(np.median(last) / np.median(first))
     rows.append(
         Row(
-            what='the same: last quarter of the episodes vs first',
+            what='rotating scenes: last quarter of the episodes vs first',
             unit='CPU s per episode',
             ours=float(np.median(last)),
             reference=float(np.median(first)),

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from internutopia.core.vec_env import Env
 
@@ -21,7 +28,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         tasks = [self.make_task(index=i, max_steps=length) for i, length in enumerate(LENGTHS)]
-        self.env = Env(self.make_config(tasks=tasks, env_num=ENVS))
+        self.env: Any = Env(self.make_config(tasks=tasks, env_num=ENVS))
         self.next = 0
         self.episode: list[int | None] = [None] * ENVS  # what runs, or ran last, in each env
         self.steps = [0] * ENVS
@@ -46,7 +53,10 @@ class Machine(RuleBasedStateMachine):
         assert self.env.simulation_app.is_running()
 
     @precondition(lambda self: not self.closed)
-    @rule(ids=st.permutations(range(ENVS)).flatmap(lambda p: st.integers(0, ENVS).map(lambda n: p[:n])), every=st.booleans())
+    @rule(
+        ids=st.permutations(range(ENVS)).flatmap(lambda p: st.integers(0, ENVS).map(lambda n: p[:n])),
+        every=st.booleans(),
+    )
     def reset(self, ids: list[int], every: bool) -> None:
         obs, info = self.env.reset() if every else self.env.reset(ids)
         expected = self.expected_reset(list(range(ENVS)) if every else ids)
@@ -108,10 +118,15 @@ class Machine(RuleBasedStateMachine):
 
 
 def test_any_sequence_of_calls_follows_the_queue(make_config, make_task):
-    machine = type('BoundMachine', (Machine,), {'make_config': staticmethod(make_config), 'make_task': staticmethod(make_task)})
+    machine = type(
+        'BoundMachine', (Machine,), {'make_config': staticmethod(make_config), 'make_task': staticmethod(make_task)}
+    )
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=25,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
         ),
     )

@@ -31,12 +31,12 @@ def test_poses_in_both_frames(make_env, make_task, make_robot, make_block):
     env = make_env(tasks=[task] * 5, env_num=5, env_offset_size=7.0)
     obs, _ = env.reset()
     for env_id, inside in enumerate(env.runner.current_tasks.values()):
-        offset = [env_id // 3 * 7.0, env_id % 3 * 7.0, 0]
+        offset = [env_id // 3 * 7.0, env_id % 3 * 7.0, 0.0]
         assert obs[env_id]['arm']['position'].tolist() == [0.5, 0, 0]
         arm, box = inside.robots['arm'], inside.objects['box'].body
         for handle in (arm.articulation, arm.articulation.body('lower'), box):
             position, world = handle.get_pose()[0], handle.get_world_pose()[0]
             assert (world - position).tolist() == offset
             assert handle.get_offset() == offset
-    box.set_world_pose([20.0, 20.0, 3.0])
-    assert box.get_pose()[0].tolist() == [20.0 - offset[0], 20.0 - offset[1], 3.0]
+        box.set_world_pose([20.0, 20.0, 3.0])
+        assert box.get_pose()[0].tolist() == [20.0 - offset[0], 20.0 - offset[1], 3.0]

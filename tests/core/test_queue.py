@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ from internutopia.core.config import TaskCfg
 from internutopia.core.task_config_manager import EpisodeQueue
 
 
-def queue_of(count, *args, **kwargs):
-    return EpisodeQueue([TaskCfg(type='T', index=i) for i in range(count)], *args, **kwargs)
+def config(**fields: Any) -> Any:
+    return TaskCfg(**{'type': 'T', **fields})
 
 
-def take(queue, count):
-    episodes = [queue.take() for _ in range(count)]
+def queue_of(count: int, *args: Any) -> EpisodeQueue:
+    return EpisodeQueue([config(index=i) for i in range(count)], *args)
+
+
+def take(queue: EpisodeQueue, count: int) -> list[Any]:
+    episodes: list[Any] = [queue.take() for _ in range(count)]
     return [None if e is None else (e.id, e.task_index, e.snapshot().index) for e in episodes]
 
 
@@ -75,11 +80,10 @@ def test_order_holds_through_any_take_and_put_back(actions, count):
 
 
 def test_snapshots_are_fresh_copies_of_what_the_config_was():
-    config = TaskCfg(type='T', data={'goal': np.zeros(2)})
-    queue = EpisodeQueue([config, config])
-    config.data['goal'][:] = 9
+    task = config(data={'goal': np.zeros(2)})
+    queue: Any = EpisodeQueue([task, task])
+    task.data['goal'][:] = 9
     first, second = queue.take(), queue.take()
-    assert first is not None and second is not None
     copies = [first.snapshot(), first.snapshot(), second.snapshot()]
     copies[0].data['goal'][:] = 5
     assert copies[0] is not copies[1]
@@ -93,8 +97,8 @@ def test_configs_of_a_class_defined_in_a_function():
 
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(Local())
-    episode = EpisodeQueue([Local()]).take()
-    assert episode is not None
+    queue: Any = EpisodeQueue([Local()])
+    episode = queue.take()
     copy = episode.snapshot()
     assert isinstance(copy, Local)
     copy.goal.append(2.0)
@@ -103,7 +107,7 @@ def test_configs_of_a_class_defined_in_a_function():
 
 def test_a_config_that_cannot_be_copied_is_refused():
     with pytest.raises(TypeError, match='lock'):
-        EpisodeQueue([TaskCfg(type='T', lock=threading.Lock())])
+        EpisodeQueue([config(lock=threading.Lock())])
 
 
 def test_restarting_runs_nothing_a_second_time_when_each_runs_once():

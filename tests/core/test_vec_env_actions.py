@@ -93,7 +93,8 @@ def test_an_unknown_controller(env):
 
 @pytest.mark.parametrize('controller', ['drive', 'push'])
 @pytest.mark.parametrize(
-    'action', [[0.1], [0.1, 0.2, 0.3], [[0.1, 0.2]], [0.1, np.nan], [np.inf, 0.1], 'ab', None, {'a': 1}, [0.1, None], []]
+    'action',
+    [[0.1], [0.1, 0.2, 0.3], [[0.1, 0.2]], [0.1, np.nan], [np.inf, 0.1], 'ab', None, {'a': 1}, [0.1, None], []],
 )
 def test_a_controller_action_that_it_cannot_take(env, controller, action):
     refused(
@@ -111,13 +112,14 @@ def test_after_a_refused_list_no_env_has_been_commanded(make_env):
         assert (positions(env.step([None] * 2)[0]) == positions(twin.step([None] * 2)[0])).all()
 
 
-@pytest.mark.parametrize('nonsense', [5, 'x', {'nobody': {}}, {'arm': 3}, {'arm': {'nothing': 1}}, {'arm': {'drive': []}}])
+@pytest.mark.parametrize(
+    'nonsense', [5, 'x', {'nobody': {}}, {'arm': 3}, {'arm': {'nothing': 1}}, {'arm': {'drive': []}}]
+)
 def test_actions_for_envs_that_do_not_run_are_not_looked_at(make_env, make_task, nonsense):
     env = make_env(tasks=[make_task(max_steps=1), make_task()], env_num=3)
     env.reset()
     env.step([{}, {}, nonsense])
-    for _ in range(3):
-        result = env.step([nonsense, DRIVE, nonsense])
+    result = [env.step([nonsense, DRIVE, nonsense]) for _ in range(3)][-1]
     assert [o is None for o in result[0]] == [False, False, True]
     assert result[4][0]['step'] == 1 and result[4][1]['step'] == 4
 

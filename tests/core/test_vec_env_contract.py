@@ -60,7 +60,9 @@ def test_env_ids_is_another_name_of_reset_list(make_env):
     assert indices(env.reset()[1]) == [2, 3]
 
 
-@pytest.mark.parametrize('ids', [np.array([1, 0]), (1, 0), range(1, -1, -1), [np.int64(1), np.int32(0)], [np.uint8(1), 0]])
+@pytest.mark.parametrize(
+    'ids', [np.array([1, 0]), (1, 0), range(1, -1, -1), [np.int64(1), np.int32(0)], [np.uint8(1), 0]]
+)
 def test_any_sequence_of_integers_is_taken(make_env, ids):
     env = make_env(tasks=4, env_num=2)
     assert indices(env.reset(ids)[1]) == [0, 1]
@@ -427,3 +429,14 @@ def test_warm_up_lets_time_pass_without_counting(make_env, make_task):
     for arguments in ({'steps': 0}, {'steps': -1}, {'render': False, 'physics': False}):
         with pytest.raises(ValueError, match='warm_up'):
             env.warm_up(**arguments)
+
+
+def test_two_envs_in_one_process_do_not_meet(make_env, make_task, make_robot):
+    one, two = (make_env(tasks=[make_task(robots=[make_robot(position=(x, 0, 0))])], env_num=1) for x in (1.0, 2.0))
+    one.reset()
+    two.reset()
+    for env, x, target in ((one, 1.0, 0.4), (two, 2.0, -0.4), (one, 1.0, 0.4)):
+        obs = env.step([{'arm': {'drive': [target, 0.0]}}])[0][0]['arm']
+        assert obs['position'][0] == x and np.sign(obs['joint_positions'][0]) == np.sign(target)
+    one.close()
+    assert two.step([None])[0][0]['arm']['position'][0] == 2.0

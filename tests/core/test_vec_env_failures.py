@@ -200,7 +200,9 @@ def test_a_joint_that_the_model_lacks(make_env, make_task, make_robot, monkeypat
         ),
     ],
 )
-def test_a_type_that_nothing_implements_is_refused_when_the_env_is_built(make_env, make_task, make_robot, fields, words):
+def test_a_type_that_nothing_implements_is_refused_when_the_env_is_built(
+    make_env, make_task, make_robot, fields, words
+):
     if fields.get('robots') and isinstance(fields['robots'][0], dict):
         fields = {'robots': [make_robot(**fields['robots'][0])]}
     robots = [make_robot(type=robot.type) for robot in fields.get('robots', [make_robot()])]

@@ -92,7 +92,7 @@ class BaseController(OrderedKeys, ABC):
         except (AssertionError, TypeError, ValueError) as error:
             robot = self.scene.robot_paths[self.robot.config.prim_path]
             where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
-            raise ValueError(f'{where}: {error or action!r}') from error
+            raise ValueError(f'{where}: {str(error) or repr(action)}') from error
 
     def get_obs(self) -> dict[str, Any]:
         """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""

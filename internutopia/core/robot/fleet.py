@@ -88,9 +88,9 @@ class Fleet:
             for env_id, row in zip(mine, rows, strict=True):
                 robot = self.robots[env_id]
                 for name, controller in robot.controllers.items():
-                    row['controllers'][name] = controller.get_obs()
+                    row['controllers'][name] = own_values(controller.get_obs())
                 for name, sensor in robot.sensors.items():
-                    row['sensors'][name] = sensor.get_data()
+                    row['sensors'][name] = own_values(sensor.get_data())
                 self._rows[env_id] = row
 
     def observation(self, env_id: int) -> dict[str, Any]:
@@ -131,11 +131,11 @@ class Fleets:
     def leave(self, env_id: int) -> None:
         """The episode of an env is over."""
         for key, fleet in list(self._fleets.items()):
-            if fleet.robots.pop(env_id, None) is not None:
-                fleet._rows.pop(env_id, None)
-                if not fleet.robots:
-                    fleet.robot.cleanup()
-                    del self._fleets[key]
+            fleet.robots.pop(env_id, None)
+            fleet._rows.pop(env_id, None)
+            if not fleet.robots:  # also one whose first robot failed to start
+                fleet.robot.cleanup()
+                del self._fleets[key]
 
     def observe(self, env_ids: NDArray[np.intp]) -> None:
         """Compute the observations of some envs in all fleets."""
@@ -170,6 +170,15 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
         return [{} for _ in range(len(env_ids))]
     keys = tuple(tree)
     return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def own_values(tree: Any) -> Any:
+    """An observation of one env with arrays of its own, also where a class hands out its state; no arrays of rank 0."""
+    if isinstance(tree, Mapping):
+        return {key: own_values(value) for key, value in tree.items()}
+    if isinstance(tree, np.ndarray) and tree.ndim:
+        return tree.copy()
+    return tree.item() if isinstance(tree, np.ndarray | np.generic) else tree
 
 
 def _fingerprint(config: RobotCfg) -> Any:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.controller import BaseController, create_controllers
+from internutopia.core.robot.fleet import own_values
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel
 from internutopia.core.scene.scene import IScene
@@ -165,7 +166,7 @@ class BaseRobot(OrderedKeys):
 
     def observe(self) -> dict[str, Any]:
         """The observation of this env's robot: `get_obs`, computed for all envs at once where the class is batched."""
-        return self.get_obs() if self.fleet is None else self.fleet.observation(self._scene.env_id)
+        return own_values(self.get_obs()) if self.fleet is None else self.fleet.observation(self._scene.env_id)
 
     def get_pose(self) -> Pose:
         """Position [m] and orientation of the base, env frame."""

@@ -116,8 +116,8 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
 
 
 def _name_parts(child: mujoco.MjSpec) -> None:
-    """Joints and links are addressed by name: give each one that has none a name of its own."""
-    for kind, parts in (('joint', child.joints), ('link', child.bodies)):
+    """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
+    for kind, parts in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
         taken = {part.name for part in parts}
         for i, part in enumerate(parts):
             if not part.name:

@@ -46,6 +46,7 @@ class Group:
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
         self._occupied: tuple[Index, Index] | None = None
+        self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that a call recomputes
         self._stale: set[int] = set()  # slots whose derived fields do not describe their state
@@ -99,7 +100,8 @@ class Group:
         slot = int(np.flatnonzero(self.envs < 0)[0])
         self.envs[slot] = env_id
         self._occupied = None
-        self.batch.reset(np.array([slot], np.int32), stage=_NO_STAGE)
+        self.batch.state[slot] = self._defaults
+        self.batch.warning[slot] = 0
         for name, value in state.items():
             self.read(name)[slot] = value
         self._write_model(slot, scene)

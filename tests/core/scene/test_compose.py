@@ -57,7 +57,12 @@ def test_names_in_the_composed_model(models):
     bodies = {f'robots/{side}{link}' for side in ('left', 'right') for link in ('', '/base', '/upper', '/lower')}
     assert names(scene.model, 'body') == bodies | {'scene/crate', 'scene/drum', 'objects/cup', 'objects/table'}
     assert {'scene/ground', 'scene/wall', 'objects/cup'} <= names(scene.model, 'geom')
-    drives = {f'robots/{s}/{j}/{k}' for s in ('left', 'right') for j in ('shoulder', 'elbow') for k in ('position', 'velocity', 'effort')}
+    drives = {
+        f'robots/{s}/{j}/{k}'
+        for s in ('left', 'right')
+        for j in ('shoulder', 'elbow')
+        for k in ('position', 'velocity', 'effort')
+    }
     assert names(scene.model, 'actuator') == drives
     assert scene.robot_names == ('left', 'right')
     assert scene.robots['right'].dof_names == ('shoulder', 'elbow')
@@ -79,7 +84,9 @@ def test_targets_of_a_robot_are_contiguous_and_point_at_its_joints(models):
 def test_gains_by_joint_name(models):
     drives = Drives(stiffness={'elbow': 7.0}, damping=0.5)
     model = compiled(robots=(RobotModel('a', models['arm'], drives=drives),)).model
-    gains = {name: float(model.actuator(f'robots/a/{name}').gainprm[0]) for name in ('shoulder/position', 'elbow/position')}
+    gains = {
+        name: float(model.actuator(f'robots/a/{name}').gainprm[0]) for name in ('shoulder/position', 'elbow/position')
+    }
     assert gains == {'shoulder/position': 0.0, 'elbow/position': 7.0}
     assert model.actuator('robots/a/elbow/position').biasprm[:3].tolist() == [0, -7, 0]
     assert model.actuator('robots/a/elbow/velocity').biasprm[:3].tolist() == [0, 0, -0.5]
@@ -133,9 +140,8 @@ def test_a_floating_base_gets_a_free_joint_without_defaults(one_body):
 
 def test_the_pose_of_a_robot_is_that_of_its_asset(write_model):
     # as a prim of a USD stage: where the root link stands inside the asset comes on top
-    asset = write_model(
-        'raised', '<worldbody><body name="b" pos="0 0 0.5" quat="0 0 0 1"><freejoint/><geom size="1" mass="1"/></body></worldbody>'
-    )
+    body = '<body name="b" pos="0 0 0.5" quat="0 0 0 1"><freejoint/><geom size="1" mass="1"/></body>'
+    asset = write_model('raised', f'<worldbody>{body}</worldbody>')
     half = np.sqrt(0.5)
     robot = RobotModel('r', asset, position=(1, 2, 3), orientation=(half, half, 0, 0))
     scene = SceneModel(robots=(robot,))
@@ -161,17 +167,18 @@ def test_several_root_bodies_cannot_float_together(write_model):
 @pytest.mark.parametrize(('root', 'floats'), [('world', False), ('base_link', True)])
 def test_a_urdf_floats_unless_its_root_is_the_world(tmp_path, root, floats):
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    (tmp_path / 'r.urdf').write_text(
-        f'<robot name="r"><link name="{root}">{"" if root == "world" else inertial}</link><link name="tip">{inertial}</link>'
-        f'<joint name="j" type="continuous"><parent link="{root}"/><child link="tip"/><axis xyz="0 0 1"/></joint></robot>'
-    )
+    links = f'<link name="{root}">{"" if root == "world" else inertial}</link><link name="tip">{inertial}</link>'
+    joint = f'<joint name="j" type="continuous"><parent link="{root}"/><child link="tip"/><axis xyz="0 0 1"/></joint>'
+    (tmp_path / 'r.urdf').write_text(f'<robot name="r">{links}{joint}</robot>')
     layout = compiled(robots=(RobotModel('r', str(tmp_path / 'r.urdf')),)).robots['r']
     assert (layout.root.qpos >= 0) == floats and layout.dof_names == ('j',)
 
 
 def test_joints_without_names_get_some(write_model):
     inner = '<body><joint type="slide"/><geom size="0.1" mass="1"/></body>'
-    model = write_model('anonymous', f'<worldbody><body><joint/><joint name="joint_0" axis="0 1 0"/><geom size="0.1" mass="1"/>{inner}</body></worldbody>')
+    joints = '<joint/><joint name="joint_0" axis="0 1 0"/>'
+    body = f'<body>{joints}<geom size="0.1" mass="1"/>{inner}</body>'
+    model = write_model('anonymous', f'<worldbody>{body}</worldbody>')
     dof_names = compiled(robots=(RobotModel('r', model),)).robots['r'].dof_names
     assert len(set(dof_names)) == 3 and all(dof_names) and 'joint_0' in dof_names
 

@@ -43,7 +43,9 @@ def hopper_task(make_task, make_robot) -> Callable[..., Any]:
 
     def make(scene: str = 'floor', **fields: Any) -> Any:
         controllers = [*make_robot().controllers, {'name': 'trig', 'type': 'TrigDrive'}]
-        robot = make_robot('hopper', position=(0.0, 0.0, 0.35), orientation=(0.9, 0.3, 0.1, 0.2), controllers=controllers)
+        robot = make_robot(
+            'hopper', position=(0.0, 0.0, 0.35), orientation=(0.9, 0.3, 0.1, 0.2), controllers=controllers
+        )
         return make_task(scene, **{'robots': [robot], 'max_steps': 10_000, **fields})
 
     return make
@@ -73,7 +75,8 @@ def trajectory(env: Any, env_id: int, each_step: Callable[[int], Any] = lambda s
         obs = env.step([action(step)] * env.env_num)[0][env_id]
         if look:
             for link in env.runner.envs[env_id].task.robots['hopper'].get_rigid_bodies():
-                link.get_pose(), link.get_linear_velocity()
+                link.get_pose()
+                link.get_linear_velocity()
         recorded += bits(env, env_id, obs)
         landed |= step % 5 == 0 and env.runner.world.data(env_id).ncon > 0
     assert landed  # contacts are part of what is compared
@@ -149,7 +152,9 @@ def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, m
     # same structure, other friction, damping and limits: the differences are held per simulation
     other = str(tmp_path / 'other.xml')
     text = Path(models['hopper']).read_text().replace('mass="2"', 'mass="2" friction="0.2 0.01 0.001"')
-    Path(other).write_text(text.replace('-1.2 1.2', '-0.3 0.9').replace('name="tail" axis', 'damping="0.2" name="tail" axis'))
+    Path(other).write_text(
+        text.replace('-1.2 1.2', '-0.3 0.9').replace('name="tail" axis', 'damping="0.2" name="tail" axis')
+    )
     controllers = [*make_robot().controllers, {'name': 'trig', 'type': 'TrigDrive'}]
 
     def task(model: str) -> Any:

@@ -35,7 +35,9 @@ class FloatingRobot(BaseRobot):
 def start(make_env, make_task, make_robot) -> Callable[..., Any]:
     """Starts `env_num` envs that have one robot each (None: none); `dt` is the physics step [s]."""
 
-    def start(model: str | None, kind: str = 'PassiveRobot', *, dt: float = 1e-3, env_num: int = 1, **fields: Any) -> Any:
+    def start(
+        model: str | None, kind: str = 'PassiveRobot', *, dt: float = 1e-3, env_num: int = 1, **fields: Any
+    ) -> Any:
         robots = []
         if model is not None:
             pose = {key: fields.pop(key) for key in ('position', 'orientation', 'scale') if key in fields}
@@ -52,18 +54,16 @@ def start(make_env, make_task, make_robot) -> Callable[..., Any]:
 @pytest.fixture
 def wheel(write_model) -> str:
     """A wheel of inertia 0.5 kg m2 on a vertical axle, without gravity's help; its motor gives 3 N·m."""
+    axle = '<joint name="axle" axis="0 0 1" actuatorfrcrange="-3 3"/>'
     inertial = f'<inertial pos="0 0 0" mass="1" diaginertia="{INERTIA} {INERTIA} {INERTIA}"/>'
-    return write_model(
-        'wheel', f'<worldbody><body name="wheel"><joint name="axle" axis="0 0 1" actuatorfrcrange="-3 3"/>{inertial}</body></worldbody>'
-    )
+    return write_model('wheel', f'<worldbody><body name="wheel">{axle}{inertial}</body></worldbody>')
 
 
 @pytest.fixture
 def cart(write_model) -> str:
     """A mass of 2 kg on a rail along x."""
-    return write_model(
-        'cart', '<worldbody><body name="cart"><joint name="rail" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body></worldbody>'
-    )
+    rail = '<joint name="rail" type="slide" axis="1 0 0"/>'
+    return write_model('cart', f'<worldbody><body name="cart">{rail}<geom size="0.1" mass="2"/></body></worldbody>')
 
 
 def robot_of(env: Any, env_id: int = 0) -> Any:

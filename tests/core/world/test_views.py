@@ -38,7 +38,12 @@ def test_a_view_spans_envs_of_different_scenes(env):
     assert view is arm_of(env, 2).view
     assert view.get_joint_positions()[:4] == pytest.approx(np.array([[0.1 * i, 0.2] for i in range(4)]))
     assert view.body('lower').get_poses()[0].shape == (5, 3)
-    for array in (view.get_joint_positions(), *view.get_root_poses(), *view.get_gains(), view.body('lower').get_masses()):
+    for array in (
+        view.get_joint_positions(),
+        *view.get_root_poses(),
+        *view.get_gains(),
+        view.body('lower').get_masses(),
+    ):
         with pytest.raises(ValueError, match='read-only'):
             array[0] = 1.0
 

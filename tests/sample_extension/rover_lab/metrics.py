@@ -1,4 +1,5 @@
 """How far a rover drove."""
+# pyright: reportAttributeAccessIssue=false
 
 import numpy as np
 

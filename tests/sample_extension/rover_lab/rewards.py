@@ -1,4 +1,5 @@
 """What is left of the way, negative."""
+# pyright: reportAttributeAccessIssue=false
 
 from internutopia.core.task import BaseReward
 

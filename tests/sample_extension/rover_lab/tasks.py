@@ -1,4 +1,5 @@
 """Driving to the beacon."""
+# pyright: reportAttributeAccessIssue=false
 
 import numpy as np
 

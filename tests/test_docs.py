@@ -1,0 +1,101 @@
+"""The documentation: its snippets run, its commands work, its links lead somewhere, its reference is up to date."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from internutopia.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'CHANGELOG.md', *sorted((ROOT / 'docs').glob('*.md'))]
+
+FENCE = re.compile(r'^```(\w*)\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
+SAVED_AS = re.compile(r'\nSaved as `([^`]+)`')
+
+
+def blocks(page: Path, language: str) -> list[re.Match[str]]:
+    return [match for match in FENCE.finditer(page.read_text()) if match[1] == language]
+
+
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, language)]
+
+
+def name_of(value: object) -> str | None:
+    return value.relative_to(ROOT).as_posix() if isinstance(value, Path) else None
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub('', page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r'^#+ (.*)$', prose(page), re.MULTILINE)
+    return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+@pytest.mark.parametrize('page', pages_with('python'), ids=name_of)
+def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
+    text = page.read_text()
+    source = ''
+    for block in blocks(page, 'python'):
+        line = text.count('\n', 0, block.start(2))
+        source += '\n' * (line - source.count('\n')) + block[2]  # a traceback then has the lines of the page
+    script = tmp_path / f'{page.stem}.py'
+    script.write_text(source)
+    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f'{name_of(page)}, same line numbers:\n{result.stderr}'
+
+
+COMMANDS = sorted(
+    {(page, line) for page in PAGES for block in blocks(page, 'bash') for line in block[2].splitlines()},
+    key=lambda item: item[1],
+)
+
+
+@pytest.mark.parametrize(('page', 'command'), COMMANDS, ids=name_of)
+def test_commands_work(page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program, *arguments = shlex.split(command)
+    if program == 'make':
+        subprocess.run(['make', '--dry-run', *arguments], cwd=ROOT, capture_output=True, check=True)
+        return
+    assert program == 'internutopia', f'{name_of(page)}: how shall {command!r} be checked?'
+    shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
+    for block in blocks(page, 'yaml'):
+        saved = SAVED_AS.match(page.read_text(), block.end() + 1)
+        if saved:
+            (tmp_path / saved[1]).write_text(block[2])
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize('page', PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path):
+    for link in LINK.findall(prose(page)):
+        file, _, anchor = link.partition('#')
+        if '://' in link:
+            continue
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), f'{link}: there is no {target}'
+        assert not anchor or anchor in anchors(target), f'{link}: no such heading; there are {sorted(anchors(target))}'
+
+
+@pytest.mark.parametrize('page', PAGES, ids=name_of)
+def test_no_page_is_bound_to_a_machine(page: Path):
+    assert str(ROOT) not in page.read_text()
+
+
+def test_the_reference_is_what_the_tool_writes_on_any_machine():
+    environment = {**os.environ, 'INTERNUTOPIA_ASSETS_PATH': '/somewhere/else', 'INTERNUTOPIA_COMPAT': '2.x'}
+    tool = [sys.executable, ROOT / 'tools' / 'make_reference.py', '--check']
+    result = subprocess.run(tool, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
