@@ -42,9 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
         FiniteStepTaskCfg(robots=[cart.update(initial_joint_positions={'hinge': tilt})], max_steps=500)
         for tilt in np.linspace(-0.3, 0.3, 8).tolist()  # rad
     ]
-    config = Config(
-        simulator=SimConfig(physics_dt=0.01), env_num=8, task_configs=tasks, metrics_save_path='none'
-    )
+    config = Config(simulator=SimConfig(physics_dt=0.01), env_num=8, task_configs=tasks, metrics_save_path='none')
 
     import_extensions()
     env = Env(config)

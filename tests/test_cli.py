@@ -168,7 +168,10 @@ def test_quiet_prints_nothing(write, tmp_path):
     [
         ({'env_num': 0}, ['env_num', '1 mistake']),
         ({'env_nun': 1}, ["no field 'env_nun'", 'env_num']),
-        ({'task_configs': [task(robots=[{**TASK['robots'][0], 'postion': [0, 0, 0]}])]}, ['task_configs[0]', 'position']),
+        (
+            {'task_configs': [task(robots=[{**TASK['robots'][0], 'postion': [0, 0, 0]}])]},
+            ['task_configs[0]', 'position'],
+        ),
         ({'task_configs': []}, ['task_configs', 'at least one']),
         ({'task_configs': [task(repeat=0)]}, ['task_configs[0].repeat', 'integer of 1 or more', '0']),
         ({'task_configs': [TASK, task(type='FiniteStepTusk')]}, ['task_configs[1]', "'FiniteStepTask'"]),
@@ -262,9 +265,10 @@ def test_a_broken_extension_package_costs_a_warning(write, tmp_path, monkeypatch
 
 
 def test_ctrl_c_finishes_the_step_and_writes_what_is_there(write, tmp_path):
+    file = write(episode_order='cycle', task_configs=[TASK, task(max_steps=100_000)])  # one is always under way
     command = 'from internutopia.cli import main; main()'
     process = subprocess.Popen(
-        [sys.executable, '-c', command, 'run', str(write(episode_order='cycle')), '--out', str(tmp_path / 'out')],
+        [sys.executable, '-c', command, 'run', str(file), '--out', str(tmp_path / 'out')],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -80,7 +80,7 @@ A mistake is an error when the config is built: a wrong value, or a field that d
 Classes that keep unknown fields say so. In YAML the names are the same; see [quickstart](quickstart.md#yaml).
 
 Some fields are for later versions. Today `SimConfig.backend` must be `'mujoco'` and `device` `'cpu'`, an `Env` refuses
-a config made by `Config.distribute`, and `compat` changes nothing.
+a config made by `Config.distribute`, and `compat` must be `'3.x'`.
 
 `{gm.ASSET_PATH}` stands for the asset folder; see [scenes and robots](scenes.md#where-assets-are-looked-up).
 
@@ -177,7 +177,7 @@ def type_text(hint: Any) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """A default, with the asset folder named and fractions as such."""
+    """A default, with the asset folder named, fractions as such, long lists cut short."""
     if field.is_required():
         return 'required'
     if field.default_factory is not None:
@@ -186,6 +186,8 @@ def default_text(field: FieldInfo) -> str:
     value = field.default
     if isinstance(value, float) and len(repr(value)) > 8:
         return f'`{Fraction(value).limit_denominator(1000)}`'
+    if isinstance(value, list) and len(value) > 3:
+        return f'`[{value[0]!r}, ...]`, {len(value)} items'
     return f'`{value!r}`'.replace(gm.ASSET_PATH, '{gm.ASSET_PATH}')
 
 

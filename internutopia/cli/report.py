@@ -58,6 +58,8 @@ class ProgressBar:
 def print_summary(tally: Tally, files: Iterable[Path]) -> None:
     """Print what ended how, by task and scene, the metrics, how fast it was and which files were written."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120  # a log has room for whole names
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in tally.results:
         scene = Path(result.scene).name if result.scene else '-'

@@ -57,6 +57,8 @@ class Env:
                 f'distribution {config.distribution_config.type!r} is not implemented in this version: pass the config '
                 'without .distribute(...)'
             )
+        if config.compat != '3.x':
+            raise ValueError(f"compat={config.compat!r} is not implemented in this version; use compat='3.x'")
         self.config = config
         self.env_num = config.env_num
         self.proc_num = 1

@@ -15,7 +15,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util import log
 from internutopia.core.util.gym import gym_adapter
 from internutopia_extension.configs.controllers import H1MoveBySpeedControllerCfg
-from internutopia_extension.configs.robots.joint_names import H1_19, H1_GYM_19
+from internutopia_extension.configs.joint_names import H1_19, H1_GYM_19
 from internutopia_extension.controllers.actions import BoxActionController
 from internutopia_extension.controllers.h1_stance import stance_targets
 

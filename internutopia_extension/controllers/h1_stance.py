@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from internutopia_extension.configs.robots.joint_names import H1_GYM_19
+from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.robots.h1 import H1Robot
 
 # Chosen, between pushes from the front and from behind: where the centre of mass is kept, ahead of the ankles [m].

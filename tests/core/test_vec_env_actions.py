@@ -131,7 +131,20 @@ def test_without_a_new_command_targets_stay(env, nothing):
     assert (ends[0] == ends[1]).all() and (ends[2] == ends[1]).all()
 
 
-def test_controllers_are_run_in_the_order_of_the_action(env):
+@pytest.mark.parametrize('kind', ['ToyRobot', 'PerEnvArm'])
+def test_the_last_controller_of_an_action_wins(make_env, make_task, make_robot, kind):
+    controllers = [{'name': name, 'type': 'ToyDrive'} for name in ('a', 'b')]
+    task = make_task(robots=[make_robot(type=kind, controllers=controllers)])
+    env = make_env(tasks=[task] * 4, env_num=4)
+    env.reset()
+    up, down = [0.5, 0.5], [-0.5, -0.5]
+    sent = [{'a': up, 'b': down}, {'b': down, 'a': up}, {'b': up, 'a': down}, {'a': down, 'b': up}]
+    moved = positions(env.step([{'arm': action} for action in sent])[0])
+    assert (moved[0] == moved[2]).all() and (moved[1] == moved[3]).all()
+    assert (moved[0] < 0).all() and (moved[1] > 0).all()
+
+
+def test_controllers_of_an_action_add_up(env):
     first = {'arm': {'drive': [0.5, 0.0], 'push': [0.0, 20.0]}}
     other = {'arm': {'push': [0.0, 20.0], 'drive': [0.5, 0.0]}}
     obs = env.step([first, other, {'arm': {'drive': [0.5, 0.0]}}])[0]

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia_extension.configs.robots.joint_names import H1_GYM_19
+from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.controllers import h1_stance
 from internutopia_extension.controllers.h1_stance import stance_targets
 from internutopia_extension.robots.h1 import H1Robot

@@ -38,7 +38,7 @@ class RobotCfg(TypedCfg):
     prim_path: str
     """Path of the robot's prim below the robots' root of its env, with a leading slash."""
     usd_path: PathStr | None = None
-    """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`); None means the one that the robot class brings."""
+    """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`); None only for a robot class that overrides `model`."""
     position: Vector = (0.0, 0.0, 0.0)
     """Start position of the robot's root (x, y, z), m, env frame."""
     orientation: Quaternion | None = None

@@ -7,8 +7,7 @@ Per env (the default): one object per env, arrays without an env axis, as in Int
 
 Batched (`batched = True` in the class's own body; not inherited): one object for all envs that run the robot, which the
 env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same
-class,
-`task.robots[name]`, to be looked at and posed; code written with `[..., k]` and `axis=-1` serves both.
+class, `task.robots[name]`, to be looked at and posed; code written with `[..., k]` and `axis=-1` serves both.
 """
 
 from __future__ import annotations

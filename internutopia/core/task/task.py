@@ -21,8 +21,7 @@ class BaseTask(ABC):
     """One episode in one env. Subclasses say when it is done and may add to the observations.
 
     The env calls, in this order: constructor, `set_up_runtime`, `set_up_scene`, `load`, `post_reset`; then once per
-    step
-    `get_observations`, `is_done`, `metric.update`, `reward.calc`; `calculate_metrics` and `cleanup` at the end.
+    step `get_observations`, `is_done`, `metric.update`, `reward.calc`; `calculate_metrics` and `cleanup` at the end.
 
     Attributes:
         config: the task config of this episode, with the names and prim paths that hold inside this env.

@@ -1,8 +1,7 @@
 """The queue of episodes.
 
 Episodes are numbered from 0 in the order in which they are taken; with `episode_order='once'` the number is the index
-in
-`Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an episode
+in `Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an episode
 does with its own copy, changes nothing here.
 """
 

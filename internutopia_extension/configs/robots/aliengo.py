@@ -9,7 +9,7 @@ from internutopia_extension.configs.controllers import (
     MoveToPointBySpeedControllerCfg,
     RotateControllerCfg,
 )
-from internutopia_extension.configs.robots.joint_names import ALIENGO_12
+from internutopia_extension.configs.joint_names import ALIENGO_12
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 move_by_speed_cfg = AliengoMoveBySpeedControllerCfg(

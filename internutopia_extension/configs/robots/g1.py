@@ -9,7 +9,7 @@ from internutopia_extension.configs.controllers import (
     MoveToPointBySpeedControllerCfg,
     RotateControllerCfg,
 )
-from internutopia_extension.configs.robots.joint_names import G1_SIM
+from internutopia_extension.configs.joint_names import G1_SIM
 
 move_by_speed_cfg = G1MoveBySpeedControllerCfg(
     name='move_by_speed',

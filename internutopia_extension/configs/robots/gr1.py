@@ -10,7 +10,7 @@ from internutopia_extension.configs.controllers import (
     MoveToPointBySpeedControllerCfg,
     RotateControllerCfg,
 )
-from internutopia_extension.configs.robots.joint_names import GR1_54, GR1_TELEOP_54
+from internutopia_extension.configs.joint_names import GR1_54, GR1_TELEOP_54
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 move_by_speed_cfg = GR1MoveBySpeedControllerCfg(

@@ -11,7 +11,7 @@ from internutopia_extension.configs.controllers import (
     RecoverControllerCfg,
     RotateControllerCfg,
 )
-from internutopia_extension.configs.robots.joint_names import H1_19
+from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 joint_controller = JointControllerCfg(name='joint_controller', joint_names=H1_19)

@@ -148,10 +148,12 @@ def test_envs_that_have_ended_are_left_out(make_env, hopper_task, alone):
     assert env.runner.world.data(0).time == pytest.approx(7 / 200)
 
 
-def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, make_robot, models, tmp_path, alone):
-    # same structure, other friction, damping and limits: the differences are held per simulation
+@pytest.mark.parametrize('mass', [2.0, 3.5])
+def test_models_that_differ_in_numbers_only(make_env, make_task, make_robot, models, tmp_path, alone, mass):
+    # same structure, other friction, damping and limits: they share a batch that holds the differences per simulation;
+    # other masses change the solver's tolerance, which a batch has only one of
     other = str(tmp_path / 'other.xml')
-    text = Path(models['hopper']).read_text().replace('mass="2"', 'mass="2" friction="0.2 0.01 0.001"')
+    text = Path(models['hopper']).read_text().replace('mass="2"', f'mass="{mass}" friction="0.2 0.01 0.001"')
     Path(other).write_text(
         text.replace('-1.2 1.2', '-0.3 0.9').replace('name="tail" axis', 'damping="0.2" name="tail" axis')
     )
@@ -164,7 +166,7 @@ def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, m
 
     env = make_env(tasks=[task(other), task('hopper'), task(other), task('hopper')], env_num=3)
     env.reset()
-    assert env.runner.world.batch(0)[0] is env.runner.world.batch(1)[0]
+    assert (env.runner.world.batch(0)[0] is env.runner.world.batch(1)[0]) == (mass == 2.0)
     assert trajectory(env, 1) == alone
     single = make_env(tasks=[task(other)], env_num=1)
     single.reset()
@@ -174,6 +176,24 @@ def test_models_that_differ_in_numbers_only_share_a_batch(make_env, make_task, m
     assert trajectory(mixed, 1) == expected != alone
     env.reset([2])  # the slot of the other model now runs this one
     assert trajectory(env, 2) == alone
+
+
+def test_what_was_changed_for_one_env_survives_a_growing_batch(make_env, hopper_task):
+    def change(env: Any) -> None:
+        hopper = env.runner.envs[0].task.robots['hopper'].articulation
+        hopper.set_gains([80.0, 20.0], [3.0, 1.0])
+        hopper.body('leg').set_mass(0.7)
+
+    single = make_env(tasks=[hopper_task()], env_num=1)
+    single.reset()
+    change(single)
+    expected = trajectory(single, 0)
+    env = make_env(tasks=[hopper_task()] * 5, env_num=5)
+    env.reset([0])
+    change(env)
+    batch = env.runner.world.batch(0)[0]
+    assert trajectory(env, 0, lambda step: env.reset([1, 2, 3, 4]) if step == 3 else None) == expected
+    assert env.runner.world.batch(0)[0] is not batch
 
 
 def test_the_world_against_mj_step(make_env, hopper_task):

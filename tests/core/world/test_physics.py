@@ -239,6 +239,17 @@ def test_mass_of_one_env_at_run_time(start, cart):
             robot_of(env, 1).articulation.body('cart').set_mass(wrong)
 
 
+def test_inertia_follows_the_mass(start, write_model):
+    motor = '<joint name="axle" axis="0 0 1"/><geom type="box" size="0.2 0.1 0.1" mass="2"/>'
+    env = start(write_model('rotor', f'<worldbody><body name="rotor">{motor}</body></worldbody>'), dt=0.01, env_num=2)
+    robot_of(env, 1).articulation.body('rotor').set_mass(6.0)
+    for env_id in range(2):
+        robot_of(env, env_id).articulation.set_joint_efforts([0.1])
+    run(env, 10)
+    inertia = 2 * (0.4**2 + 0.2**2) / 12
+    assert [joint(env, i)[1] for i in range(2)] == pytest.approx([0.01 / inertia, 0.01 / (3 * inertia)], rel=1e-5)
+
+
 def test_initial_joint_positions_are_the_first_targets(start, models, monkeypatch):
     monkeypatch.setattr(SpringRobot, 'home', {'elbow': 0.5})
     env = start(models['arm'], 'SpringRobot')
@@ -379,12 +390,14 @@ def test_objects_that_move_and_objects_that_do_not(start, make_block):
     assert env.runner.get_obj('cup', 0).get_pose()[0] == pytest.approx([0, 0, 0.7], abs=2e-3)
     with pytest.raises(ValueError, match='table'):
         table.set_linear_velocity([1, 0, 0])
-    cup.set_pose([0, 0, 3], [1, 0, 0, 0])
+    cup.set_pose([0, 0, 3], [0.6, 0, 0.8, 0])
     cup.set_linear_velocity([1, 0, 0])
-    cup.set_angular_velocity([0, 0, 2])
+    cup.set_angular_velocity([0, 0, 2])  # in env axes, however the cup is turned
     run(env, 1)
     assert cup.get_linear_velocity() == pytest.approx([1, 0, -G * 0.005], abs=1e-5)
     assert cup.get_angular_velocity() == pytest.approx([0, 0, 2], abs=1e-5)
+    turned = rotation(cup.get_pose()[1]) @ rotation(np.array([0.6, 0, 0.8, 0])).T
+    assert turned[1, 0] == pytest.approx(np.sin(2 * 0.005), rel=1e-3)
     with pytest.raises(KeyError, match="'cap'; did you mean 'cup'"):
         env.runner.get_obj('cap')
 

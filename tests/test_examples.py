@@ -1,0 +1,40 @@
+"""Every example and every run file in configs/ runs; the examples check their own outcome."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from internutopia.cli import app
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize('example', sorted((ROOT / 'examples').glob('*.py')), ids=lambda path: path.name)
+def test_example(example, tmp_path):
+    result = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize('config', sorted((ROOT / 'configs').glob('*.yaml')), ids=lambda path: path.name)
+def test_run_file(config, tmp_path):
+    result = CliRunner().invoke(app.app, ['run', str(config), '--out', str(tmp_path), '--steps', '5', '--seed', '1'])
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / 'overview.png').stat().st_size > 10_000
+    assert (tmp_path / 'results.jsonl').read_text() == ''
+
+
+def test_the_demo_ends_with_every_robot_at_the_end_of_its_path(tmp_path):
+    """Each of its tasks once, in four envs."""
+    text = (ROOT / 'configs' / 'demo.yaml').read_text()
+    text = text.replace('env_num: 16', 'env_num: 4').replace('repeat: 16', 'repeat: 1')
+    (tmp_path / 'demo.yaml').write_text(text)
+    result = CliRunner().invoke(app.app, ['run', str(tmp_path / 'demo.yaml'), '--out', str(tmp_path), '--no-picture'])
+    assert result.exit_code == 0, result.stderr
+    lines = [json.loads(line) for line in (tmp_path / 'results.jsonl').read_text().splitlines()]
+    assert sorted(line['episode_id'] for line in lines) == [0, 1, 2, 3]
+    # the paths are 5.2 m long at least, so a robot that stopped on its way shows
+    assert all(distance > 5.0 for line in lines for distance in line['metrics'].values())
