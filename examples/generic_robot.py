@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
@@ -38,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = Path(folder) / 'cart_pole.xml'
     model.write_text(CART_POLE)
     cart = GenericRobotCfg(name='cart', usd_path=str(model), controllers=[ActuatorControllerCfg(name='force')])
-    tasks = [
+    tasks: list[TaskCfg] = [
         FiniteStepTaskCfg(robots=[cart.update(initial_joint_positions={'hinge': tilt})], max_steps=500)
         for tilt in np.linspace(-0.3, 0.3, 8).tolist()  # rad
     ]

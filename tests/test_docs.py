@@ -55,10 +55,7 @@ def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
     assert result.returncode == 0, f'{name_of(page)}, same line numbers:\n{result.stderr}'
 
 
-COMMANDS = sorted(
-    {(page, line) for page in PAGES for block in blocks(page, 'bash') for line in block[2].splitlines()},
-    key=lambda item: item[1],
-)
+COMMANDS = sorted({(page, line) for page in PAGES for block in blocks(page, 'bash') for line in block[2].splitlines()})
 
 
 @pytest.mark.parametrize(('page', 'command'), COMMANDS, ids=name_of)

@@ -13,8 +13,6 @@ from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.task_config_manager import EpisodeQueue
 
-Observation = dict[str, Any]
-
 
 class SimulationApp:
     """What scripts written for Isaac Sim ask whether to go on; `is_running()` ends their loop."""
@@ -90,7 +88,7 @@ class Env:
 
     def reset(
         self, reset_list: Sequence[int] | None = None, *, env_ids: Sequence[int] | None = None
-    ) -> tuple[list[Observation | None], list[TaskCfg | None]]:
+    ) -> tuple[list[Any], list[Any]]:
         """Start the next episode in some envs.
 
         Args:
@@ -113,13 +111,7 @@ class Env:
 
     def step(
         self, action: Sequence[Mapping[str, Any] | None]
-    ) -> tuple[
-        list[Observation | None],
-        list[float | None],
-        list[bool | None],
-        list[bool | None],
-        list[dict[str, Any] | None],
-    ]:
+    ) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
         """Advance every running env by `substeps * physics_dt`.
 
         Args:
@@ -145,7 +137,7 @@ class Env:
         obs, reward, terminated, truncated, info = zip(*self._runner.step(action), strict=True)
         return list(obs), list(reward), list(terminated), list(truncated), list(info)
 
-    def get_observations(self) -> list[Observation | None]:
+    def get_observations(self) -> list[Any]:
         """The current observation of every env; None for one without an episode."""
         self._check_open('get_observations')
         return self._runner.get_obs()

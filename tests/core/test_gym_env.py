@@ -1,5 +1,7 @@
 """The Gymnasium front door: spaces, gymnasium's own checks and vector envs, episodes, errors."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ ROBOT = JetbotRobotCfg(
 )
 
 
-def make_env(tasks=1, order='cycle', robots=(ROBOT,), **fields):
+def make_env(tasks=1, order: Any = 'cycle', robots=(ROBOT,), **fields):
     task = FiniteStepTaskCfg(max_steps=20, scene_asset_path='scenes/empty.usd', robots=list(robots))
     return Env(
         Config(

@@ -22,6 +22,7 @@ from internutopia.core.config import (
 from internutopia.core.config.base import BaseCfg
 from internutopia.macros import gm
 from internutopia_extension import configs, import_extensions
+from internutopia_extension.configs import joint_names
 from internutopia_extension.configs.controllers import (
     ActuatorControllerCfg,
     FrankaMocapTeleopControllerCfg,
@@ -32,7 +33,6 @@ from internutopia_extension.configs.controllers import (
 )
 from internutopia_extension.configs.metrics import RecordingMetricCfg, TraveledDistanceMetricCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg, UsdObjCfg, VisualCubeCfg
-from internutopia_extension.configs.robots import joint_names
 from internutopia_extension.configs.robots.franka import arm_ik_cfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, h1_tp_camera_cfg, move_by_speed_cfg, rotate_cfg
@@ -158,7 +158,7 @@ def test_generic_robot():
         (ManipulationTaskCfg, {'max_steps': 5, 'target': 'cup'}, 'episode_idx'),
         (DynamicCubeCfg, {'name': 'c', 'prim_path': '/c', 'mass': 0}, 'mass'),
         (UsdObjCfg, {'name': 'c', 'prim_path': '/c'}, 'usd_path'),
-        (H1MoveBySpeedControllerCfg, {'name': 'm', 'policy_weights_path': 'p'}, 'joint_names'),
+        (G1MoveBySpeedControllerCfg, {'name': 'm', 'policy_weights_path': 'p'}, 'joint_names'),
         (
             InverseKinematicsControllerCfg,
             {**dict(arm_ik_cfg), 'reference': 'camera'},

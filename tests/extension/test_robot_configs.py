@@ -9,8 +9,7 @@ import pytest
 from internutopia.core.config import ControllerCfg, RobotCfg, SensorCfg
 from internutopia.core.config.base import BaseCfg
 from internutopia.macros import gm
-from internutopia_extension.configs import robots
-from internutopia_extension.configs.robots import joint_names
+from internutopia_extension.configs import joint_names, robots
 
 A = gm.ASSET_PATH
 

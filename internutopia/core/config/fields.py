@@ -1,7 +1,7 @@
 """Field types that several configs share. Tuples are also accepted as lists and as numpy arrays."""
 
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 
@@ -56,7 +56,10 @@ Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 Resolution = Annotated[tuple[Count, Count], BeforeValidator(_as_list)]
 """Width and height of an image, pixels."""
 
-Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
+if TYPE_CHECKING:
+    Seconds = float | str  # what a caller may write; a config holds the float
+else:
+    Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
 """A time span, s: a number or a fraction written as text (`'1/240'`)."""
 
 PathStr = Annotated[str, BeforeValidator(_as_path)]

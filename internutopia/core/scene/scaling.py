@@ -39,6 +39,15 @@ def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
         joint.pos = joint.pos * scale
         if joint.type == mujoco.mjtJoint.mjJNT_SLIDE:
             joint.range = joint.range * scale
+            joint.ref *= scale
+            joint.springref *= scale
+    for equality in spec.equalities:
+        if equality.type in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
+            equality.data[:6] *= scale  # anchor and relative position
+    for tendon in spec.tendons:
+        if tendon.path[0].type != mujoco.mjtWrap.mjWRAP_JOINT:  # a length in space
+            tendon.range = tendon.range * scale
+            tendon.springlength = np.where(tendon.springlength < 0, -1, tendon.springlength * scale)
 
 
 def scale_mass(spec: mujoco.MjSpec, mass: float) -> None:

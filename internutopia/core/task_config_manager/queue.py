@@ -1,8 +1,8 @@
 """The queue of episodes.
 
 Episodes are numbered from 0 in the order in which they are taken; with `episode_order='once'` the number is the index
-in `Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an episode
-does with its own copy, changes nothing here.
+in `Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an
+episode does with its own copy, changes nothing here.
 """
 
 from __future__ import annotations

@@ -225,6 +225,31 @@ def test_scaling_is_uniform(write_model, tmp_path, scale):
     assert big.body_inertia[heavy] == pytest.approx(one.body_inertia[heavy] * scale**2)
 
 
+def test_scaling_reaches_constraints(write_model):
+    ball = '<geom size="0.1" mass="1"/>'
+    model = write_model(
+        'constraints',
+        f'<worldbody><site name="top" pos="0 0 3"/><body name="a"><freejoint/>{ball}<site name="s"/></body>'
+        f'<body name="b" pos="1 0 0"><freejoint/>{ball}</body>'
+        f'<body name="c"><joint name="slide" type="slide" ref="0.1" springref="0.2"/>{ball}</body>'
+        f'<body name="d"><joint name="hinge" ref="0.1" springref="0.2"/>{ball}</body></worldbody>'
+        '<equality><connect body1="a" body2="b" anchor="0.5 0 0"/>'
+        '<weld body1="a" body2="b" anchor="0 0.3 0"/></equality>'
+        '<tendon><spatial range="0 4" springlength="1 2"><site site="top"/><site site="s"/></spatial>'
+        '<spatial><site site="top"/><site site="s"/></spatial>'
+        '<fixed range="0 4"><joint joint="slide" coef="1"/></fixed></tendon>',
+    )
+    one, big = compiled(asset=model).model, compiled(asset=model, scale=2.0).model
+    assert big.eq_data[0, :6] == pytest.approx([1, 0, 0, -1, 0, 0])
+    assert big.eq_data[1, :6] == pytest.approx(one.eq_data[1, :6] * 2)
+    assert big.tendon_range.tolist() == [[0, 8], [0, 0], [0, 4]]
+    assert big.tendon_lengthspring[0].tolist() == [2, 4]
+    assert big.tendon_length0 == pytest.approx(one.tendon_length0 * 2)
+    assert big.tendon_lengthspring[1] == pytest.approx(one.tendon_lengthspring[1] * 2)
+    assert [big.joint(f'scene/{j}').qpos0[0] for j in ('slide', 'hinge')] == pytest.approx([0.2, np.deg2rad(0.1)])
+    assert [big.joint(f'scene/{j}').qpos_spring[0] for j in ('slide', 'hinge')] == pytest.approx([0.4, np.deg2rad(0.2)])
+
+
 def test_pose_of_the_scene(models):
     half = np.sqrt(0.5)
     scene = SceneModel(models['crates'], position=(1, 2, 3), orientation=(half, 0, 0, half), scale=2.0)
