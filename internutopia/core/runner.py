@@ -86,7 +86,7 @@ class SimulatorRunner:
     @property
     def running(self) -> bool:
         """Whether an episode is going on in any env."""
-        return any(env is not None and not env.ended for env in self.envs)
+        return bool(self._active())
 
     def get_current_time_step_index(self) -> int:
         """Number of steps so far."""
@@ -122,7 +122,7 @@ class SimulatorRunner:
     def step(self, actions: Sequence[Mapping[str, Any] | None]) -> list[StepResult]:
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
         IScene.use(self._scenes)
-        active = [i for i, env in enumerate(self.envs) if env is not None and not env.ended]
+        active = self._active()
         self._apply({env_id: actions[env_id] or {} for env_id in active})
         env_ids = np.array(active, np.intp)
         failed = self.world.step(self.config.simulator.substeps, env_ids) if active else {}
@@ -140,7 +140,7 @@ class SimulatorRunner:
     def get_obs(self) -> list[dict[str, Any] | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
         IScene.use(self._scenes)
-        self._fleets.observe(np.array([i for i, env in enumerate(self.envs) if env is not None and not env.ended]))
+        self._fleets.observe(np.array(self._active(), np.intp))
         return [
             None if env is None else self._observe(env, False) if not env.ended else copy.deepcopy(env.last[0])
             for env in self.envs
@@ -148,18 +148,21 @@ class SimulatorRunner:
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
-        if physics:
-            IScene.use(self._scenes)
-            active = np.array([i for i, env in enumerate(self.envs) if env is not None and not env.ended], np.intp)
-            for _ in range(steps):
-                for env_id, reason in self.world.step(self.config.simulator.substeps, active).items():
-                    raise RuntimeError(f'env {env_id} failed during warm-up: {reason}')
+        IScene.use(self._scenes)
+        for _ in range(steps if physics else 0):
+            active = np.array(self._active(), np.intp)
+            for env_id, reason in self.world.step(self.config.simulator.substeps, active).items():
+                self._finish_step(env_id, False, reason)
 
     def close(self) -> None:
         """Free everything."""
         self._clear([i for i, env in enumerate(self.envs) if env is not None])
         self.world.close()
         self.results.close()
+
+    def _active(self) -> list[int]:
+        """The envs whose episode goes on."""
+        return [env_id for env_id, env in enumerate(self.envs) if env is not None and not env.ended]
 
     def _plan(self, env_id: int, episode: Episode) -> _Plan:
         """Everything about an episode that can go wrong before a running env is touched."""
@@ -268,15 +271,14 @@ class SimulatorRunner:
     def _finish_step(self, env_id: int, render: bool, error: str | None) -> StepResult:
         """Observe, judge and record one env after physics."""
         env = self._running(env_id)
-        task = env.task
         env.step += 1
-        limit = task.config.max_episode_steps
+        limit = env.task.config.max_episode_steps
         if error is None:
-            obs = self._observe(env, render)
-            terminated = bool(task.is_done())
-            for metric in task.metrics.values():
-                metric.update(obs)
-            reward = 0.0 if task.reward is None else float(task.reward.calc())
+            try:
+                obs, reward, terminated = self._judge(env, render)
+            except Exception as mistake:
+                mistake.add_note(f'in env {env_id}, step {env.step} of episode {env.episode.id}')
+                raise
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(env.last[0]), 0.0, False
         truncated = error is not None or (limit is not None and env.step >= limit)
@@ -287,6 +289,15 @@ class SimulatorRunner:
         result = (obs, reward, terminated, truncated, info)
         env.last = copy.deepcopy(result) if env.ended else result  # to be repeated, whatever the caller does with it
         return result
+
+    def _judge(self, env: RunningEpisode, render: bool) -> tuple[dict[str, Any], float, bool]:
+        """Observation, reward and whether the task is done, in the order that tasks rely on."""
+        task = env.task
+        obs = self._observe(env, render)
+        terminated = bool(task.is_done())
+        for metric in task.metrics.values():
+            metric.update(obs)
+        return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
 
     def _record(
         self,

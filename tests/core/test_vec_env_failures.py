@@ -287,5 +287,17 @@ def test_divergence_during_warm_up(make_env):
     env = make_env(tasks=2)
     env.reset()
     diverge_by_state(env)
-    with pytest.raises(RuntimeError, match='env 1.*diverged'):
-        env.warm_up(3)
+    env.warm_up(3)
+    _, _, terminated, truncated, info = env.step([None] * 2)
+    assert (terminated, truncated) == ([False, False], [False, True])
+    assert 'diverged' in info[1]['error'] and 'error' not in info[0]
+
+
+def test_a_mistake_in_user_code_says_where(make_env, monkeypatch):
+    env = make_env(tasks=2)
+    env.reset()
+    task = env.runner.current_tasks['1']
+    monkeypatch.setattr(task, 'is_done', lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        env.step([None] * 2)
+    assert raised.value.__notes__ == ['in env 1, step 1 of episode 1']

@@ -26,8 +26,8 @@ from internutopia_extension.configs import joint_names
 from internutopia_extension.configs.controllers import (
     ActuatorControllerCfg,
     FrankaMocapTeleopControllerCfg,
+    G1MoveBySpeedControllerCfg,
     GR1TeleOpControllerCfg,
-    H1MoveBySpeedControllerCfg,
     InverseKinematicsControllerCfg,
     LayoutEditMocapControllerCfg,
 )

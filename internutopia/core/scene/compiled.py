@@ -95,6 +95,8 @@ class CompiledScene:
                     digest.update(f'{name}{value.shape}'.encode() + value.tobytes())
             elif isinstance(value, int | bytes) and name != 'signature':
                 digest.update(f'{name}={value!r}'.encode())
+        for robot in self.robots.values():  # which of a model's own actuators take which target, told by their gains
+            digest.update(b''.join(targets.tobytes() for targets in robot.targets.values()))
         # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
         digest.update(repr(self.model.stat.meaninertia).encode())
         for name in sorted(n for n in dir(self.model.opt) if not n.startswith('_')):
