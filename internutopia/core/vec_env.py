@@ -130,7 +130,12 @@ class Env:
         if len(action) != self.env_num:
             raise ValueError(f'step takes one action per env: expected {self.env_num}, got {len(action)}')
         for env_id, (env, env_action) in enumerate(zip(self._runner.envs, action, strict=True)):
-            if env is not None and not env.ended and env_action is not None and not isinstance(env_action, Mapping):
+            if (
+                env is not None
+                and not env.ended
+                and env_action is not None
+                and not isinstance(env_action, dict | Mapping)
+            ):
                 raise ValueError(
                     f'env {env_id}: expected {{robot name: {{controller name: action}}}} or None, got {env_action!r}'
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from internutopia.macros import gm
@@ -32,30 +32,29 @@ def resolve(path: str | os.PathLike[str]) -> Path:
         ValueError: The file is not of a supported format.
     """
     wanted = os.path.expanduser(os.fspath(path))
-    tried: list[str] = []
-    for place in _places(wanted):
-        for candidate in (place, os.path.splitext(place)[0] + '.xml'):
-            if candidate in tried:
-                continue
-            if os.path.isfile(candidate):
-                return _supported(candidate)
-            tried.append(candidate)
+    tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)
+    for candidate in tried:
+        if os.path.isfile(candidate):
+            return _supported(candidate)
     similar = [_packaged()[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged())]
     hint = f'\nPackaged assets of a similar name: {", ".join(similar)}' if similar else ''
     places = ''.join(f'\n  {candidate}' for candidate in tried)
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
 
-def _places(wanted: str) -> list[str]:
-    """Absolute paths to look at, without the `.xml` variants."""
-    roots = [os.path.abspath(gm.ASSET_PATH), str(PACKAGED_ASSETS)]
-    places = [os.path.abspath(wanted)]
+@lru_cache(4096)  # every reset asks for the same few files
+def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[str, ...]:
+    """Absolute paths to look at, in order."""
+    roots = [os.path.abspath(asset_path), str(PACKAGED_ASSETS)]
+    places = [os.path.abspath(os.path.join(working_directory, wanted))]
     inside = [places[0][len(root) + 1 :] for root in roots if places[0].startswith(root + os.sep)]
     for relative in inside or ([] if os.path.isabs(wanted) else [wanted]):
         places += [os.path.join(root, relative) for root in roots]
-    return places
+    # a dict keeps the order and drops what would be looked at twice
+    return tuple(dict.fromkeys(path for place in places for path in (place, os.path.splitext(place)[0] + '.xml')))
 
 
+@lru_cache(4096)
 def _supported(file: str) -> Path:
     suffix = os.path.splitext(file)[1]
     if suffix.lower() not in SUFFIXES:
