@@ -115,7 +115,7 @@ class Env(gymnasium.Env):
 
 def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """Action and observation space, found by starting the first task in an env of its own."""
-    probe = vec_env.Env(config.update(task_configs=config.task_configs[:1], metrics_save_path=None))
+    probe = vec_env.Env(config.model_copy(update={'task_configs': config.task_configs[:1], 'metrics_save_path': None}))
     try:
         (obs,), _ = probe.reset()
         (task,) = probe.runner.current_tasks.values()

@@ -98,8 +98,13 @@ class SimulatorRunner:
             raise KeyError(f'env {env_id} runs no episode: reset it first')
         return self._scenes[env_id].get(name)
 
-    def reset(self, env_ids: Sequence[int]) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
-        """Start the next episodes in these envs, in this order; None where the queue is exhausted."""
+    def reset(
+        self, env_ids: Sequence[int], observe: bool = True
+    ) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
+        """Start the next episodes in these envs, in this order; None where the queue is exhausted.
+
+        With `observe=False` nobody looks at the robots and there are no observations.
+        """
         IScene.use(self._scenes)
         episodes = [self.queue.take() for _ in env_ids]
         started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
@@ -108,10 +113,13 @@ class SimulatorRunner:
         except BaseException:
             self.queue.put_back(episodes)
             raise
+        observations: dict[int, dict[str, Any]] = {}
         try:
             self._clear(env_ids)
             self._start(plans)
-            observations = {env_id: self._first_observation(env_id) for env_id in plans}
+            if observe:
+                self._fleets.observe(np.array(list(plans), np.intp))
+                observations = {env_id: self._first_observation(env_id) for env_id in plans}
         except BaseException:
             self.queue.put_back(episodes)
             self._clear(list(plans))
@@ -153,6 +161,33 @@ class SimulatorRunner:
             active = np.array(self._active(), np.intp)
             for env_id, reason in self.world.step(self.config.simulator.substeps, active).items():
                 self._finish_step(env_id, False, reason)
+
+    def end_episode(
+        self,
+        env_id: int,
+        steps: int,
+        terminated: bool,
+        truncated: bool,
+        metrics: dict[str, Any],
+        error: str | None = None,
+    ) -> None:
+        """Record that the episode in an env is over; the env stands still until it is reset."""
+        env = self._running(env_id)
+        env.ended = True
+        self.results.write(
+            {
+                'episode_id': env.episode.id,
+                'task_index': env.episode.task_index,
+                'task_name': env.episode.task_name,
+                'task': env.task.config.type,
+                'env_id': env_id,
+                'steps': steps,
+                'terminated': terminated,
+                'truncated': truncated,
+                'metrics': metrics,
+                'error': error,
+            }
+        )
 
     def close(self) -> None:
         """Free everything."""
@@ -218,7 +253,6 @@ class SimulatorRunner:
             task.post_reset()
             if task.reward is not None:
                 task.reward.reset()
-        self._fleets.observe(np.array(list(plans)))
 
     def _first_observation(self, env_id: int) -> dict[str, Any]:
         env = self._running(env_id)
@@ -284,8 +318,11 @@ class SimulatorRunner:
         truncated = error is not None or (limit is not None and env.step >= limit)
         info = self._info(env)
         if terminated or truncated:
-            env.ended = True
-            self._record(env_id, env, info, terminated, truncated, error)
+            env.ended = True  # also if a metric fails
+            info['metrics'] = env.task.calculate_metrics()
+            if error is not None:
+                info['error'] = error
+            self.end_episode(env_id, env.step, terminated, truncated, info['metrics'], error)
         result = (obs, reward, terminated, truncated, info)
         env.last = copy.deepcopy(result) if env.ended else result  # to be repeated, whatever the caller does with it
         return result
@@ -298,33 +335,6 @@ class SimulatorRunner:
         for metric in task.metrics.values():
             metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
-
-    def _record(
-        self,
-        env_id: int,
-        env: RunningEpisode,
-        info: dict[str, Any],
-        terminated: bool,
-        truncated: bool,
-        error: str | None,
-    ) -> None:
-        info['metrics'] = env.task.calculate_metrics()
-        if error is not None:
-            info['error'] = error
-        self.results.write(
-            {
-                'episode_id': env.episode.id,
-                'task_index': env.episode.task_index,
-                'task_name': env.episode.task_name,
-                'task': env.task.config.type,
-                'env_id': env_id,
-                'steps': env.step,
-                'terminated': terminated,
-                'truncated': truncated,
-                'metrics': info['metrics'],
-                'error': error,
-            }
-        )
 
     def _repeat(self, env_id: int) -> StepResult:
         """What an env that does not run reports: nothing, or its last result again."""

@@ -9,6 +9,8 @@ from internutopia.core.task import BaseTask
 class SimpleInferenceTask(BaseTask):
     """Goes on until its env is reset."""
 
+    ends_itself = False
+
     def is_done(self) -> bool:
         """Never."""
         return False

@@ -137,6 +137,10 @@ class ArticulationView(ABC):
         """Change gains of some envs at run time, `(n, k)` or broadcastable."""
 
     @abstractmethod
+    def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
+        """Sliding friction coefficients `(n,)` of all geoms of the robot."""
+
+    @abstractmethod
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """Raw control signals `(n, nu)` of the model's own actuators, in the model's order."""
 

@@ -330,6 +330,14 @@ class MujocoArticulationView(_View, ArticulationView):
                 segment.group.expand('actuator_biasprm')[..., bias][where] = -new
             self._world.version += 1
 
+    def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
+        """See `ArticulationView`."""
+        for segment, slots, mine in self._rows(env_ids):
+            bodies = [body.body for body in segment.layout.bodies.values()]
+            geoms = np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))
+            new = np.broadcast_to(np.asarray(coefficients, np.float64), (len(env_ids),))[mine]
+            segment.group.expand('geom_friction')[slots[:, None], geoms, 0] = new[:, None]
+
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """See `ArticulationView`."""
         values = np.asarray(controls)

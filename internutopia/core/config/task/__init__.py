@@ -1,6 +1,7 @@
 """Config of a task: one episode's scene, robots, objects, metrics and reward."""
 
 from internutopia.core.config.fields import Count, PathStr, Quaternion, Scale, Vector
+from internutopia.core.config.learning import LearningCfg
 from internutopia.core.config.metric import MetricCfg
 from internutopia.core.config.object import ObjectCfg
 from internutopia.core.config.robot import RobotCfg
@@ -39,6 +40,8 @@ class TaskCfg(TypedCfg):
     """Robots; every task of a `Config` has the same robot types in the same order."""
     objects: list[ObjectCfg] = []
     """Objects besides the scene."""
+    learning: LearningCfg | None = None
+    """What is learned; used by the array front doors."""
     max_episode_steps: Count | None = None
     """Number of steps after which the episode is truncated; None means never."""
 

@@ -1,0 +1,96 @@
+"""What is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
+
+A term is a small batched function registered under a name (`internutopia.rl.terms`); a config picks terms, gives them
+parameters and weighs them.
+"""
+
+from typing import Any, Literal
+
+from pydantic import NonNegativeInt
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
+
+
+class TermCfg(BaseCfg):
+    """A term: a registered function and its parameters."""
+
+    term: str
+    """Name that the function is registered under."""
+    params: dict[str, Any] = {}
+    """Keyword arguments of the function."""
+
+
+class ObservationTermCfg(TermCfg):
+    """Part of the observation, changed in this order: delay, noise, clip, scale."""
+
+    scale: float = 1.0
+    """Factor."""
+    clip: PositiveFloat | None = None
+    """Largest absolute value before scaling; None means no limit."""
+    noise: NonNegativeFloat = 0.0
+    """Half width of uniform noise, in the unit of the term."""
+    delay: NonNegativeInt = 0
+    """Age of the value, in env steps; the first value of an episode is repeated until there are older ones."""
+
+
+class RewardTermCfg(TermCfg):
+    """Part of the reward: the term's value times `weight` times the length of a step [s]."""
+
+    weight: float = 1.0
+    """Factor; negative for what shall be avoided."""
+
+
+class TerminationTermCfg(TermCfg):
+    """A reason for an episode to end."""
+
+    truncates: bool = False
+    """Whether the end is a cut (`truncated`) and not an outcome (`terminated`)."""
+
+
+class CommandTermCfg(TermCfg):
+    """Something the robot is told, drawn at the start of an episode and again and again."""
+
+    resample_time: PositiveFloat | None = None
+    """Time after which a new command is drawn, s; None means once per episode."""
+
+
+class RandomizationTermCfg(TermCfg):
+    """Something that is different in every env."""
+
+    interval: tuple[PositiveFloat, PositiveFloat] | None = None
+    """Time between two applications, drawn from this range, s; None means once, at the start of an episode."""
+
+
+class ActionCfg(BaseCfg):
+    """What an action means to the robot."""
+
+    controller: str
+    """Name of the robot's controller that gets it."""
+    scale: PositiveFloat | None = None
+    """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is."""
+    offset: float | Literal['home'] = 0.0
+    """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
+
+
+class LearningCfg(BaseCfg):
+    """What a learner of the array front door sees, does and gets."""
+
+    robot: str | None = None
+    """Name of the robot; None means the first one."""
+    action: ActionCfg
+    """What an action means."""
+    observations: list[ObservationTermCfg]
+    """The observation, part by part."""
+    critic_observations: list[ObservationTermCfg] = []
+    """What a critic sees beyond the observation."""
+    rewards: list[RewardTermCfg] = []
+    """The reward, added up."""
+    terminations: list[TerminationTermCfg] = []
+    """Ends of an episode besides `max_episode_steps` and the task's own."""
+    commands: dict[str, CommandTermCfg] = {}
+    """Commands by name."""
+    randomizations: list[RandomizationTermCfg] = []
+    """What differs between envs."""
+    curricula: list[TermCfg] = []
+    """What changes with the progress of learning; each term sees the envs whose episodes ended."""

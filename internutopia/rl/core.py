@@ -1,0 +1,271 @@
+"""The learner's view of the envs, batched from end to end: act, step, judge, observe, restart.
+
+`LearningCore` is what all array front doors share. It knows no autoreset mode: envs that ended stand still until
+`restart`. Nothing in a step loops over envs, except for tasks that end themselves (`BaseTask.ends_itself`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.fleet import Fleet
+from internutopia.core.runner import SimulatorRunner
+from internutopia.core.task_config_manager import EpisodeQueue
+from internutopia.core.util import did_you_mean
+from internutopia.rl.managers import Commands, Curriculum, Observations, Randomizations, Rewards, Terminations
+from internutopia.rl.state import RobotState
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass
+class StepOutcome:
+    """One step of all envs; rows of envs that did not run are zero."""
+
+    rewards: NDArray[np.float32]
+    terminated: Bools
+    truncated: Bools
+    errors: dict[int, str]
+
+
+class LearningCore:
+    """`config.env_num` envs with one robot each as the learner.
+
+    Args:
+        config: what to run; every task's robot must be built and configured alike (poses aside).
+        learning: what is learned; None takes that of the tasks, which must agree.
+    """
+
+    def __init__(self, config: Config, learning: LearningCfg | None = None):
+        self.config = config
+        self.learning = learning or _learning_of(config)
+        self.env_num = config.env_num
+        self.queue = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
+        self.runner = SimulatorRunner(config, self.queue)
+        self.step_dt = float(config.simulator.physics_dt) * config.simulator.substeps
+        self.running: Bools = np.zeros(self.env_num, bool)
+        self.episode_ids: NDArray[np.intp] = np.full(self.env_num, -1, np.intp)
+        self.returns: NDArray[np.float64] = np.zeros(self.env_num)
+        self._limits = np.full(self.env_num, np.iinfo(np.intp).max, np.intp)
+        self._ends_itself: Bools = np.zeros(self.env_num, bool)
+        self._fleet: Fleet | None = None
+        self._action_shape: tuple[int, ...] = ()
+        self._rng = np.random.default_rng(config.seed)
+        self._state: RobotState | None = None
+
+    @property
+    def state(self) -> RobotState:
+        """The state of the robots; RuntimeError before the first restart."""
+        if self._state is None:
+            raise RuntimeError('reset the envs first')
+        return self._state
+
+    @property
+    def controller(self) -> BaseController:
+        """The controller that gets the actions, for all envs."""
+        assert self._fleet is not None
+        return self._fleet.robot.controllers[self.learning.action.controller]
+
+    def seed(self, seed: int | Sequence[int]) -> None:
+        """Start everything random, and endless orders of episodes, anew."""
+        self._action_shape: tuple[int, ...] = ()
+        self._rng = np.random.default_rng(seed)
+        self.queue.restart(seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0]))
+        if self._state is not None:
+            self._state.rng = self._rng
+
+    def restart(self, env_ids: NDArray[np.intp]) -> None:
+        """Start the next episodes in these envs; those that get none stop running."""
+        ids = env_ids.tolist()
+        if self._state is not None:
+            self.curriculum.update(env_ids[self.episode_ids[env_ids] >= 0])
+        _, tasks = self.runner.reset(ids, observe=False)
+        got = np.array([task is not None for task in tasks], bool)
+        self.running[env_ids] = got
+        self.episode_ids[env_ids] = -1
+        self.returns[env_ids] = 0.0
+        for env_id, task_config in zip(ids, tasks, strict=True):
+            env = self.runner.envs[env_id]
+            if env is None or task_config is None:
+                continue
+            self.episode_ids[env_id] = env.episode.id
+            limit = task_config.max_episode_steps
+            self._limits[env_id] = np.iinfo(np.intp).max if limit is None else limit
+            self._ends_itself[env_id] = env.task.ends_itself
+        started = env_ids[got]
+        if len(started):
+            self._bind(started)
+            self._begin(started)
+
+    def step(self, actions: NDArray[np.float32]) -> StepOutcome:
+        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count."""
+        state, env_ids = self.state, np.flatnonzero(self.running)
+        outcome = StepOutcome(
+            np.zeros(self.env_num, np.float32), np.zeros(self.env_num, bool), np.zeros(self.env_num, bool), {}
+        )
+        if not len(env_ids):
+            return outcome
+        state.last_actions[env_ids] = state.actions[env_ids]
+        state.actions[env_ids] = actions[env_ids]
+        self._act(env_ids)
+        outcome.errors = self.runner.world.step(self.config.simulator.substeps, env_ids)
+        state.steps[env_ids] += 1
+        state.changed()
+        self.commands.pass_time(self.running)
+        healthy = self.running
+        if outcome.errors:
+            failed = np.array(sorted(outcome.errors))
+            healthy = self.running.copy()
+            healthy[failed] = False
+            outcome.truncated[failed] = True
+        terminated, truncated = self.terminations.compute()
+        outcome.terminated[healthy] = terminated[healthy]
+        outcome.truncated[healthy] = (truncated | (state.steps >= self._limits))[healthy]
+        self._ask_tasks(outcome.terminated, healthy)
+        outcome.rewards[healthy] = self.rewards.compute()[healthy]
+        self.returns[env_ids] += outcome.rewards[env_ids]
+        self._end(outcome)
+        self.randomizations.pass_time(np.flatnonzero(self.running))
+        return outcome
+
+    def observe(self) -> NDArray[np.float32]:
+        """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
+        obs = self.observations.compute()
+        obs[self.episode_ids < 0] = 0.0
+        return obs
+
+    def observe_rows(self, env_ids: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
+        obs = self.observations.first(env_ids)
+        obs[self.episode_ids[env_ids] < 0] = 0.0
+        return obs
+
+    def observe_critic(self) -> NDArray[np.float32]:
+        """What the critic sees `(n, dim)`: the observation and the privileged part behind it."""
+        obs = np.concatenate([self.observations.last, self.critic_observations.compute()], axis=-1)
+        obs[self.episode_ids < 0] = 0.0
+        return obs
+
+    def close(self) -> None:
+        """Free everything."""
+        self.runner.close()
+
+    def _act(self, env_ids: NDArray[np.intp]) -> None:
+        cfg, state = self.learning.action, self.state
+        values = state.actions[env_ids]
+        if cfg.scale is not None:
+            values = state.action_offset + cfg.scale * values
+        assert self._fleet is not None
+        control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), env_ids)
+        self._fleet.robot.articulation.apply_action(control, env_ids)
+
+    def _bind(self, started: NDArray[np.intp]) -> None:
+        """Find the batched robot of the envs that just started and show it to the terms."""
+        name = self.learning.robot
+        fleets: dict[int, Fleet | None] = {}
+        for env_id in started.tolist():
+            env = self.runner.envs[env_id]
+            assert env is not None
+            robots = env.task.robots
+            if not robots:
+                raise ValueError(f'env {env_id}: the task has no robot to learn with')
+            robot = robots.get(name) if name is not None else next(iter(robots.values()))
+            if robot is None:
+                raise ValueError(f'learning.robot: env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+            fleets[env_id] = robot.fleet
+        distinct = {id(fleet): fleet for fleet in fleets.values()}
+        waiting = self.running.copy()
+        waiting[started] = False
+        if waiting.any() and self._fleet is not None:
+            distinct[id(self._fleet)] = self._fleet
+        fleet = next(iter(distinct.values()))
+        if fleet is None:
+            raise ValueError('array front doors need a batched robot class (`batched = True` in its own body)')
+        if len(distinct) > 1:
+            raise ValueError(
+                'array front doors need one robot model and configuration for all tasks (only poses may differ): '
+                f'robot {fleet.name!r} differs between episodes'
+            )
+        self._fleet = fleet
+        if self._state is None:
+            self._set_up(fleet)
+        self.state.bind(fleet.robot)
+
+    def _set_up(self, fleet: Fleet) -> None:
+        """Make the terms; they need to know the robot."""
+        controllers = fleet.robot.controllers
+        name = self.learning.action.controller
+        if name not in controllers:
+            raise ValueError(
+                f'learning.action.controller: robot {fleet.name!r} has no batched controller {name!r}; '
+                f'{did_you_mean(name, controllers)}'
+            )
+        shape = controllers[name].action_space().shape
+        if shape is None:
+            raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
+        self._action_shape = shape
+        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
+        state.bind(fleet.robot)
+        cfg = self.learning
+        if cfg.action.offset == 'home':
+            subset = controllers[name].get_joint_subset()
+            if subset is None:
+                raise ValueError(f"learning.action.offset='home': controller {name!r} drives no joints by position")
+            state.action_offset[:] = state.home[subset.joint_indices]
+        elif isinstance(cfg.action.offset, float | int):
+            state.action_offset[:] = cfg.action.offset
+        self._state = state
+        self.commands = Commands(cfg.commands, state)
+        self.observations = Observations(cfg.observations, state)
+        self.critic_observations = Observations(cfg.critic_observations, state)
+        self.rewards = Rewards(cfg.rewards, state)
+        self.terminations = Terminations(cfg.terminations, state)
+        self.randomizations = Randomizations(cfg.randomizations, state)
+        self.curriculum = Curriculum(cfg.curricula, state)
+
+    def _begin(self, env_ids: NDArray[np.intp]) -> None:
+        """First moments of episodes: clear what is remembered, randomize, draw commands."""
+        state = self.state
+        state.steps[env_ids] = 0
+        state.actions[env_ids] = state.last_actions[env_ids] = 0.0
+        self.randomizations.start(env_ids)
+        state.changed()
+        self.commands.draw(env_ids)
+        for observations in (self.observations, self.critic_observations):
+            observations.start(env_ids)
+
+    def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
+        for env_id in np.flatnonzero(healthy & self._ends_itself).tolist():
+            env = self.runner.envs[env_id]
+            assert env is not None
+            terminated[env_id] |= bool(env.task.is_done())
+
+    def _end(self, outcome: StepOutcome) -> None:
+        """Record the episodes that are over and stop their envs."""
+        for env_id in np.flatnonzero(self.running & (outcome.terminated | outcome.truncated)).tolist():
+            self.runner.end_episode(
+                env_id,
+                int(self.state.steps[env_id]),
+                bool(outcome.terminated[env_id]),
+                bool(outcome.truncated[env_id]),
+                {'return': self.returns[env_id]},
+                outcome.errors.get(env_id),
+            )
+            self.running[env_id] = False
+
+
+def _learning_of(config: Config) -> LearningCfg:
+    first = config.task_configs[0].learning
+    if first is None:
+        raise ValueError('task_configs[0].learning is missing: array front doors need to know what is learned')
+    for index, task in enumerate(config.task_configs):
+        if task.learning is not first and task.learning != first:
+            raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')
+    return first

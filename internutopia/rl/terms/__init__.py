@@ -1,0 +1,23 @@
+"""Terms: the small batched functions that a `LearningCfg` picks by name.
+
+A term gets the `RobotState` of all envs and its parameters, and returns one row per env::
+
+    @term('reward')
+    def upright(state, tolerance: float = 0.3):
+        return np.exp(-np.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+
+What it gets and returns depends on the kind:
+
+| kind | called with | returns |
+|---|---|---|
+| observation | `state` | `(n, k)` or `(n,)` |
+| reward | `state` | `(n,)` |
+| termination | `state` | bool `(n,)` |
+| command | `state`, `env_ids` | the new commands of these envs, `(len(env_ids), k)` |
+| randomization | `state`, `env_ids` | nothing; it changes these envs |
+| curriculum | `state`, `env_ids` | nothing; it changes `state.levels` |
+"""
+
+from internutopia.rl.terms.registry import KINDS, look_up_term, term
+
+__all__ = ['KINDS', 'look_up_term', 'term']

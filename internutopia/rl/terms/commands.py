@@ -1,0 +1,47 @@
+"""Built-in command terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.world.base import EnvIds
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import term
+
+
+@term('command')
+def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
+    """Each element uniform between `low` and `high`."""
+    return state.rng.uniform(low, high, (len(env_ids), len(low)))
+
+
+@term('command')
+def velocity(
+    state: RobotState,
+    env_ids: EnvIds,
+    forward: tuple[float, float] = (-0.5, 1.0),
+    lateral: tuple[float, float] = (-0.3, 0.3),
+    yaw_rate: tuple[float, float] = (-1.0, 1.0),
+    standing: float = 0.1,
+) -> NDArray[np.float64]:
+    """Forward, lateral [m/s] and yaw speed [rad/s], uniform; zero in a share `standing` of the envs."""
+    low, high = np.transpose([forward, lateral, yaw_rate])
+    commands = state.rng.uniform(low, high, (len(env_ids), 3))
+    commands[state.rng.uniform(size=len(env_ids)) < standing] = 0.0
+    return commands
+
+
+@term('command')
+def goal(
+    state: RobotState, env_ids: EnvIds, distance: tuple[float, float], around: str = 'origin'
+) -> NDArray[np.float64]:
+    """A point (x, y) [m] in the env frame at a random bearing and distance from the origin, or from the `'robot'`."""
+    if around not in ('origin', 'robot'):
+        raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")
+    radius = state.rng.uniform(*distance, len(env_ids))
+    bearing = state.rng.uniform(-np.pi, np.pi, len(env_ids))
+    point = np.stack([radius * np.cos(bearing), radius * np.sin(bearing)], axis=-1)
+    return point + state.base_position[env_ids][:, :2] if around == 'robot' else point

@@ -1,0 +1,99 @@
+"""Built-in observation terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.util.rotations import quat_conjugate, quat_rotate, wrap_angle, yaw_of
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import term
+
+
+@term('observation')
+def joint_positions(state: RobotState, relative: bool = False) -> Array:
+    """Joint positions `(n, dof)` [rad or m]; `relative` to the home pose."""
+    return state.joint_positions - state.home if relative else state.joint_positions
+
+
+@term('observation')
+def joint_velocities(state: RobotState) -> Array:
+    """Joint velocities `(n, dof)` [rad/s or m/s]."""
+    return state.joint_velocities
+
+
+@term('observation')
+def base_position(state: RobotState) -> Array:
+    """Position of the base in the env frame `(n, 3)` [m]."""
+    return state.base_position
+
+
+@term('observation')
+def base_height(state: RobotState) -> Array:
+    """Height of the base in the env frame `(n,)` [m]."""
+    return state.base_position[:, 2]
+
+
+@term('observation')
+def base_orientation(state: RobotState) -> Array:
+    """Orientation of the base `(n, 4)`, (w, x, y, z)."""
+    return state.base_orientation
+
+
+@term('observation')
+def base_linear_velocity(state: RobotState) -> Array:
+    """Velocity of the base in its own frame `(n, 3)` [m/s]."""
+    return state.base_linear_velocity_b
+
+
+@term('observation')
+def base_angular_velocity(state: RobotState) -> Array:
+    """Angular velocity of the base in its own frame `(n, 3)` [rad/s]."""
+    return state.base_angular_velocity_b
+
+
+@term('observation')
+def projected_gravity(state: RobotState) -> Array:
+    """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
+    return state.projected_gravity
+
+
+@term('observation')
+def last_action(state: RobotState) -> Array:
+    """The action of the step that led here `(n, k)`."""
+    return state.actions
+
+
+@term('observation')
+def command(state: RobotState, name: str) -> Array:
+    """The current command `(n, k)`."""
+    return state.command(name)
+
+
+@term('observation')
+def goal_direction(state: RobotState, name: str) -> Array:
+    """Distance [m] to the goal of command `name` (x, y, env frame), cosine and sine of its bearing `(n, 3)`."""
+    offset = state.command(name)[:, :2] - state.base_position[:, :2]
+    bearing = wrap_angle(np.arctan2(offset[:, 1], offset[:, 0]) - yaw_of(state.base_orientation))
+    return np.stack([np.linalg.norm(offset, axis=-1), np.cos(bearing), np.sin(bearing)], axis=-1)
+
+
+@term('observation')
+def phase(state: RobotState, period: float) -> Array:
+    """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s]."""
+    angle = 2.0 * np.pi * state.steps * state.step_dt / period
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+@term('observation')
+def link_position(state: RobotState, link: str) -> Array:
+    """Position of a link's origin in the base frame `(n, 3)` [m]."""
+    position, _ = state.articulation.body(link).get_pose()
+    return quat_rotate(quat_conjugate(state.base_orientation), position - state.base_position)
+
+
+@term('observation')
+def constant(state: RobotState, value: Any = 1.0) -> Array:
+    """The same value in every env `(n, k)`."""
+    return np.broadcast_to(np.atleast_1d(np.asarray(value, np.float32)), (state.env_num, np.size(value)))

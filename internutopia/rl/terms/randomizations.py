@@ -1,0 +1,66 @@
+"""Built-in randomization terms. What they change at the start of an episode lasts until its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.util.rotations import quat_from_yaw, quat_multiply
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import term
+
+Range = tuple[float, float]
+
+
+@term('randomization')
+def joint_offset(state: RobotState, env_ids: Any, position: Range = (0.0, 0.0), velocity: Range = (0.0, 0.0)) -> None:
+    """Add to the joint positions [rad or m], within the joint limits, and set joint velocities [rad/s or m/s]."""
+    articulation = state.articulation
+    shape = (len(env_ids), articulation.num_dof)
+    low, high = state.joint_ranges.T
+    positions = articulation.get_joint_positions()[env_ids] + state.rng.uniform(*position, shape)
+    articulation.set_joint_positions(np.clip(positions, low, high), env_ids=env_ids)
+    articulation.set_joint_velocities(state.rng.uniform(*velocity, shape), env_ids=env_ids)
+
+
+@term('randomization')
+def base_pose(
+    state: RobotState, env_ids: Any, x: Range = (0.0, 0.0), y: Range = (0.0, 0.0), yaw: Range = (0.0, 0.0)
+) -> None:
+    """Move the base [m] and turn it about the vertical [rad]."""
+    position, orientation = (values[env_ids] for values in state.articulation.get_pose())
+    n = len(env_ids)
+    shift = np.stack([state.rng.uniform(*x, n), state.rng.uniform(*y, n), np.zeros(n)], axis=-1)
+    turn = quat_from_yaw(state.rng.uniform(*yaw, n))
+    state.articulation.set_pose(position + shift, quat_multiply(turn, orientation), env_ids=env_ids)
+
+
+@term('randomization')
+def push(state: RobotState, env_ids: Any, speed: float) -> None:
+    """Change the horizontal velocity of the base by up to `speed` [m/s] along x and y."""
+    velocity = state.articulation.get_linear_velocity()[env_ids]
+    velocity[:, :2] += state.rng.uniform(-speed, speed, (len(env_ids), 2))
+    state.articulation.set_linear_velocity(velocity, env_ids=env_ids)
+
+
+@term('randomization')
+def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), damping: Range = (1.0, 1.0)) -> None:
+    """Multiply the gains of all joint drives by a factor per joint."""
+    kp, kd = (values[env_ids] for values in state.articulation.get_gains())
+    state.articulation.set_gains(
+        kp * state.rng.uniform(*stiffness, kp.shape), kd * state.rng.uniform(*damping, kd.shape), env_ids=env_ids
+    )
+
+
+@term('randomization')
+def mass(state: RobotState, env_ids: Any, link: str, factor: Range) -> None:
+    """Multiply the mass (and inertia) of a link by a factor."""
+    body = state.articulation.view.body(link)
+    body.set_masses(env_ids, body.get_masses()[env_ids] * state.rng.uniform(*factor, len(env_ids)))
+
+
+@term('randomization')
+def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
+    """Sliding friction of all of the robot's geoms; a contact takes the larger of the two sides' coefficients."""
+    state.articulation.view.set_frictions(env_ids, state.rng.uniform(*coefficient, len(env_ids)))

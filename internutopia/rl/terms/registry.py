@@ -1,0 +1,58 @@
+"""The registry of terms, and the check of their parameters."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal, get_args
+
+from internutopia.core.util import did_you_mean
+
+Kind = Literal['observation', 'reward', 'termination', 'command', 'randomization', 'curriculum']
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_BUILT_IN = ('observations', 'rewards', 'terminations', 'commands', 'randomizations', 'curricula')
+
+_terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
+
+
+def term(kind: Kind, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: make a function the term of that kind called `name` (default: the function's own name)."""
+    if kind not in _terms:
+        raise ValueError(f'there is no term of kind {kind!r}; {did_you_mean(kind, KINDS)}')
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _terms[kind][name or function.__name__] = function
+        return function
+
+    return register
+
+
+def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
+    """The term of a kind and name with its parameters filled in.
+
+    ValueError naming what is wrong: a name that is not registered, or parameters that the function does not take.
+    """
+    for module in _BUILT_IN:
+        importlib.import_module(f'internutopia.rl.terms.{module}')
+    if name not in _terms[kind]:
+        raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
+    function = _terms[kind][name]
+    given = 2 if kind in ('command', 'randomization', 'curriculum') else 1  # `state`, and `env_ids` where there are any
+    taken = list(inspect.signature(function).parameters)[given:]
+    for parameter in params:
+        if parameter not in taken:
+            raise ValueError(f'{kind} term {name!r} takes no {parameter!r}; {did_you_mean(parameter, taken)}')
+    try:
+        inspect.signature(function).bind_partial(**params)
+    except TypeError as error:
+        raise ValueError(f'{kind} term {name!r}: {error}') from None
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name in taken and parameter.name not in params and parameter.default is parameter.empty
+    ]
+    if missing:
+        raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
+    return partial(function, **params)

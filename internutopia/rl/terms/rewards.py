@@ -1,0 +1,104 @@
+"""Built-in reward terms. Each is a rate: it is multiplied by its weight and the length of a step [s]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import term
+
+
+@term('reward')
+def alive(state: RobotState) -> Array:
+    """1 in every step."""
+    return np.ones(state.env_num, np.float32)
+
+
+@term('reward')
+def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5) -> Array:
+    """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame."""
+    error = state.command(name)[:, :2] - state.base_linear_velocity_b[:, :2]
+    return np.exp(-np.square(error).sum(axis=-1) / tolerance**2)
+
+
+@term('reward')
+def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5) -> Array:
+    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]."""
+    error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
+    return np.exp(-np.square(error) / tolerance**2)
+
+
+@term('reward')
+def goal_progress(state: RobotState, name: str) -> Array:
+    """Speed towards the goal that command `name` gives (x, y in the env frame) [m/s]."""
+    offset = state.command(name)[:, :2] - state.base_position[:, :2]
+    distance = np.maximum(np.linalg.norm(offset, axis=-1), 1e-6)
+    return (offset * state.base_linear_velocity[:, :2]).sum(axis=-1) / distance
+
+
+@term('reward')
+def goal_reached(state: RobotState, name: str, radius: float) -> Array:
+    """1 within `radius` [m] of the goal that command `name` gives."""
+    offset = state.command(name)[:, :2] - state.base_position[:, :2]
+    return (np.linalg.norm(offset, axis=-1) < radius).astype(np.float32)
+
+
+@term('reward')
+def height(state: RobotState, target: float, tolerance: float = 0.1) -> Array:
+    """exp(-(z - target)^2 / tolerance^2) of the base height [m]."""
+    return np.exp(-np.square(state.base_position[:, 2] - target) / tolerance**2)
+
+
+@term('reward')
+def upright(state: RobotState, tolerance: float = 0.3) -> Array:
+    """exp(-|g_xy|^2 / tolerance^2), g being the direction of gravity in the base frame."""
+    return np.exp(-np.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+
+
+@term('reward')
+def forward_velocity(state: RobotState) -> Array:
+    """Velocity of the base along the x axis of the env [m/s]."""
+    return state.base_linear_velocity[:, 0]
+
+
+@term('reward')
+def action_cost(state: RobotState) -> Array:
+    """Sum of the squared actions."""
+    return np.square(state.actions).sum(axis=-1)
+
+
+@term('reward')
+def action_rate_cost(state: RobotState) -> Array:
+    """Sum of the squared changes of the actions since the last step."""
+    return np.square(state.actions - state.last_actions).sum(axis=-1)
+
+
+@term('reward')
+def effort_cost(state: RobotState) -> Array:
+    """Sum of the squared efforts [N²·m²]."""
+    return np.square(state.joint_efforts).sum(axis=-1)
+
+
+@term('reward')
+def joint_velocity_cost(state: RobotState) -> Array:
+    """Sum of the squared joint velocities."""
+    return np.square(state.joint_velocities).sum(axis=-1)
+
+
+@term('reward')
+def posture_cost(state: RobotState, joints: Any = None) -> Array:
+    """Sum of the squared distances from the home pose, of some joints or of all [rad²]."""
+    difference = state.joint_positions - state.home
+    if joints is not None:
+        difference = difference[:, [state.articulation.get_dof_index(name) for name in joints]]
+    return np.square(difference).sum(axis=-1)
+
+
+@term('reward')
+def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
+    """How far joints are beyond their limits less a margin, added up [rad]."""
+    low, high = state.joint_ranges.T
+    positions = state.joint_positions
+    return (np.maximum(low + margin - positions, 0.0) + np.maximum(positions - high + margin, 0.0)).sum(axis=-1)

@@ -1,0 +1,50 @@
+"""Built-in termination terms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import term
+
+Bools = NDArray[np.bool_]
+
+
+@term('termination')
+def fallen(state: RobotState, minimum_height: float) -> Bools:
+    """The base is lower than this in the env frame [m]."""
+    return state.base_position[:, 2] < minimum_height
+
+
+@term('termination')
+def tilted(state: RobotState, limit: float) -> Bools:
+    """The base leans from upright by more than this [rad]."""
+    return state.projected_gravity[:, 2] > -np.cos(limit)
+
+
+@term('termination')
+def height_outside(state: RobotState, low: float, high: float) -> Bools:
+    """The base is outside a range of heights [m]."""
+    z = state.base_position[:, 2]
+    return (z < low) | (z > high)
+
+
+@term('termination')
+def joint_outside(state: RobotState, joint: str, low: float, high: float) -> Bools:
+    """A joint is outside a range [rad or m]."""
+    position = state.joint_positions[:, state.articulation.get_dof_index(joint)]
+    return (position < low) | (position > high)
+
+
+@term('termination')
+def goal_reached(state: RobotState, name: str, radius: float) -> Bools:
+    """The base is within `radius` [m] of the goal that command `name` gives (x, y in the env frame)."""
+    offset = state.command(name)[:, :2] - state.base_position[:, :2]
+    return np.linalg.norm(offset, axis=-1) < radius
+
+
+@term('termination')
+def left_area(state: RobotState, radius: float) -> Bools:
+    """The base is farther than this from the origin of its env [m]."""
+    return np.linalg.norm(state.base_position[:, :2], axis=-1) > radius

@@ -1,0 +1,223 @@
+"""The array front door: a `gymnasium.vector.VectorEnv` over a `Config`.
+
+Observations, rewards and ends are arrays with one row per env; nothing in a step loops over envs. Episodes come from
+the config's queue, so envs may run different scenes. When the queue is exhausted an env that ended is masked out: its
+row is zero from then on, and `info['active']` says which rows count. Training configs use `episode_order='cycle'` or
+`'shuffle'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.core import LearningCore, StepOutcome
+
+Array = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
+    """Batched envs for learners.
+
+    Args:
+        config: what to run.
+        learning: what is learned; None takes `TaskCfg.learning` of the tasks.
+        autoreset_mode: when an env that ended starts its next episode: in the next step (whose action is ignored), in
+            the same step (`info['final_obs']` has the last observation, `info['final_info']` its info), or when `reset`
+            is called with its `reset_mask`.
+        render_mode: only None; pictures come from cameras.
+
+    `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
+    `episode_length` and `error` (text); each with a mask under `_key`.
+    `gymnasium.wrappers.vector.DictInfoToList` makes a list of dicts of it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        learning: LearningCfg | None = None,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: None = None,
+    ):
+        if render_mode is not None:
+            raise ValueError(f'render_mode={render_mode!r}: only None; pictures come from cameras')
+        self.render_mode = None
+        self.num_envs = config.env_num
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {'render_modes': [], 'autoreset_mode': self.autoreset_mode}
+        observation_size, critic_size, self.single_action_space = _probe(config, learning)
+        self.core = LearningCore(config, learning)
+        self.single_observation_space = spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
+        self.critic_size = critic_size
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._ended: Bools = np.zeros(self.num_envs, bool)  # in the last step, not started anew yet
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
+
+        A seed (or one per env, which are combined) starts randomness and endless episode orders anew.
+
+        Raises:
+            ValueError, TypeError: the seed or the mask is wrong; nothing is reset.
+        """
+        mask = self._checked_mask((options or {}).get('reset_mask'))
+        if seed is not None:
+            self.core.seed(self._checked_seed(seed))
+        self.core.restart(np.flatnonzero(mask))
+        self._ended[mask] = False
+        return self.core.observe(), self._info(None)
+
+    def step(self, actions: Array) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        """Advance all envs by one step; `actions` is `(n, k)`.
+
+        Raises:
+            ValueError: the actions have the wrong shape or are not finite (naming the env), or, without autoreset, an
+                env has ended and was not reset. No env has moved.
+        """
+        actions = self._checked_actions(actions)
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            waiting = np.flatnonzero(self._ended).tolist()
+            raise ValueError(f'envs {waiting} have ended: reset them first, with options={{"reset_mask": ...}}')
+        restarted = self._ended
+        starting = np.flatnonzero(restarted) if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros(0, np.intp)
+        running = self.core.running.copy()
+        outcome = self.core.step(actions)
+        if len(starting):
+            # after the others have moved: what starts now does not see this step's actions
+            self.core.restart(starting)
+        self._ended = running & ~self.core.running
+        self._ended[starting] = False
+        obs = self.core.observe()
+        info = self._info(outcome)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
+            obs, info = self._restart_at_once(obs, info)
+        return obs, outcome.rewards.astype(np.float64), outcome.terminated, outcome.truncated, info
+
+    def critic_observations(self) -> Array:
+        """What the critic sees after the last step or reset, `(n, critic_size)`."""
+        return self.core.observe_critic()
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of this object, or read an attribute, once for all envs; the result is repeated."""
+        value = getattr(self, name)
+        result = value(*args, **kwargs) if callable(value) else value
+        return (result,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute, repeated for every env."""
+        return (getattr(self, name),) * self.num_envs
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute; all envs are one object, so values given per env must be equal. ValueError if not."""
+        if isinstance(values, list | tuple):
+            if len(values) != self.num_envs:
+                raise ValueError(f'set_attr needs one value or {self.num_envs}, got {len(values)}')
+            if any(value is not values[0] and value != values[0] for value in values):
+                raise ValueError(f'set_attr: all envs are one object; {name!r} cannot differ between them')
+            values = values[0]
+        setattr(self, name, values)
+
+    def render(self) -> tuple[Any, ...]:
+        """Nothing for each env: pictures come from cameras."""
+        return (None,) * self.num_envs
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free everything."""
+        self.core.close()
+
+    def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
+        ended = self._ended.copy()
+        self.core.restart(np.flatnonzero(ended))
+        self._ended[:] = False
+        final_obs = np.where(ended[:, None], obs, np.float32(0.0))
+        fresh = self._info(None)
+        extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
+        kept = {key: value for key, value in info.items() if key not in fresh}
+        # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
+        obs[ended] = self.core.observe_rows(np.flatnonzero(ended))
+        return obs, {**kept, **fresh, **extra}
+
+    def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
+        ids = self.core.episode_ids
+        everywhere = np.ones(self.num_envs, bool)
+        info: dict[str, Any] = {
+            'active': ids >= 0,
+            '_active': everywhere,
+            'episode_id': ids.copy(),
+            '_episode_id': ids >= 0,
+        }
+        if outcome is None:
+            return info
+        ended = outcome.terminated | outcome.truncated
+        if ended.any():
+            info['episode_return'] = np.where(ended, self.core.returns, 0.0)
+            info['episode_length'] = np.where(ended, self.core.state.steps, 0)
+            info['_episode_return'] = info['_episode_length'] = ended
+        if outcome.errors:
+            failed = np.isin(np.arange(self.num_envs), list(outcome.errors))
+            info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)
+            info['_error'] = failed
+        return info
+
+    def _checked_mask(self, mask: Any) -> Bools:
+        if mask is None:
+            return np.ones(self.num_envs, bool)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {mask!r}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(f"options['reset_mask'] must have shape ({self.num_envs},), got {mask.shape}")
+        if not mask.any():
+            raise ValueError("options['reset_mask'] names no env")
+        return mask
+
+    def _checked_seed(self, seed: int | Sequence[int | None]) -> int | list[int]:
+        if isinstance(seed, int | np.integer):
+            return int(seed)
+        if len(seed) != self.num_envs:
+            raise ValueError(f'seed must be one number or {self.num_envs}, got {len(seed)}')
+        return [int(value) for value in seed if value is not None]
+
+    def _checked_actions(self, actions: Any) -> Array:
+        shape = self.action_space.shape
+        try:
+            array = np.asarray(actions, np.float32)
+        except (TypeError, ValueError):
+            raise ValueError(f'actions must be an array of shape {shape}, got {actions!r}') from None
+        if array.shape != shape:
+            raise ValueError(f'actions must have shape {shape}, got {array.shape}')
+        finite = np.isfinite(array).all(axis=-1) | ~self.core.running
+        if not finite.all():
+            env_id = int(np.flatnonzero(~finite)[0])
+            raise ValueError(f'action of env {env_id} is not finite: {array[env_id]}')
+        return array
+
+
+def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, spaces.Box]:
+    """Sizes of the observations and the action space, found by starting the first task in an env of its own."""
+    changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
+    core = LearningCore(config.model_copy(update=changes), learning)
+    try:
+        core.restart(np.array([0]))
+        observation_size = core.observe().shape[1]
+        critic_size = core.observe_critic().shape[1]
+        box = core.controller.action_space()
+        assert isinstance(box, spaces.Box)
+        if core.learning.action.scale is not None:
+            return observation_size, critic_size, spaces.Box(-1.0, 1.0, (int(np.prod(box.shape)),), np.float32)
+        return observation_size, critic_size, spaces.Box(box.low.ravel(), box.high.ravel(), dtype=np.float32)
+    finally:
+        core.close()
