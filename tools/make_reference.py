@@ -32,6 +32,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.task import BaseMetric, BaseTask
 from internutopia.macros import gm
+from internutopia.rl.terms import KINDS, registered_terms
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'configuration.md'
 
@@ -48,6 +49,7 @@ SECTIONS = {  # title: modules or packages; configs appear where they are define
     'Objects': ('internutopia_extension.configs.objects',),
     'Metrics': ('internutopia_extension.configs.metrics',),
     'Settings of rewards': ('internutopia_extension.rewards',),
+    'Learning': ('internutopia.core.config.learning',),
 }
 FIELD_TYPES = {  # those that fields.py names, and what pydantic calls them
     'Vector': (fields.Vector, '3 numbers'),
@@ -112,6 +114,8 @@ def reference() -> str:
         parts += [class_text(cls) for package in packages for cls in config_classes(package)]
         if title == 'Robots':
             parts += [ready_made(package) for package in packages]
+        if title == 'Learning':
+            parts.append(built_in_terms())
     return '\n'.join(parts)
 
 
@@ -203,6 +207,19 @@ def ready_made(package: str) -> str:
         f'### Ready-made configs\n\nTo be imported from `{package}.<robot>` and changed with `.update(...)`:\n\n'
         + table(('config', 'its name in actions and observations', 'class'), rows)
     )
+
+
+def built_in_terms() -> str:
+    """The terms that a `LearningCfg` can pick, with their parameters."""
+    text = '### Built-in terms\n\nWhat goes into `term` and `params`; see [learning](learning.md#terms).\n'
+    for kind in KINDS:
+        rows = []
+        for name, function in registered_terms(kind).items():
+            given = [p for p in inspect.signature(function).parameters.values() if p.name not in ('state', 'env_ids')]
+            params = ', '.join(f'`{p.name}`' if p.default is p.empty else f'`{p.name}={p.default!r}`' for p in given)
+            rows.append((f'`{name}`', cell(params), cell(inspect.getdoc(function) or '')))
+        text += '\n' + table((kind, 'parameters', 'meaning'), rows)
+    return text
 
 
 def cell(text: str) -> str:

@@ -12,12 +12,14 @@ from pathlib import Path
 from rich.console import Console
 
 import internutopia_extension
-from internutopia.bench import ant, front_doors, memory, report, resets, scenes
+from internutopia.bench import ant, array_door, front_doors, memory, report, resets, scenes
 from internutopia.bench.measure import Row
 from internutopia.core.util import did_you_mean
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'list': front_doors.list_front_door,
+    'array': array_door.array_front_door,
+    'restarts': array_door.restarts,
     'scenes': scenes.different_scenes,
     'ant': ant.ant,
     'reset': resets.reset_one,

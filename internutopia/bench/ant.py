@@ -1,7 +1,8 @@
 """Ant as everybody knows it, gymnasium's own model and time step, against gymnasium's and EnvPool's vector envs.
 
-All contenders get the same random controls and start anew at the same steps; none ends an episode for being unhealthy.
-Our env observes pose, joint positions and joint velocities and computes no reward, which the others do.
+All contenders get the same random controls and start anew at the same steps. The vector envs observe, compute a reward
+and restart ants that are unhealthy; the list front door and the bare engine let them go on. The list front door
+computes no reward, and of gymnasium's observation everything but the contact forces.
 """
 
 from __future__ import annotations
@@ -21,24 +22,55 @@ from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row, Step, race
 from internutopia.core.config import Config, SimConfig
+from internutopia.core.config.learning import (
+    ActionCfg,
+    LearningCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from internutopia.core.vec_env import Env
+from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 _MODEL = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets' / 'ant.xml'
 _TIMESTEP, _SUBSTEPS = 0.01, 5
+_HEALTHY = {'low': 0.2, 'high': 1.0}  # [m]
+_OBSERVATIONS = (
+    'base_height',
+    'base_orientation',
+    'joint_positions',
+    'base_linear_velocity',
+    'base_angular_velocity',
+    'joint_velocities',
+)
+_PER_STEP = 1.0 / (_TIMESTEP * _SUBSTEPS)  # our rewards are rates
+_REWARDS = {'forward_velocity': _PER_STEP, 'alive': _PER_STEP, 'action_cost': -0.5 * _PER_STEP}
 
 Contender = tuple[Callable[[], object], Step]  # what starts it anew, and its step
 
 
 def ant(quick: bool) -> list[Row]:
-    """The list front door and the bare engine against the vector envs that people use."""
+    """The front doors and the bare engine against the vector envs that people use."""
     env_num, rounds, steps = (4, 1, 20) if quick else (64, 6, 100)
     controls = np.random.default_rng(0).uniform(-1.0, 1.0, (steps, env_num, 8)).astype(np.float32)
     # gymnasium first: it forks, which is better done before there are threads
-    makers = {'AsyncVectorEnv': _gymnasium, 'EnvPool': _envpool, 'ours': _list_front_door, 'bare': _bare_batch}
-    packages = {'AsyncVectorEnv': ('imageio', "'gymnasium[mujoco]'"), 'EnvPool': ('envpool', 'envpool')}
+    makers = {
+        'AsyncVectorEnv': functools.partial(_gymnasium, gymnasium.vector.AsyncVectorEnv),
+        'SyncVectorEnv': functools.partial(_gymnasium, gymnasium.vector.SyncVectorEnv),
+        'EnvPool': _envpool,
+        'array': _array_front_door,
+        'list': _list_front_door,
+        'bare': _bare_batch,
+    }
+    gymnasium_package = 'imageio', "'gymnasium[mujoco]'"
+    packages = {
+        'AsyncVectorEnv': gymnasium_package,
+        'SyncVectorEnv': gymnasium_package,
+        'EnvPool': ('envpool', 'envpool'),
+    }
     missing = {name: pip for name, (module, pip) in packages.items() if importlib.util.find_spec(module) is None}
     with ExitStack() as stack:
         contenders = {name: make(stack, controls) for name, make in makers.items() if name not in missing}
@@ -50,13 +82,15 @@ def ant(quick: bool) -> list[Row]:
         steppers = {name: step for name, (_, step) in contenders.items()}
         result = race(steppers, restart, rounds=rounds, steps=steps, turn=20)
     labels = {
-        'ours': 'list front door without reward',
+        'array': 'array front door',
+        'list': 'list front door without reward',
         'bare': 'bare Batch.step',
         'AsyncVectorEnv': 'gymnasium AsyncVectorEnv (Ant-v5)',
+        'SyncVectorEnv': 'gymnasium SyncVectorEnv (Ant-v5)',
         'EnvPool': 'EnvPool (Ant-v4)',
     }
 
-    def row(ours: str, reference: str, bound: float | None) -> Row:
+    def row(ours: str, reference: str, bound: float | None = None) -> Row:
         what = f'Ant, {env_num} envs: {labels[ours]} vs {labels[reference]}'
         if reference in missing:
             return Row(what, 'env steps/s', bound=bound, note=f'skipped: pip install {missing[reference]}')
@@ -66,23 +100,41 @@ def ant(quick: bool) -> list[Row]:
         )
 
     return [
-        row('ours', 'AsyncVectorEnv', 3.0),
-        row('ours', 'EnvPool', 1.15),
-        row('bare', 'EnvPool', None),
-        row('ours', 'bare', None),
+        row('array', 'AsyncVectorEnv', 3.0),
+        row('array', 'SyncVectorEnv'),
+        row('array', 'EnvPool', 1.15),
+        row('array', 'bare'),
+        row('list', 'AsyncVectorEnv'),
+        row('list', 'EnvPool'),
+        row('list', 'bare'),
+        row('bare', 'EnvPool'),
     ]
 
 
-def _list_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+def _config(env_num: int) -> Config:
     robot = GenericRobotCfg(name='ant', usd_path=str(_MODEL), controllers=[ActuatorControllerCfg()])
-    config = Config(
+    return Config(
         simulator=SimConfig(physics_dt=_TIMESTEP, substeps=_SUBSTEPS),
-        env_num=controls.shape[1],
+        env_num=env_num,
         metrics_save_path='none',
         episode_order='cycle',
         task_configs=[SingleInferenceTaskCfg(robots=[robot])],
     )
-    env = stack.enter_context(closing(Env(config)))
+
+
+def _array_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+    learning = LearningCfg(
+        action=ActionCfg(controller='actuators'),
+        observations=[ObservationTermCfg(term=name) for name in _OBSERVATIONS],
+        rewards=[RewardTermCfg(term=name, weight=weight) for name, weight in _REWARDS.items()],
+        terminations=[TerminationTermCfg(term='height_outside', params=_HEALTHY)],
+    )
+    envs = stack.enter_context(closing(VectorEnv(_config(controls.shape[1]), learning)))
+    return envs.reset, lambda k: envs.step(controls[k])
+
+
+def _list_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+    env = stack.enter_context(closing(Env(_config(controls.shape[1]))))
     actions = [[{'ant': {'actuators': row}} for row in rows] for rows in controls]
     return env.reset, lambda k: env.step(actions[k])
 
@@ -98,9 +150,9 @@ def _bare_batch(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
     return batch.reset, step
 
 
-def _gymnasium(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
-    make = functools.partial(gymnasium.make, 'Ant-v5', terminate_when_unhealthy=False)
-    envs = stack.enter_context(closing(gymnasium.vector.AsyncVectorEnv([make] * controls.shape[1])))
+def _gymnasium(vectorize: Callable[..., Any], stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+    make = functools.partial(gymnasium.make, 'Ant-v5')
+    envs = stack.enter_context(closing(vectorize([make] * controls.shape[1])))
     return envs.reset, lambda k: envs.step(controls[k])
 
 
@@ -108,12 +160,6 @@ def _envpool(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
     import os
 
     envpool: Any = importlib.import_module('envpool')
-    envs = envpool.make(
-        'Ant-v4',
-        env_type='gymnasium',
-        num_envs=controls.shape[1],
-        num_threads=os.cpu_count(),
-        terminate_when_unhealthy=False,
-    )
+    envs = envpool.make('Ant-v4', env_type='gymnasium', num_envs=controls.shape[1], num_threads=os.cpu_count())
     stack.callback(envs.close)
     return envs.reset, lambda k: envs.step(controls[k])

@@ -25,7 +25,7 @@ def list_front_door(quick: bool) -> list[Row]:
         env.reset()
         targets = h1_targets(env, steps)
         actions = h1_actions(targets)
-        world = mujoco_world(env)
+        world = mujoco_world(env.runner.world)
         live, _ = world.batch(0)
         model = live.model
         bare = Batch(model, env_num, live.nthread)

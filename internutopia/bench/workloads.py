@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.core.world.base import World
 from internutopia.core.world.mujoco import MujocoWorld
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -47,9 +48,8 @@ def h1_config(env_num: int, scenes: Sequence[Path]) -> Config:
     )
 
 
-def mujoco_world(env: Env) -> MujocoWorld:
-    """The world of an env that runs on the CPU."""
-    world = env.runner.world
+def mujoco_world(world: World) -> MujocoWorld:
+    """The same world, which runs on the CPU."""
     assert isinstance(world, MujocoWorld)
     return world
 

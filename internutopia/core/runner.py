@@ -109,7 +109,8 @@ class SimulatorRunner:
         episodes = [self.queue.take() for _ in env_ids]
         started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
         try:
-            plans = {env_id: self._plan(env_id, episode) for env_id, episode in started.items()}
+            scenes: dict[int, tuple[SceneModel, Any]] = {}  # by task: many envs may start the same one
+            plans = {env_id: self._plan(env_id, episode, scenes, observe) for env_id, episode in started.items()}
         except BaseException:
             self.queue.put_back(episodes)
             raise
@@ -199,13 +200,19 @@ class SimulatorRunner:
         """The envs whose episode goes on."""
         return [env_id for env_id, env in enumerate(self.envs) if env is not None and not env.ended]
 
-    def _plan(self, env_id: int, episode: Episode) -> _Plan:
-        """Everything about an episode that can go wrong before a running env is touched."""
+    def _plan(self, env_id: int, episode: Episode, scenes: dict[int, tuple[SceneModel, Any]], shown: bool) -> _Plan:
+        """Everything about an episode that can go wrong before a running env is touched.
+
+        `scenes` holds what was prepared for this reset already; `shown`: whether the caller may show its config around.
+        """
         try:
             task_config = episode.snapshot()
-            runtime_config = self._localize(episode.snapshot(), env_id)  # shares nothing with what the caller gets
-            model = scene_model(task_config)
-            return _Plan(episode, task_config, runtime_config, model, self.world.prepare(model))
+            # shares nothing with what a user gets
+            runtime_config = self._localize(episode.snapshot() if shown else task_config, env_id)
+            if episode.task_index not in scenes:
+                model = scene_model(task_config)
+                scenes[episode.task_index] = model, self.world.prepare(model)
+            return _Plan(episode, task_config, runtime_config, *scenes[episode.task_index])
         except Exception as error:
             error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
             raise

@@ -74,18 +74,16 @@ class LearningCore:
         return self._fleet.robot.controllers[self.learning.action.controller]
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """Start everything random, and endless orders of episodes, anew."""
-        self._action_shape: tuple[int, ...] = ()
+        """Start everything random, endless orders of episodes and the curriculum anew."""
         self._rng = np.random.default_rng(seed)
         self.queue.restart(seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0]))
         if self._state is not None:
             self._state.rng = self._rng
+            self._state.levels[:] = 0.0
 
     def restart(self, env_ids: NDArray[np.intp]) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
         ids = env_ids.tolist()
-        if self._state is not None:
-            self.curriculum.update(env_ids[self.episode_ids[env_ids] >= 0])
         _, tasks = self.runner.reset(ids, observe=False)
         got = np.array([task is not None for task in tasks], bool)
         self.running[env_ids] = got
@@ -118,7 +116,6 @@ class LearningCore:
         outcome.errors = self.runner.world.step(self.config.simulator.substeps, env_ids)
         state.steps[env_ids] += 1
         state.changed()
-        self.commands.pass_time(self.running)
         healthy = self.running
         if outcome.errors:
             failed = np.array(sorted(outcome.errors))
@@ -132,7 +129,11 @@ class LearningCore:
         outcome.rewards[healthy] = self.rewards.compute()[healthy]
         self.returns[env_ids] += outcome.rewards[env_ids]
         self._end(outcome)
+        # only now: what was learned in this step was told the commands of before it
+        self.commands.pass_time(self.running)
         self.randomizations.pass_time(np.flatnonzero(self.running))
+        for observations in (self.observations, self.critic_observations):
+            observations.pass_time(env_ids)
         return outcome
 
     def observe(self) -> NDArray[np.float32]:
@@ -249,7 +250,9 @@ class LearningCore:
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""
-        for env_id in np.flatnonzero(self.running & (outcome.terminated | outcome.truncated)).tolist():
+        ended = np.flatnonzero(self.running & (outcome.terminated | outcome.truncated))
+        self.curriculum.update(ended)
+        for env_id in ended.tolist():
             self.runner.end_episode(
                 env_id,
                 int(self.state.steps[env_id]),

@@ -33,8 +33,11 @@ class Observations:
         self.last: Array = np.zeros((state.env_num, 0), np.float32)
 
     def compute(self) -> Array:
-        """The observations now; call it once per step."""
-        parts = [self._part(index) for index in range(len(self._terms))]
+        """The observations now."""
+        parts = [
+            self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
+            for (cfg, function), history in zip(self._terms, self._histories, strict=True)
+        ]
         self.last = np.concatenate(parts, axis=-1) if parts else np.zeros((self._state.env_num, 0), np.float32)
         return self.last.copy()
 
@@ -47,21 +50,21 @@ class Observations:
 
     def start(self, env_ids: EnvIds) -> None:
         """Episodes start: there are no older values in these envs."""
-        for (cfg, function), history in zip(self._terms, self._histories, strict=True):
-            if history is not None:
-                history[:, env_ids] = self._value(cfg, function)[env_ids]
-
-    def _part(self, index: int) -> Array:
-        cfg, function = self._terms[index]
-        value = self._value(cfg, function)
-        if cfg.delay:
+        for index, (cfg, function) in enumerate(self._terms):
+            if not cfg.delay:
+                continue
+            value = self._value(cfg, function)
             history = self._histories[index]
             if history is None:
                 history = self._histories[index] = np.repeat(value[None], cfg.delay + 1, axis=0)
-            history[:-1] = history[1:]
-            history[-1] = value
-            value = history[0]
-        return self._disturbed(cfg, value)
+            history[:, env_ids] = value[env_ids]
+
+    def pass_time(self, env_ids: EnvIds) -> None:
+        """A step went by in these envs: remember the values that will be shown later."""
+        for (cfg, function), history in zip(self._terms, self._histories, strict=True):
+            if history is not None:
+                history[:-1, env_ids] = history[1:, env_ids]
+                history[-1, env_ids] = self._value(cfg, function)[env_ids]
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
         value = np.asarray(function(self._state), np.float32)
@@ -131,7 +134,7 @@ class Commands:
         """A step went by."""
         for name, left in self._left.items():
             left[running] -= self._state.step_dt
-            due = np.flatnonzero(running & (left <= 0.0))
+            due = np.flatnonzero(running & (left < self._state.step_dt / 2.0))  # at the nearest step
             if len(due):
                 self._draw(name, due)
 
@@ -169,7 +172,7 @@ class Randomizations:
             if cfg.interval is None:
                 continue
             left[running] -= self._state.step_dt
-            due = running[left[running] <= 0.0]
+            due = running[left[running] < self._state.step_dt / 2.0]  # at the nearest step
             if len(due):
                 function(self._state, due)
                 left[due] = self._state.rng.uniform(*cfg.interval, len(due))

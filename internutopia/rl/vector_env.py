@@ -69,14 +69,16 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
     ) -> tuple[Array, dict[str, Any]]:
         """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
 
-        A seed (or one per env, which are combined) starts randomness and endless episode orders anew.
+        A seed (or one per env, which are combined) starts randomness and endless episode orders anew; None, also one
+        per env, goes on with them.
 
         Raises:
             ValueError, TypeError: the seed or the mask is wrong; nothing is reset.
         """
         mask = self._checked_mask((options or {}).get('reset_mask'))
-        if seed is not None:
-            self.core.seed(self._checked_seed(seed))
+        seeds = self._checked_seed(seed)
+        if seeds is not None:
+            self.core.seed(seeds)
         self.core.restart(np.flatnonzero(mask))
         self._ended[mask] = False
         return self.core.observe(), self._info(None)
@@ -112,7 +114,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         return self.core.observe_critic()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of this object, or read an attribute, once for all envs; the result is repeated."""
+        """Call a method of this object, or read an attribute, once for all envs; the result is repeated.
+
+        `call('render')` is `render()`, which has a result for each env already.
+        """
+        if name == 'render':
+            return self.render()
         value = getattr(self, name)
         result = value(*args, **kwargs) if callable(value) else value
         return (result,) * self.num_envs
@@ -184,12 +191,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
             raise ValueError("options['reset_mask'] names no env")
         return mask
 
-    def _checked_seed(self, seed: int | Sequence[int | None]) -> int | list[int]:
-        if isinstance(seed, int | np.integer):
-            return int(seed)
+    def _checked_seed(self, seed: int | Sequence[int | None] | None) -> int | list[int] | None:
+        if seed is None or isinstance(seed, int | np.integer):
+            return None if seed is None else int(seed)
         if len(seed) != self.num_envs:
             raise ValueError(f'seed must be one number or {self.num_envs}, got {len(seed)}')
-        return [int(value) for value in seed if value is not None]
+        return [int(value) for value in seed if value is not None] or None
 
     def _checked_actions(self, actions: Any) -> Array:
         shape = self.action_space.shape

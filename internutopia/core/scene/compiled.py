@@ -114,6 +114,18 @@ class CompiledScene:
 
     def initial_state(self, scene: SceneModel) -> dict[str, NDArray[np.float64]]:
         """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
+        data = {name: value.copy() for name, value in self._unposed.items()}
+        for robot in scene.robots:
+            layout = self.robots[robot.name]
+            _place(data, layout.root, robot.position, robot.orientation)
+            _pose_joints(data, layout, robot)
+        for obj in scene.objects:
+            _place(data, self.bodies[obj.name], obj.position, obj.orientation)
+        return data
+
+    @cached_property
+    def _unposed(self) -> dict[str, NDArray[np.float64]]:
+        """State fields as the assets have them."""
         model = self.model
         data = {
             'qpos': model.qpos0.copy(),
@@ -124,12 +136,6 @@ class CompiledScene:
         mocap = model.body_mocapid >= 0
         data['mocap_pos'][model.body_mocapid[mocap]] = model.body_pos[mocap]
         data['mocap_quat'][model.body_mocapid[mocap]] = model.body_quat[mocap]
-        for robot in scene.robots:
-            layout = self.robots[robot.name]
-            _place(data, layout.root, robot.position, robot.orientation)
-            _pose_joints(data, layout, robot)
-        for obj in scene.objects:
-            _place(data, self.bodies[obj.name], obj.position, obj.orientation)
         return data
 
 

@@ -36,9 +36,13 @@ def quat_conjugate(q: Array) -> Array:
 
 def quat_rotate(q: Array, v: Array) -> Array:
     """Vector v, given in the rotated frame, in the frame that q is given in."""
-    w, u = q[..., :1], q[..., 1:]
-    t = 2.0 * _cross(u, v)
-    return v + w * t + _cross(u, t)
+    # v + w t + u x t with t = 2 u x v, by columns: np.cross is an order of magnitude slower on small batches
+    w, x, y, z = (q[..., k] for k in range(4))
+    vx, vy, vz = (v[..., k] for k in range(3))
+    tx, ty, tz = 2.0 * (y * vz - z * vy), 2.0 * (z * vx - x * vz), 2.0 * (x * vy - y * vx)
+    return np.stack(
+        [vx + w * tx + (y * tz - z * ty), vy + w * ty + (z * tx - x * tz), vz + w * tz + (x * ty - y * tx)], axis=-1
+    )
 
 
 def quat_rotate_inverse(q: Array, v: Array) -> Array:
@@ -62,10 +66,3 @@ def quat_from_yaw(yaw: Array) -> Array:
 def wrap_angle(angle: Array) -> Array:
     """The same angle in (-pi, pi] [rad]."""
     return -((-angle + np.pi) % (2.0 * np.pi) - np.pi)
-
-
-def _cross(a: Array, b: Array) -> Array:
-    # np.cross is an order of magnitude slower on small batches
-    ax, ay, az = (a[..., k] for k in range(3))
-    bx, by, bz = (b[..., k] for k in range(3))
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

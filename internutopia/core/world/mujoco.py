@@ -67,7 +67,10 @@ class MujocoWorld(World):
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
         """Start envs afresh in their scenes."""
         compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
-        states = {env_id: compiled[env_id].initial_state(scene) for env_id, (_, scene) in scenes.items()}
+        states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
+        for env_id, (_, scene) in scenes.items():
+            if id(scene) not in states:
+                states[id(scene)] = compiled[env_id].initial_state(scene)
         self.unload(np.array(sorted(scenes), np.intp))
         by_structure: dict[bytes, list[int]] = {}
         for env_id, handle in compiled.items():
@@ -75,7 +78,7 @@ class MujocoWorld(World):
         for structure, env_ids in by_structure.items():
             group = self._group_for(structure, compiled[env_ids[0]], len(env_ids))
             for env_id in env_ids:
-                self.slot[env_id] = group.add(env_id, compiled[env_id], states[env_id])
+                self.slot[env_id] = group.add(env_id, compiled[env_id], states[id(scenes[env_id][1])])
                 self._group[env_id] = group
                 self.group_id[env_id] = group.id
                 self._scene[env_id] = compiled[env_id]

@@ -16,8 +16,22 @@ What it gets and returns depends on the kind:
 | command | `state`, `env_ids` | the new commands of these envs, `(len(env_ids), k)` |
 | randomization | `state`, `env_ids` | nothing; it changes these envs |
 | curriculum | `state`, `env_ids` | nothing; it changes `state.levels` |
+
+A name may be registered again; the later function counts.
 """
 
-from internutopia.rl.terms.registry import KINDS, look_up_term, term
+from internutopia.rl.terms import commands, curricula, observations, randomizations, rewards, terminations
+from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms, term
 
-__all__ = ['KINDS', 'look_up_term', 'term']
+__all__ = [
+    'KINDS',
+    'commands',
+    'curricula',
+    'look_up_term',
+    'observations',
+    'randomizations',
+    'registered_terms',
+    'rewards',
+    'term',
+    'terminations',
+]

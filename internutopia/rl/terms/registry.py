@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +11,6 @@ from internutopia.core.util import did_you_mean
 
 Kind = Literal['observation', 'reward', 'termination', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_BUILT_IN = ('observations', 'rewards', 'terminations', 'commands', 'randomizations', 'curricula')
 
 _terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 
@@ -29,13 +27,16 @@ def term(kind: Kind, name: str | None = None) -> Callable[[Callable[..., Any]], 
     return register
 
 
+def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
+    """The terms of a kind by name."""
+    return dict(_terms[kind])
+
+
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
     """The term of a kind and name with its parameters filled in.
 
     ValueError naming what is wrong: a name that is not registered, or parameters that the function does not take.
     """
-    for module in _BUILT_IN:
-        importlib.import_module(f'internutopia.rl.terms.{module}')
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
     function = _terms[kind][name]
@@ -44,10 +45,6 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     for parameter in params:
         if parameter not in taken:
             raise ValueError(f'{kind} term {name!r} takes no {parameter!r}; {did_you_mean(parameter, taken)}')
-    try:
-        inspect.signature(function).bind_partial(**params)
-    except TypeError as error:
-        raise ValueError(f'{kind} term {name!r}: {error}') from None
     missing = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()

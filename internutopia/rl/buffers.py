@@ -1,0 +1,153 @@
+"""Flat buffers in the manner of PufferLib's native envs: arrays made once and written in place in every step.
+
+envs = FlatBuffers(config)
+envs.async_reset(seed=0)
+observations, rewards, terminals, truncations, infos, env_ids, masks = envs.recv()
+envs.send(actions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import flatdim
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.util import did_you_mean
+from internutopia.rl.adapting import same_step_envs
+from internutopia.rl.vector_env import VectorEnv
+
+Received = tuple[
+    NDArray[np.float32],
+    NDArray[np.float32],
+    NDArray[np.bool_],
+    NDArray[np.bool_],
+    list[dict[str, float]],
+    NDArray[np.intp],
+    NDArray[np.bool_],
+]
+
+
+class FlatBuffers:
+    """Batched envs whose outcome is always in the same arrays, one row per env.
+
+    An env that ends starts its next episode in the same step: `terminals` and `truncations` tell of the end, and
+    `observations` is the first of the new episode. What `recv`, `reset` and `step` return are the buffers themselves,
+    valid until the next step.
+
+    Attributes:
+        observations: float32 `(n, dim)`.
+        actions: float32 `(n, k)`, those sent last.
+        rewards: float32 `(n,)`.
+        terminals: bool `(n,)`, ended by an outcome.
+        truncations: bool `(n,)`, cut.
+        masks: bool `(n,)`, rows that count.
+
+    Args:
+        envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
+        learning: what is learned; None takes `TaskCfg.learning`.
+        buffers: arrays to use, by name, for instance in shared memory or slices of larger ones; the others are made.
+
+    Raises:
+        ValueError: a buffer is unknown, read-only or of another shape or type; `episode_order` is `'once'`; or the
+            `VectorEnv` restarts in another step.
+    """
+
+    def __init__(
+        self,
+        envs: Config | VectorEnv,
+        learning: LearningCfg | None = None,
+        *,
+        buffers: Mapping[str, NDArray[Any]] | None = None,
+    ):
+        self.envs = same_step_envs(envs, learning)
+        self.num_envs = self.num_agents = self.envs.num_envs
+        self.single_observation_space = self.envs.single_observation_space
+        self.single_action_space = self.envs.single_action_space
+        self.env_ids = np.arange(self.num_envs)
+        n = self.num_envs
+        layout: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
+            'observations': ((n, flatdim(self.single_observation_space)), np.float32),
+            'actions': ((n, flatdim(self.single_action_space)), np.float32),
+            'rewards': ((n,), np.float32),
+            'terminals': ((n,), np.bool_),
+            'truncations': ((n,), np.bool_),
+            'masks': ((n,), np.bool_),
+        }
+        given = dict(buffers or {})
+        for name, buffer in given.items():
+            if name not in layout:
+                raise ValueError(f'there is no buffer {name!r}; {did_you_mean(name, layout)}')
+            shape, dtype = layout[name]
+            if buffer.shape != shape or buffer.dtype != dtype or not buffer.flags.writeable:
+                raise ValueError(
+                    f'buffer {name!r} must be a writable {dtype.__name__} array of shape {shape}, got {buffer.dtype} '
+                    f'of shape {buffer.shape}{"" if buffer.flags.writeable else ", read-only"}'
+                )
+        made = {name: given.get(name, np.zeros(*layout[name])) for name in layout}
+        self.observations: NDArray[np.float32] = made['observations']
+        self.actions: NDArray[np.float32] = made['actions']
+        self.rewards: NDArray[np.float32] = made['rewards']
+        self.terminals: NDArray[np.bool_] = made['terminals']
+        self.truncations: NDArray[np.bool_] = made['truncations']
+        self.masks: NDArray[np.bool_] = made['masks']
+        self._infos: list[dict[str, float]] = []
+
+    def async_reset(self, seed: int | None = None) -> None:
+        """Start new episodes in all envs; `recv` gives the observations."""
+        self.observations[:], info = self.envs.reset(seed=seed)
+        self.actions[:] = 0.0
+        self.rewards[:] = 0.0
+        self.terminals[:] = self.truncations[:] = False
+        self.masks[:] = info['active']
+        self._infos = []
+
+    def send(self, actions: NDArray[np.float32] | None = None) -> None:
+        """Advance by actions `(n, k)`; None takes what is in the buffer `actions`.
+
+        ValueError if the actions have the wrong shape or are not finite; no env has moved and no buffer has changed.
+        """
+        chosen = self.actions if actions is None else actions
+        obs, rewards, terminated, truncated, info = self.envs.step(chosen)
+        self.actions[:] = chosen
+        self.observations[:] = obs
+        self.rewards[:] = rewards
+        self.terminals[:] = terminated
+        self.truncations[:] = truncated
+        self.masks[:] = info['active']
+        ended = terminated | truncated
+        self._infos = []
+        if ended.any():
+            final = info['final_info']
+            means = {name: float(final[name][ended].mean()) for name in ('episode_return', 'episode_length')}
+            self._infos = [{**means, 'episodes': int(ended.sum())}]
+
+    def recv(self) -> Received:
+        """Observations, rewards, terminals, truncations, infos, env ids and masks.
+
+        Infos are a list with one dict, if episodes ended: their mean `episode_return` and `episode_length`, and their
+        number `episodes`.
+        """
+        return (
+            self.observations, self.rewards, self.terminals, self.truncations, self._infos, self.env_ids, self.masks
+        )  # fmt: skip
+
+    def reset(self, seed: int | None = None) -> tuple[NDArray[np.float32], list[dict[str, float]]]:
+        """`async_reset`, and what there is to see."""
+        self.async_reset(seed)
+        return self.observations, self._infos
+
+    def step(
+        self, actions: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, float]]]:
+        """`send`, and the first five of `recv`."""
+        self.send(actions)
+        return self.observations, self.rewards, self.terminals, self.truncations, self._infos
+
+    def close(self) -> None:
+        """Free everything."""
+        self.envs.close()

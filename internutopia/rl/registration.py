@@ -1,0 +1,113 @@
+"""The ids that `gymnasium.make` and `gymnasium.make_vec` know, and the factories behind them.
+
+`import internutopia.rl` registers them, also as `gymnasium.make('internutopia.rl:InternUtopia/CartPole-v0')`; nothing
+heavy is imported before an env is made. Keyword arguments of `gymnasium.make` are those of the function `config` in
+`internutopia.rl.tasks.<task>`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs import registration
+
+from internutopia.core.util import did_you_mean
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+
+    from internutopia.core.config import Config
+    from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.vector_env import VectorEnv
+
+TASKS = {
+    'InternUtopia/CartPole-v0': 'cart_pole',
+    'InternUtopia/Jetbot-Goal-v0': 'jetbot_goal',
+    'InternUtopia/H1-Stand-v0': 'h1_stand',
+}
+"""Module in `internutopia.rl.tasks` by id."""
+
+Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
+
+
+def register() -> None:
+    """Make the ids known to Gymnasium; twice is fine. Episode lengths are the task's, not those of a `TimeLimit`."""
+    for env_id, task in TASKS.items():
+        if env_id not in registration.registry:
+            registration.register(
+                env_id,
+                entry_point=f'{__name__}:make_single',
+                vector_entry_point=f'{__name__}:make_vector',
+                kwargs={'task': task},
+            )
+
+
+def make_single(task: str, render_mode: None = None, **options: Any) -> SingleEnv:
+    """One env of a task; `options` are those of its `config`. ValueError for an unknown option."""
+    from internutopia.rl.single_env import SingleEnv
+
+    return SingleEnv(_config(task, options), render_mode=render_mode)
+
+
+def make_vector(
+    task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', render_mode: None = None, **options: Any
+) -> VectorEnv:
+    """Batched envs of a task; `options` are those of its `config`. ValueError for an unknown option."""
+    from internutopia.rl.vector_env import VectorEnv
+
+    config = _config(task, {**options, 'num_envs': num_envs})
+    return VectorEnv(config, autoreset_mode=autoreset_mode, render_mode=render_mode)
+
+
+def make(
+    id: str,
+    num_envs: int = 1,
+    asynchronous: bool = True,
+    wrappers: Wrapper | Iterable[Wrapper] | None = None,
+    disable_env_checker: bool | None = None,
+    **kwargs: Any,
+) -> AsyncVectorEnv | SyncVectorEnv:
+    """Several copies of a registered env, as `gym.vector.make` of older versions made them.
+
+    Envs made by `gymnasium.make_vec(id, num_envs)` are batched instead, and much faster.
+
+    Args:
+        id: id of the env.
+        num_envs: number of copies.
+        asynchronous: whether each copy runs in a process of its own.
+        wrappers: applied to each copy, in this order.
+        disable_env_checker: whether the first copy goes without Gymnasium's checks; the others always do.
+        **kwargs: passed to `gymnasium.make`.
+    """
+    import gymnasium
+    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+
+    layers = [wrappers] if callable(wrappers) else list(wrappers or [])
+
+    def maker(index: int) -> Callable[[], gymnasium.Env[Any, Any]]:
+        def make_one() -> gymnasium.Env[Any, Any]:
+            env = gymnasium.make(id, disable_env_checker=True if index else disable_env_checker, **kwargs)
+            for wrapper in layers:
+                env = wrapper(env)
+            return env
+
+        return make_one
+
+    makers = [maker(index) for index in range(num_envs)]
+    return AsyncVectorEnv(makers) if asynchronous else SyncVectorEnv(makers)
+
+
+def _config(task: str, options: dict[str, Any]) -> Config:
+    from internutopia_extension import import_extensions
+
+    import_extensions()
+    config = importlib.import_module(f'internutopia.rl.tasks.{task}').config
+    known = inspect.signature(config).parameters
+    for name in options:
+        if name not in known:
+            raise ValueError(f'task {task!r} has no option {name!r}; {did_you_mean(name, known)}')
+    return config(**options)

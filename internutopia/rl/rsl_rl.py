@@ -1,0 +1,100 @@
+"""The `VecEnv` of rsl_rl, with observations as a TensorDict.
+
+from internutopia.rl.rsl_rl import RslRlVecEnv
+
+runner = OnPolicyRunner(RslRlVecEnv(config), train_cfg)  # train_cfg['obs_groups']: {'actor': ['policy'], ...}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import flatdim
+
+try:
+    import torch
+    from rsl_rl.env import VecEnv
+    from tensordict import TensorDict
+except ImportError as error:
+    raise ImportError(f"RslRlVecEnv needs rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.adapting import same_step_envs
+from internutopia.rl.vector_env import VectorEnv
+
+
+class RslRlVecEnv(VecEnv):
+    """Batched envs for rsl_rl, as tensors on the CPU.
+
+    Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
+    behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` says
+    which were cut.
+
+    Args:
+        envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
+        learning: what is learned; None takes `TaskCfg.learning`.
+        clip_actions: largest absolute action; None means no limit.
+
+    Raises:
+        ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
+    """
+
+    def __init__(
+        self, envs: Config | VectorEnv, learning: LearningCfg | None = None, *, clip_actions: float | None = None
+    ):
+        self.envs = same_step_envs(envs, learning)
+        self.num_envs = self.envs.num_envs
+        self.num_actions = flatdim(self.envs.single_action_space)
+        limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]
+        # rsl_rl draws ages below it when it starts at random ones; tasks without a limit do not count
+        self.max_episode_length = max((limit for limit in limits if limit is not None), default=1)
+        self.device = torch.device('cpu')
+        self.cfg = self.envs.core.config.model_dump(mode='json')
+        self._clip = clip_actions
+        self._observations = self._grouped(self.envs.reset()[0])
+
+    @property
+    def episode_length_buf(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Steps made in the episodes, int64 `(n,)`, a copy; set it to let envs be cut earlier."""
+        return torch.from_numpy(self.envs.core.state.steps.copy())
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, value: torch.Tensor) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.envs.core.state.steps[:] = value.numpy()
+
+    def seed(self, seed: int) -> int:
+        """Start all envs anew from a seed, which is returned."""
+        self._observations = self._grouped(self.envs.reset(seed=seed)[0])
+        return seed
+
+    def reset(self) -> tuple[TensorDict, dict[str, Any]]:
+        """Start new episodes in all envs."""
+        self._observations = self._grouped(self.envs.reset()[0])
+        return self.get_observations(), {}
+
+    def get_observations(self) -> TensorDict:
+        """Observations after the last step or reset."""
+        return self._observations.clone()
+
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Advance by actions `(n, k)`: observations, rewards `(n,)`, dones `(n,)` int64, extras.
+
+        ValueError if the actions have the wrong shape or are not finite.
+        """
+        if self._clip is not None:
+            actions = actions.clamp(-self._clip, self._clip)
+        obs, rewards, terminated, truncated, _ = self.envs.step(actions.detach().cpu().numpy())
+        self._observations = self._grouped(obs)
+        dones = torch.from_numpy((terminated | truncated).astype(np.int64))
+        extras = {'time_outs': torch.from_numpy(truncated & ~terminated)}
+        return self.get_observations(), torch.from_numpy(rewards.astype(np.float32)), dones, extras
+
+    def close(self) -> None:
+        """Free everything."""
+        self.envs.close()
+
+    def _grouped(self, obs: np.ndarray) -> TensorDict:
+        groups = {'policy': torch.from_numpy(obs), 'critic': torch.from_numpy(self.envs.critic_observations())}
+        return TensorDict(groups, batch_size=[self.num_envs], device=self.device)

@@ -1,0 +1,130 @@
+"""Stable-Baselines3's `VecEnv`.
+
+from internutopia.rl.sb3 import SB3VecEnv
+
+model = PPO('MlpPolicy', SB3VecEnv(config))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import VecEnv
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
+except ImportError as error:
+    raise ImportError(f"SB3VecEnv needs Stable-Baselines3 ({error}): pip install 'internutopia[rl]'") from error
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.adapting import same_step_envs
+from internutopia.rl.vector_env import VectorEnv
+
+Array = NDArray[np.float32]
+
+
+class SB3VecEnv(VecEnv):
+    """Batched envs for Stable-Baselines3.
+
+    An env that ends starts its next episode in the same step; its last observation is `terminal_observation` of its
+    info, which also has `episode` (`r` return, `l` length in steps, `t` seconds since this object was made), so that no
+    `Monitor` is needed, and `error` (text) if it diverged. Every info has `TimeLimit.truncated` and `episode_id`.
+
+    Args:
+        envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
+        learning: what is learned; None takes `TaskCfg.learning`.
+
+    Raises:
+        ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
+    """
+
+    def __init__(self, envs: Config | VectorEnv, learning: LearningCfg | None = None):
+        self.envs = same_step_envs(envs, learning)
+        self._start = time.monotonic()
+        self._actions: Array | None = None
+        super().__init__(self.envs.num_envs, self.envs.single_observation_space, self.envs.single_action_space)
+
+    def reset(self) -> Array:
+        """Start new episodes in all envs, from the seed that `seed()` was given last; observations `(n, dim)`."""
+        # the base class counts seeds up from the one it got, which is the one a VectorEnv wants
+        obs, info = self.envs.reset(seed=self._seeds[0])
+        self.reset_infos = [{'episode_id': episode_id} for episode_id in info['episode_id'].tolist()]
+        self._reset_seeds()
+        self._reset_options()
+        return obs
+
+    def step_async(self, actions: Array) -> None:
+        """Keep the actions `(n, k)` for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Array, Array, NDArray[np.bool_], list[dict[str, Any]]]:
+        """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
+
+        RuntimeError without actions of `step_async`; ValueError if they have the wrong shape or are not finite.
+        """
+        if self._actions is None:
+            raise RuntimeError('step_wait: call step_async with the actions first')
+        actions, self._actions = self._actions, None
+        obs, rewards, terminated, truncated, info = self.envs.step(actions)
+        cut = (truncated & ~terminated).tolist()
+        final = info.get('final_info', info)
+        infos = [
+            {'TimeLimit.truncated': time_out, 'episode_id': episode_id}
+            for time_out, episode_id in zip(cut, final['episode_id'].tolist(), strict=True)
+        ]
+        dones = terminated | truncated
+        for i in np.flatnonzero(dones).tolist():
+            infos[i]['terminal_observation'] = info['final_obs'][i]
+            infos[i]['episode'] = {
+                'r': float(final['episode_return'][i]),
+                'l': int(final['episode_length'][i]),
+                't': round(time.monotonic() - self._start, 6),
+            }
+            if '_error' in final and final['_error'][i]:
+                infos[i]['error'] = final['error'][i]
+        return obs, rewards.astype(np.float32), dones, infos
+
+    def close(self) -> None:
+        """Free everything."""
+        self.envs.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """An attribute of the `VectorEnv`, repeated for every env asked for. AttributeError if there is none."""
+        value = getattr(self.envs, attr_name)
+        return [value for _ in self._checked_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of the `VectorEnv`. ValueError for some envs only: they are one object."""
+        if len(set(self._checked_indices(indices))) < self.num_envs:
+            raise ValueError(f'set_attr: all envs are one object; {attr_name!r} cannot be set for envs {indices} only')
+        setattr(self.envs, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the `VectorEnv` once; the result is repeated for every env asked for."""
+        ids = self._checked_indices(indices)
+        result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
+        return [result for _ in ids]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """False, but for `Monitor`: infos have the `episode` that it would write."""
+        return [issubclass(wrapper_class, Monitor) for _ in self._checked_indices(indices)]
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """Nothing for each env: pictures come from cameras."""
+        return [None] * self.num_envs
+
+    def _checked_indices(self, indices: VecEnvIndices) -> list[int]:
+        ids = [int(index) for index in self._get_indices(indices)]
+        wrong = [index for index in ids if not 0 <= index < self.num_envs]
+        if wrong:
+            raise IndexError(f'there are no envs {wrong}, only 0 to {self.num_envs - 1}')
+        return ids

@@ -1,0 +1,162 @@
+"""Asynchronous send and receive, as users of EnvPool know it.
+
+envs = AsyncEnvs(config, num_envs=64, batch_size=16)
+envs.async_reset()
+while True:
+    obs, rewards, terminated, truncated, info = envs.recv()  # of the first 16 envs that are ready
+    envs.send(policy(obs), info['env_id'])
+
+The envs are `num_envs / batch_size` groups, each a physics world of its own that is stepped on a thread while the
+learner thinks about another group. What an env goes through depends on its actions only, not on which group is fastest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import flatdim
+from gymnasium.vector import AutoresetMode
+from numpy.typing import ArrayLike, NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.adapting import check_endless
+from internutopia.rl.vector_env import VectorEnv
+
+Array = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Received = tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]
+
+
+class AsyncEnvs:
+    """Envs in groups that do not wait for each other.
+
+    An env that ended starts its next episode in its next step, whose action is ignored.
+
+    Args:
+        config: what to run; `env_num` does not count. Group i has `config.seed + i`.
+        num_envs: number of envs.
+        batch_size: number of envs per group, a divisor of `num_envs`; `recv` gives one group.
+        learning: what is learned; None takes `TaskCfg.learning`.
+
+    Raises:
+        ValueError: `num_envs` is no multiple of `batch_size`, or `episode_order` is `'once'`.
+    """
+
+    def __init__(self, config: Config, num_envs: int, batch_size: int, learning: LearningCfg | None = None):
+        if batch_size < 1 or num_envs < 1 or num_envs % batch_size:
+            raise ValueError(f'num_envs must be a multiple of batch_size, got {num_envs} and {batch_size}')
+        check_endless(config)
+        self.num_envs, self.batch_size = num_envs, batch_size
+        count = num_envs // batch_size
+        threads = config.simulator.threads or os.cpu_count() or 1
+        simulator = config.simulator.model_copy(update={'threads': max(1, threads // count)})
+        self.groups: list[VectorEnv] = []
+        for group in range(count):
+            seed = None if config.seed is None else config.seed + group
+            changes = {'env_num': batch_size, 'seed': seed, 'simulator': simulator}
+            self.groups.append(
+                VectorEnv(config.model_copy(update=changes), learning, autoreset_mode=AutoresetMode.NEXT_STEP)
+            )
+        self.single_observation_space = self.groups[0].single_observation_space
+        self.single_action_space = self.groups[0].single_action_space
+        self._pool = ThreadPoolExecutor(min(count, threads), 'internutopia-envs')
+        self._ready: SimpleQueue[tuple[int, Received | Exception]] = SimpleQueue()
+        self._actions: Array = np.zeros((num_envs, flatdim(self.single_action_space)), np.float32)
+        self._waits: Bools = np.zeros(num_envs, bool)  # envs whose outcome was received and that have no action yet
+        self._at_work = 0
+
+    def async_reset(self, seed: int | None = None) -> None:
+        """Start new episodes everywhere; group i from `seed + i`. The first observations come with `recv`."""
+        while self._at_work:
+            self._next()
+        self._waits[:] = False
+        for group, envs in enumerate(self.groups):
+            self._start(group, _reset, envs, None if seed is None else seed + group)
+
+    def send(self, actions: ArrayLike, env_ids: ArrayLike) -> None:
+        """Give envs their next actions `(m, k)`; a group starts when all its envs have theirs.
+
+        Raises:
+            ValueError: the actions have the wrong shape or are not finite, or an env is named twice, does not exist or
+                is not waiting for an action. Nothing was sent.
+        """
+        ids = np.asarray(env_ids)
+        if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+            raise ValueError(f'env_ids must be a list of integers, got {env_ids!r}')
+        values = np.asarray(actions, np.float32)
+        shape = (len(ids), self._actions.shape[1])
+        if values.shape != shape:
+            raise ValueError(f'actions must have shape {shape}, got {values.shape}')
+        finite = np.isfinite(values).all(axis=-1)
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            raise ValueError(f'action of env {ids[row]} is not finite: {values[row]}')
+        unknown = ids[(ids < 0) | (ids >= self.num_envs)]
+        if len(unknown):
+            raise ValueError(f'there are no envs {unknown.tolist()}, only 0 to {self.num_envs - 1}')
+        if len(np.unique(ids)) < len(ids):
+            raise ValueError(f'env_ids must be distinct, got {ids.tolist()}')
+        if not self._waits[ids].all():
+            raise ValueError(f'envs {ids[~self._waits[ids]].tolist()} wait for no action: receive them first')
+        self._actions[ids] = values
+        self._waits[ids] = False
+        for group in np.unique(ids // self.batch_size).tolist():
+            rows = self._rows(group)
+            if not self._waits[rows].any():
+                self._start(group, self.groups[group].step, self._actions[rows].copy())
+
+    def recv(self) -> Received:
+        """Wait for the next group: observations, rewards, terminated, truncated, info; rows as in `info['env_id']`.
+
+        What failed in a step is raised here. RuntimeError if no group is at work.
+        """
+        if not self._at_work:
+            raise RuntimeError('recv: no group of envs is at work; call async_reset, or send actions to whole groups')
+        group, outcome = self._next()
+        if isinstance(outcome, Exception):
+            raise outcome
+        self._waits[self._rows(group)] = True
+        obs, rewards, terminated, truncated, info = outcome
+        env_ids = np.arange(self.num_envs)[self._rows(group)]
+        return obs, rewards, terminated, truncated, {**info, 'env_id': env_ids}
+
+    def step(self, actions: ArrayLike, env_ids: ArrayLike) -> Received:
+        """`send`, then `recv`: what is received may be of other envs."""
+        self.send(actions, env_ids)
+        return self.recv()
+
+    def close(self) -> None:
+        """Wait for the groups at work and free everything."""
+        self._pool.shutdown()
+        for envs in self.groups:
+            envs.close()
+
+    def _rows(self, group: int) -> slice:
+        return slice(group * self.batch_size, (group + 1) * self.batch_size)
+
+    def _start(self, group: int, work: Callable[..., Received], *args: Any) -> None:
+        def run() -> None:
+            try:
+                self._ready.put((group, work(*args)))
+            except Exception as error:  # it belongs to the thread that receives
+                self._ready.put((group, error))
+
+        self._at_work += 1
+        self._pool.submit(run)
+
+    def _next(self) -> tuple[int, Received | Exception]:
+        result = self._ready.get()
+        self._at_work -= 1
+        return result
+
+
+def _reset(envs: VectorEnv, seed: int | None) -> Received:
+    obs, info = envs.reset(seed=seed)
+    nothing = np.zeros(envs.num_envs, bool)
+    return obs, np.zeros(envs.num_envs), nothing, nothing.copy(), info

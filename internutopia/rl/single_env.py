@@ -1,0 +1,71 @@
+"""One env for learners: a `gymnasium.Env` over the array front door with `env_num=1`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.vector_env import VectorEnv
+
+Array = NDArray[np.float32]
+
+
+class SingleEnv(gymnasium.Env[Array, Array]):
+    """One env with array observations and actions; what they mean is said by `TaskCfg.learning`.
+
+    `info` is that of `VectorEnv` without the env axis: `active`, `episode_id` and, at the end of an episode,
+    `episode_return`, `episode_length` and `error`.
+
+    Args:
+        config: what to run, with `env_num=1`; ValueError otherwise.
+        learning: what is learned; None takes `TaskCfg.learning` of the tasks.
+        render_mode: only None; pictures come from cameras.
+    """
+
+    metadata: dict[str, Any] = {'render_modes': []}
+
+    def __init__(self, config: Config, learning: LearningCfg | None = None, *, render_mode: None = None):
+        if config.env_num != 1:
+            raise ValueError(f'SingleEnv runs one env, got env_num={config.env_num}; use VectorEnv for more')
+        self._envs = VectorEnv(config, learning, autoreset_mode=AutoresetMode.DISABLED, render_mode=render_mode)
+        self.render_mode = None
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+
+    @property
+    def config(self) -> Config:
+        """What is run."""
+        return self._envs.core.config
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Start the next episode; a seed starts randomness and endless episode orders anew.
+
+        RuntimeError when no episode is left, which only happens with `episode_order='once'`.
+        """
+        super().reset(seed=seed)
+        obs, info = self._envs.reset(seed=seed)
+        if not info['active'][0]:
+            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
+        return obs[0], _first_row(info)
+
+    def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Advance by one step; `action` is `(k,)`. ValueError for a wrong action or when the episode is over."""
+        obs, rewards, terminated, truncated, info = self._envs.step(np.asarray(action)[None])
+        return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
+
+    def render(self) -> None:
+        """Nothing: pictures come from cameras."""
+
+    def close(self) -> None:
+        """Free everything; twice is fine."""
+        self._envs.close()
+
+
+def _first_row(info: dict[str, Any]) -> dict[str, Any]:
+    return {key: values.tolist()[0] for key, values in info.items() if not key.startswith('_') and info[f'_{key}'][0]}

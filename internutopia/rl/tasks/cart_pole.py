@@ -1,0 +1,116 @@
+"""Balance a pole on a cart."""
+
+from __future__ import annotations
+
+import math
+import os
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.config.learning import (
+    ActionCfg,
+    LearningCfg,
+    ObservationTermCfg,
+    RandomizationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+from internutopia_extension.configs.controllers import ActuatorControllerCfg
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+ASSET = 'robots/cart_pole/cart_pole.xml'
+
+
+def config(
+    num_envs: int = 1,
+    seed: int | None = None,
+    *,
+    max_episode_steps: int = 500,
+    gravity: float = 9.81,
+    pole_length: float = 1.0,
+    pole_mass: float = 0.1,
+    cart_mass: float = 1.0,
+    force: float = 10.0,
+    start: float = 0.05,
+    threads: int | None = None,
+) -> Config:
+    """Envs with one cart-pole each, at 50 steps per second.
+
+    The action is the push on the cart `(1,)`, -1..1; the observation position [m] and angle [rad], then their speeds.
+    Each second upright is a reward of 1. An episode ends when the pole leans by more than 0.2 rad or the cart is
+    2.4 m from the middle.
+
+    Args:
+        num_envs: number of envs.
+        seed: of everything random.
+        max_episode_steps: number of steps after which an episode is truncated.
+        gravity: towards the ground [m/s²].
+        pole_length: from the hinge to the tip [m].
+        pole_mass: mass of the pole [kg].
+        cart_mass: mass of the cart [kg].
+        force: push of an action of 1 [N].
+        start: positions and speeds at the start of an episode are drawn from -start..start; 0 always starts upright.
+        threads: threads of the physics engine; None means one per core.
+    """
+    learning = LearningCfg(
+        action=ActionCfg(controller='actuators'),
+        observations=[ObservationTermCfg(term='joint_positions'), ObservationTermCfg(term='joint_velocities')],
+        rewards=[RewardTermCfg(term='alive')],
+        terminations=[
+            TerminationTermCfg(term='joint_outside', params={'joint': 'slider', 'low': -2.4, 'high': 2.4}),
+            TerminationTermCfg(term='joint_outside', params={'joint': 'hinge', 'low': -0.2, 'high': 0.2}),
+        ],
+        randomizations=[
+            RandomizationTermCfg(term='joint_offset', params={'position': (-start, start), 'velocity': (-start, start)})
+        ],
+    )
+    robot = GenericRobotCfg(
+        name='cart_pole',
+        usd_path=model_file(gravity, pole_length, pole_mass, cart_mass, force),
+        controllers=[ActuatorControllerCfg()],
+    )
+    task = SingleInferenceTaskCfg(robots=[robot], learning=learning, max_episode_steps=max_episode_steps)
+    return Config(
+        simulator=SimConfig(physics_dt=1 / 200, substeps=4, threads=threads),
+        env_num=num_envs,
+        task_configs=[task],
+        episode_order='cycle',
+        metrics_save_path=None,
+        seed=seed,
+    )
+
+
+def model_file(
+    gravity: float = 9.81, pole_length: float = 1.0, pole_mass: float = 0.1, cart_mass: float = 1.0, force: float = 10.0
+) -> str:
+    """An MJCF file of such a cart-pole, the packaged one if all is as usual; others last as long as the process.
+
+    The parameters are those of `config`; ValueError if one is not a finite number or, but for gravity, not positive.
+    """
+    import mujoco
+
+    from internutopia.core.scene.assets import resolve
+
+    values = (gravity, pole_length, pole_mass, cart_mass, force)
+    if values == model_file.__defaults__:
+        return ASSET
+    for name, value in zip(('pole_length', 'pole_mass', 'cart_mass', 'force'), values[1:], strict=True):
+        if not 0.0 < value < math.inf:
+            raise ValueError(f'{name} must be a positive number, got {value!r}')
+    if not math.isfinite(gravity):
+        raise ValueError(f'gravity must be a number, got {gravity!r}')
+    spec = mujoco.MjSpec.from_file(str(resolve(ASSET)))
+    spec.option.gravity = [0.0, 0.0, -gravity]
+    spec.geom('pole').fromto[5] = pole_length
+    spec.geom('pole').mass = pole_mass
+    spec.geom('cart').mass = cart_mass
+    spec.actuator('push').gear[0] = force
+    spec.compile()
+    # shared with worker processes, and removed at the end of the process that made it
+    file = Path(get_temp_dir()) / f'cart_pole_{"_".join(map(repr, values))}.xml'
+    draft = file.with_suffix(f'.{os.getpid()}')
+    draft.write_text(spec.to_xml())
+    draft.replace(file)  # at once: a sibling may be reading it
+    return str(file)

@@ -1,0 +1,81 @@
+"""Envs for learners, with the toy robots."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl import VectorEnv
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+
+import_extensions()
+
+# A floating box with a leg and a tail
+HOPPER = """
+<mujoco model="hopper">
+  <compiler angle="radian"/>
+  <worldbody>
+    <body name="torso">
+      <freejoint name="root"/>
+      <geom type="box" size="0.1 0.08 0.06" mass="2"/>
+      <body name="leg" pos="0.02 0 -0.05">
+        <joint name="hip" axis="0 1 0" range="-1.2 1.2"/>
+        <geom type="capsule" fromto="0 0 0 0.05 0 -0.2" size="0.02" mass="0.3"/>
+      </body>
+      <body name="tail" pos="-0.1 0 0">
+        <joint name="tail" axis="0 0 1" range="-1.5 1.5"/>
+        <geom type="capsule" fromto="0 0 0 -0.15 0 0.03" size="0.015" mass="0.1"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.fixture(scope='session')
+def hopper(tmp_path_factory: pytest.TempPathFactory) -> GenericRobotCfg:
+    """A floating robot with two driven joints, half a metre up and leaning."""
+    model = tmp_path_factory.mktemp('hopper') / 'hopper.xml'
+    model.write_text(HOPPER)
+    return GenericRobotCfg(
+        name='hopper',
+        usd_path=str(model),
+        position=(0.2, -0.1, 0.5),
+        orientation=(0.9, 0.2, -0.1, 0.3),
+        stiffness=20.0,
+        damping=1.0,
+        initial_joint_positions={'hip': 0.3, 'tail': -0.2},
+        controllers=[JointControllerCfg(name='joints', joint_names=['hip', 'tail'])],
+    )
+
+
+@pytest.fixture
+def make_learner(
+    make_config: Callable[..., Config], make_task: Callable[..., Any], hopper: GenericRobotCfg
+) -> Iterator[Callable[..., VectorEnv]]:
+    """Makes a VectorEnv of hoppers on a floor, of fields of `LearningCfg`; closed after the test."""
+    made: list[VectorEnv] = []
+
+    def make(
+        env_num: int = 3,
+        body: GenericRobotCfg | None = None,
+        scene: str = 'floor',
+        max_episode_steps: int | None = None,
+        autoreset_mode: str = 'NextStep',
+        seed: int = 0,
+        **fields: Any,
+    ) -> VectorEnv:
+        fields = {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}], **fields}
+        task = make_task(
+            scene, robots=[body or hopper], type='SingleInferenceTask', max_episode_steps=max_episode_steps
+        )
+        config = make_config(tasks=[task], env_num=env_num, sim={'substeps': 4}, episode_order='cycle', seed=seed)
+        made.append(VectorEnv(config, LearningCfg.model_validate(fields), autoreset_mode=autoreset_mode))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
