@@ -114,7 +114,8 @@ class AsyncEnvs:
     def recv(self) -> Received:
         """Wait for the next group: observations, rewards, terminated, truncated, info; rows as in `info['env_id']`.
 
-        What failed in a step is raised here. RuntimeError if no group is at work.
+        What failed in a step is raised here, and its group stands still until `async_reset`. RuntimeError if no group
+        is at work.
         """
         if not self._at_work:
             raise RuntimeError('recv: no group of envs is at work; call async_reset, or send actions to whole groups')

@@ -18,6 +18,18 @@ CART_POLE = 'InternUtopia/CartPole-v0'
 MODES: list[Any] = ['sync', 'async', 'vector_entry_point', None]
 
 
+def make_vec(env_id: str, **kwargs: Any) -> Any:
+    """`gymnasium.make_vec`, whose return type lacks what its results have."""
+    return gym.make_vec(env_id, **kwargs)
+
+
+def repeat(envs: Any, action: np.ndarray, steps: int) -> Any:
+    """Takes the same action in several steps; the result of the last one."""
+    for _ in range(steps - 1):
+        envs.step(action)
+    return envs.step(action)
+
+
 def zeros(envs: Any) -> np.ndarray:
     return np.zeros(envs.action_space.shape, np.float32)
 
@@ -52,7 +64,7 @@ def test_unknown_attribute_of_the_package() -> None:
 
 @pytest.mark.parametrize('mode', MODES)
 def test_make_vec(mode: Any) -> None:
-    envs = gym.make_vec(CART_POLE, num_envs=3, vectorization_mode=mode, threads=1, start=0.01)
+    envs = make_vec(CART_POLE, num_envs=3, vectorization_mode=mode, threads=1, start=0.01)
     assert envs.num_envs == 3
     assert envs.single_observation_space.shape == (4,) and envs.single_action_space == gym.spaces.Box(-1.0, 1.0, (1,))
     assert envs.observation_space.shape == (3, 4) and envs.action_space.shape == (3, 1)
@@ -75,7 +87,7 @@ def test_make_vec(mode: Any) -> None:
 
 @pytest.mark.parametrize('env_id', TASKS)
 def test_random_actions(env_id: str) -> None:
-    envs = gym.make_vec(env_id, num_envs=2, threads=1)
+    envs = make_vec(env_id, num_envs=2, threads=1)
     obs, _ = envs.reset(seed=[3, 4])
     envs.action_space.seed(0)
     for _ in range(5):
@@ -96,8 +108,7 @@ def test_different_physics_side_by_side(cls: Any) -> None:
         ]
     )
     envs.reset(seed=0)
-    for _ in range(5):
-        obs, *_ = envs.step(np.full((4, 1), 0.2, np.float32))
+    obs, *_ = repeat(envs, np.full((4, 1), 0.2, np.float32), 5)
     earth, moon, strong, long = np.abs(obs)
     assert earth[1] > moon[1] > 0.0, 'the pole falls faster on Earth'
     assert strong[0] > 1.5 * earth[0]
@@ -106,12 +117,12 @@ def test_different_physics_side_by_side(cls: Any) -> None:
 
 
 def test_attributes() -> None:
-    envs = gym.make_vec(CART_POLE, num_envs=2, vectorization_mode='sync', threads=1)
+    envs = make_vec(CART_POLE, num_envs=2, vectorization_mode='sync', threads=1)
     assert [config.env_num for config in envs.get_attr('config')] == [1, 1]
     envs.set_attr('label', ['a', 'b'])
     assert envs.get_attr('label') == ('a', 'b')
     envs.close()
-    batched = gym.make_vec(CART_POLE, num_envs=2, threads=1)
+    batched = make_vec(CART_POLE, num_envs=2, threads=1)
     assert batched.get_attr('critic_size') == (4, 4) and batched.call('get_attr', 'num_envs') == ((2, 2), (2, 2))
     batched.set_attr('label', 'a')
     assert batched.get_attr('label') == ('a', 'a')
@@ -124,13 +135,12 @@ def test_attributes() -> None:
 
 @pytest.mark.parametrize('mode', MODES[:3])
 def test_ended_envs_start_anew_by_themselves(mode: str) -> None:
-    envs = gym.make_vec(CART_POLE, num_envs=2, vectorization_mode=mode, threads=1, start=0.0, max_episode_steps=500)
+    envs = make_vec(CART_POLE, num_envs=2, vectorization_mode=mode, threads=1, start=0.0, max_episode_steps=500)
     envs.reset(seed=0)
     actions = np.array([[1.0], [0.0]], np.float32)
-    for _ in range(50):
+    terminated, info = np.zeros(2, bool), {}
+    while not terminated.any():
         _, _, terminated, _, info = envs.step(actions)
-        if terminated.any():
-            break
     assert terminated.tolist() == [True, False]
     assert info['episode_length'][0] > 5 and info['_episode_length'].tolist() == [True, False]
     assert info['episode_return'][0] == pytest.approx(0.02 * info['episode_length'][0], rel=1e-5)
@@ -140,10 +150,9 @@ def test_ended_envs_start_anew_by_themselves(mode: str) -> None:
 
 
 def test_final_observation() -> None:
-    envs = gym.make_vec(CART_POLE, num_envs=2, autoreset_mode='SameStep', start=0.0, max_episode_steps=3, threads=1)
+    envs = make_vec(CART_POLE, num_envs=2, autoreset_mode='SameStep', start=0.0, max_episode_steps=3, threads=1)
     envs.reset(seed=0)
-    for _ in range(3):
-        obs, _, terminated, truncated, info = envs.step(np.ones((2, 1), np.float32))
+    obs, _, terminated, truncated, info = repeat(envs, np.ones((2, 1), np.float32), 3)
     assert truncated.all() and not terminated.any()
     assert not obs.any() and (info['final_obs'][:, 0] > 0.0).all() and info['_final_obs'].all()
     assert info['final_info']['episode_length'].tolist() == [3, 3]
@@ -174,10 +183,10 @@ def test_older_make(asynchronous: bool) -> None:
 
 def test_older_make_wraps_each_env() -> None:
     def double(env: Any) -> Any:
-        return gym.wrappers.TransformReward(env, lambda reward: 2.0 * reward)
+        return gym.wrappers.TransformReward(env, lambda reward: 2.0 * float(reward))
 
     def shift(env: Any) -> Any:
-        return gym.wrappers.TransformReward(env, lambda reward: reward + 1.0)
+        return gym.wrappers.TransformReward(env, lambda reward: float(reward) + 1.0)
 
     for wrappers, expected in ((double, 0.04), ([double, shift], 1.04)):
         envs = internutopia.rl.make(CART_POLE, 2, False, wrappers, True, threads=1)
@@ -213,7 +222,7 @@ def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match='pole_length must be a positive number'):
         gym.make(CART_POLE, pole_length=0.0)
     with pytest.raises(ValueError, match='gravity must be a number'):
-        gym.make_vec(CART_POLE, num_envs=2, gravity=float('nan'))
+        make_vec(CART_POLE, num_envs=2, gravity=float('nan'))
     with pytest.raises(ValueError, match='env_num=2; use VectorEnv'):
         gym.make(CART_POLE, num_envs=2)
 
@@ -258,18 +267,19 @@ def test_single_env_runs_one_env_until_the_queue_is_empty() -> None:
 
 
 def test_a_linear_policy_balances_the_pole() -> None:
-    envs = gym.make_vec(CART_POLE, num_envs=8, threads=1)
+    envs = make_vec(CART_POLE, num_envs=8, threads=1)
     obs, _ = envs.reset(seed=0)
-    for _ in range(500):
+    truncated, info = np.zeros(8, bool), {}
+    while not truncated.any():
         obs, _, terminated, truncated, info = envs.step((obs @ [[0.2], [4.0], [0.3], [1.0]]).astype(np.float32))
         assert not terminated.any()
-    assert truncated.all() and (info['episode_length'] == 500).all()
+    assert (info['episode_length'] == 500).all()
     np.testing.assert_allclose(info['episode_return'], 10.0, rtol=1e-4)  # one per second upright
     envs.close()
 
 
 def test_a_jetbot_that_turns_to_the_goal_and_drives_gets_there() -> None:
-    envs = gym.make_vec('InternUtopia/Jetbot-Goal-v0', num_envs=8, autoreset_mode='Disabled', threads=1)
+    envs = make_vec('InternUtopia/Jetbot-Goal-v0', num_envs=8, autoreset_mode='Disabled', threads=1)
     obs, _ = envs.reset(seed=0)
     first, returns, arrived = obs[:, 0].copy(), np.zeros(8), np.zeros(8, bool)
     for _ in range(500):
@@ -289,7 +299,7 @@ def test_a_jetbot_that_turns_to_the_goal_and_drives_gets_there() -> None:
 
 
 def test_h1_falls_when_nobody_balances_it() -> None:
-    envs = gym.make_vec('InternUtopia/H1-Stand-v0', num_envs=4, autoreset_mode='SameStep', threads=1, push_speed=0.0)
+    envs = make_vec('InternUtopia/H1-Stand-v0', num_envs=4, autoreset_mode='SameStep', threads=1, push_speed=0.0)
     envs.reset(seed=0)
     lengths: list[int] = []
     for _ in range(100):

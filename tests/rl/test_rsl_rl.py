@@ -1,0 +1,118 @@
+"""The `VecEnv` of rsl_rl, compared with the `VectorEnv` row by row."""
+
+import numpy as np
+import pytest
+import torch
+from rsl_rl.runners import OnPolicyRunner
+
+from internutopia.core.config.learning import ObservationTermCfg
+from internutopia.rl import VectorEnv
+from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.tasks import cart_pole
+
+LIMIT = 25  # steps; full pushes tip the pole after about 10 to 20
+
+
+def config(num_envs=4):
+    """Cart-poles whose critic sees the last action, too."""
+    made = cart_pole.config(num_envs, seed=3, max_episode_steps=LIMIT)
+    learning = made.task_configs[0].learning
+    assert learning is not None
+    learning.critic_observations = [ObservationTermCfg(term='last_action')]
+    return made
+
+
+@pytest.fixture
+def envs():
+    made = RslRlVecEnv(config())
+    yield made
+    made.close()
+
+
+def test_rows_are_those_of_the_vector_env(envs):
+    reference = VectorEnv(config(), autoreset_mode='SameStep')
+    reference.reset(seed=7)
+    assert envs.seed(7) == 7
+    rng = np.random.default_rng(0)
+    time_outs = ends = 0
+    for _ in range(60):
+        push = np.array([[1.0], [-1.0], [0.0], [0.0]], np.float32)
+        actions = push + rng.uniform(-0.05, 0.05, (4, 1)).astype(np.float32)
+        obs, rewards, dones, extras = envs.step(torch.from_numpy(actions))
+        expected_obs, expected_rewards, terminated, truncated, _ = reference.step(actions)
+        np.testing.assert_array_equal(obs['policy'], expected_obs)
+        np.testing.assert_array_equal(obs['critic'], reference.critic_observations())
+        np.testing.assert_array_equal(rewards, expected_rewards.astype(np.float32))
+        np.testing.assert_array_equal(dones, terminated | truncated)
+        np.testing.assert_array_equal(extras['time_outs'], truncated & ~terminated)
+        ends += terminated.sum()
+        time_outs += int(extras['time_outs'].sum())
+    reference.close()
+    assert ends > 2 and time_outs > 2
+
+
+def test_shapes_and_types(envs):
+    assert (envs.num_envs, envs.num_actions, envs.max_episode_length) == (4, 1, LIMIT)
+    obs, rewards, dones, extras = envs.step(torch.zeros(4, 1))
+    assert obs.batch_size == torch.Size([4])
+    assert obs['policy'].shape == (4, 4) and obs['critic'].shape == (4, 5)
+    assert obs['policy'].dtype == rewards.dtype == torch.float32
+    assert rewards.shape == dones.shape == extras['time_outs'].shape == (4,)
+    assert (dones.dtype, extras['time_outs'].dtype) == (torch.int64, torch.bool)
+    assert envs.cfg['env_num'] == 4
+
+
+def test_the_critic_sees_the_privileged_part_behind_the_observation(envs):
+    actions = torch.tensor([[0.1], [0.2], [0.3], [0.4]])
+    obs, *_ = envs.step(actions)
+    torch.testing.assert_close(obs['critic'], torch.cat([obs['policy'], actions], dim=-1), rtol=0.0, atol=0.0)
+
+
+def test_observations_are_the_callers_own(envs):
+    obs = envs.get_observations()
+    obs['policy'][:] = 100.0
+    assert (envs.get_observations()['policy'].abs() < 1.0).all()
+
+
+def test_ages_can_be_set_and_cut_episodes_earlier(envs):
+    envs.step(torch.zeros(4, 1))
+    assert envs.episode_length_buf.tolist() == [1, 1, 1, 1]
+    envs.episode_length_buf = torch.tensor([0, 10, LIMIT - 1, LIMIT - 2])
+    _, _, dones, extras = envs.step(torch.zeros(4, 1))
+    assert dones.tolist() == [0, 0, 1, 0] and extras['time_outs'].tolist() == [False, False, True, False]
+    assert envs.episode_length_buf.tolist() == [1, 11, 0, LIMIT - 1]
+
+
+def test_actions_are_clipped_where_asked_for():
+    free, clipped = RslRlVecEnv(config()), RslRlVecEnv(config(), clip_actions=0.5)
+    for envs, action in ((free, 0.5), (clipped, 7.0)):
+        envs.seed(0)
+        envs.step(torch.full((4, 1), action))
+    torch.testing.assert_close(free.get_observations()['critic'], clipped.get_observations()['critic'])
+    free.close()
+    clipped.close()
+
+
+def test_the_runner_runs(envs, tmp_path, capsys):
+    model = {'class_name': 'MLPModel', 'hidden_dims': [8]}
+    training = {
+        'num_steps_per_env': 8,
+        'save_interval': 10,
+        'obs_groups': {'actor': ['policy'], 'critic': ['critic']},
+        'actor': {**model, 'distribution_cfg': {'class_name': 'GaussianDistribution'}},
+        'critic': model,
+        'algorithm': {'class_name': 'PPO', 'num_learning_epochs': 1, 'num_mini_batches': 1},
+    }
+    runner = OnPolicyRunner(envs, training)
+    runner.learn(2, init_at_random_ep_len=True)
+    assert runner.current_learning_iteration == 1
+    assert runner.alg.critic.obs_dim == 5
+
+
+def test_errors_name_the_cause(envs):
+    with pytest.raises(ValueError, match=r'shape \(4, 1\), got \(4, 2\)'):
+        envs.step(torch.zeros(4, 2))
+    with pytest.raises(ValueError, match='action of env 2 is not finite'):
+        envs.step(torch.tensor([[0.0], [0.0], [float('nan')], [0.0]]))
+    with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
+        RslRlVecEnv(config().model_copy(update={'episode_order': 'once'}))
