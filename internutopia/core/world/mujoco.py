@@ -12,6 +12,7 @@ The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are sna
 from __future__ import annotations
 
 import copy
+import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,10 @@ from internutopia.core.world.mujoco_views import MujocoArticulationView, MujocoB
 _SCENES = SceneCache()
 _EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
+
+# A forked child must leave its parent's batches alone: their threads do not exist there, and destroying such a batch would
+# wait for them forever. Garbage of the parent is therefore never collected in a child.
+os.register_at_fork(after_in_child=gc.freeze)
 
 
 class MujocoWorld(World):
