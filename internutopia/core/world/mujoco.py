@@ -35,8 +35,8 @@ _SCENES = SceneCache()
 _EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
 
-# A forked child must leave its parent's batches alone: their threads do not exist there, and destroying such a batch would
-# wait for them forever. Garbage of the parent is therefore never collected in a child.
+# A forked child must leave its parent's batches alone: their threads do not exist there, and destroying such a batch
+# would wait for them forever. Garbage of the parent is therefore never collected in a child.
 os.register_at_fork(after_in_child=gc.freeze)
 
 

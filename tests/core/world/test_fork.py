@@ -11,7 +11,7 @@ def _collect() -> None:
 
 
 def test_a_child_does_not_destroy_the_worlds_of_its_parent(make_config):
-    """The threads of a parent's batch do not exist in a child: destroying the batch there would wait for them forever."""
+    """The threads of a parent's batch do not exist in a child: destroying it there would wait for them forever."""
     gc.disable()
     try:
         for _ in range(2):  # the first one is garbage in reference cycles then, which the next collection destroys
