@@ -26,6 +26,7 @@ MODELS = {
     # two hinges that turn in the x-z plane, on a fixed base
     'arm': """
 <mujoco model="arm">
+  <compiler angle="radian"/>
   <worldbody>
     <body name="base">
       <geom type="box" size="0.1 0.1 0.05" mass="1"/>
@@ -43,6 +44,7 @@ MODELS = {
     # a floating box on a hinged leg: falls, touches the ground, bounces about
     'hopper': """
 <mujoco model="hopper">
+  <compiler angle="radian"/>
   <worldbody>
     <body name="torso">
       <freejoint name="root"/>

@@ -11,11 +11,16 @@ from typer.testing import CliRunner
 from internutopia.cli import app
 
 ROOT = Path(__file__).parents[1]
+BRIEFLY = {  # tests/rl/test_learning.py trains to the end with their functions
+    'train_sb3.py': ['--steps', '2048'],
+    'train_rsl_rl.py': ['--steps', '4096'],
+}
 
 
 @pytest.mark.parametrize('example', sorted((ROOT / 'examples').glob('*.py')), ids=lambda path: path.name)
 def test_example(example, tmp_path):
-    result = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, str(example), *BRIEFLY.get(example.name, [])]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
 
 

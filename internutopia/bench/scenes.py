@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from internutopia.bench.measure import Row, Step, race
-from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, mujoco_world, write_scenes
+from internutopia.bench.workloads import h1_actions, h1_config, h1_targets, mujoco_world, write_scenes
 from internutopia.core.vec_env import Env
 
 
@@ -31,7 +31,7 @@ def different_scenes(quick: bool) -> list[Row]:
                 return lambda k: env.step(actions[k])
 
             def world_step(env: Env) -> Step:
-                return lambda k: env.runner.world.step(SUBSTEPS, env_ids)
+                return lambda k: env.runner.world.step(env_ids)
 
             rows: list[Row] = []
             for door, step in {'list front door': env_step, 'world.step only': world_step}.items():

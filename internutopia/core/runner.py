@@ -134,7 +134,7 @@ class SimulatorRunner:
         active = self._active()
         self._apply({env_id: actions[env_id] or {} for env_id in active})
         env_ids = np.array(active, np.intp)
-        failed = self.world.step(self.config.simulator.substeps, env_ids) if active else {}
+        failed = self.world.step(env_ids) if active else {}
         self._step_count += 1
         render = self._step_count % (self.render_interval + 1) == 0
         if failed:
@@ -160,7 +160,7 @@ class SimulatorRunner:
         IScene.use(self._scenes)
         for _ in range(steps if physics else 0):
             active = np.array(self._active(), np.intp)
-            for env_id, reason in self.world.step(self.config.simulator.substeps, active).items():
+            for env_id, reason in self.world.step(active).items():
                 self._finish_step(env_id, False, reason)
 
     def end_episode(

@@ -96,10 +96,12 @@ class FlatBuffers:
         self.truncations: NDArray[np.bool_] = made['truncations']
         self.masks: NDArray[np.bool_] = made['masks']
         self._infos: list[dict[str, float]] = []
+        self._started = False
 
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes in all envs; `recv` gives the observations."""
         self.observations[:], info = self.envs.reset(seed=seed)
+        self._started = True
         self.actions[:] = 0.0
         self.rewards[:] = 0.0
         self.terminals[:] = self.truncations[:] = False
@@ -109,7 +111,10 @@ class FlatBuffers:
     def send(self, actions: NDArray[np.float32] | None = None) -> None:
         """Advance by actions `(n, k)`; None takes what is in the buffer `actions`.
 
-        ValueError if the actions have the wrong shape or are not finite; no env has moved and no buffer has changed.
+        Raises:
+            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env). No env has
+                moved and no buffer has changed.
+            RuntimeError: the envs were not reset yet, or are closed.
         """
         chosen = self.actions if actions is None else actions
         obs, rewards, terminated, truncated, info = self.envs.step(chosen)
@@ -130,8 +135,10 @@ class FlatBuffers:
         """Observations, rewards, terminals, truncations, infos, env ids and masks.
 
         Infos are a list with one dict, if episodes ended: their mean `episode_return` and `episode_length`, and their
-        number `episodes`.
+        number `episodes`. RuntimeError before the first `async_reset`.
         """
+        if not self._started:
+            raise RuntimeError('recv: call async_reset first')
         return (
             self.observations, self.rewards, self.terminals, self.truncations, self._infos, self.env_ids, self.masks
         )  # fmt: skip

@@ -49,7 +49,6 @@ class LearningCore:
         self.env_num = config.env_num
         self.queue = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
         self.runner = SimulatorRunner(config, self.queue)
-        self.step_dt = float(config.simulator.physics_dt) * config.simulator.substeps
         self.running: Bools = np.zeros(self.env_num, bool)
         self.episode_ids: NDArray[np.intp] = np.full(self.env_num, -1, np.intp)
         self.returns: NDArray[np.float64] = np.zeros(self.env_num)
@@ -113,7 +112,7 @@ class LearningCore:
         state.last_actions[env_ids] = state.actions[env_ids]
         state.actions[env_ids] = actions[env_ids]
         self._act(env_ids)
-        outcome.errors = self.runner.world.step(self.config.simulator.substeps, env_ids)
+        outcome.errors = self.runner.world.step(env_ids)
         state.steps[env_ids] += 1
         state.changed()
         healthy = self.running
@@ -212,7 +211,7 @@ class LearningCore:
         if shape is None:
             raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
         self._action_shape = shape
-        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
+        state = RobotState(self.runner.world, self.runner.world.step_dt, self._rng, int(np.prod(shape)))
         state.bind(fleet.robot)
         cfg = self.learning
         if cfg.action.offset == 'home':

@@ -24,25 +24,29 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-TASKS = {
-    'InternUtopia/CartPole-v0': 'cart_pole',
-    'InternUtopia/Jetbot-Goal-v0': 'jetbot_goal',
-    'InternUtopia/H1-Stand-v0': 'h1_stand',
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    'InternUtopia/CartPole-v0': ('cart_pole', {}),
+    'InternUtopia/Jetbot-Goal-v0': ('jetbot_goal', {}),
+    'InternUtopia/H1-Stand-v0': ('h1_stand', {}),
+    'InternUtopia/H1-Velocity-v0': ('velocity', {'robot': 'h1'}),
+    'InternUtopia/Aliengo-Velocity-v0': ('velocity', {'robot': 'aliengo'}),
+    'InternUtopia/G1-Velocity-v0': ('velocity', {'robot': 'g1'}),
+    'InternUtopia/GR1-Velocity-v0': ('velocity', {'robot': 'gr1'}),
 }
-"""Module in `internutopia.rl.tasks` by id."""
+"""Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
 
 def register() -> None:
     """Make the ids known to Gymnasium; twice is fine. Episode lengths are the task's, not those of a `TimeLimit`."""
-    for env_id, task in TASKS.items():
+    for env_id, (task, options) in TASKS.items():
         if env_id not in registration.registry:
             registration.register(
                 env_id,
                 entry_point=f'{__name__}:make_single',
                 vector_entry_point=f'{__name__}:make_vector',
-                kwargs={'task': task},
+                kwargs={'task': task} | options,
             )
 
 

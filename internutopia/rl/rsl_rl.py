@@ -81,11 +81,18 @@ class RslRlVecEnv(VecEnv):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Advance by actions `(n, k)`: observations, rewards `(n,)`, dones `(n,)` int64, extras.
 
-        ValueError if the actions have the wrong shape or are not finite.
+        Raises:
+            ValueError: the actions are no tensor, have the wrong shape, are no real numbers or not finite (naming the
+                env). No env has moved.
+            RuntimeError: the envs are closed.
         """
+        if not isinstance(actions, torch.Tensor):
+            shape = self.num_envs, self.num_actions
+            raise ValueError(f'actions must be a tensor of shape {shape}, got {type(actions).__name__}: {actions!r}')
+        values = actions.detach().cpu().numpy()
         if self._clip is not None:
-            actions = actions.clamp(-self._clip, self._clip)
-        obs, rewards, terminated, truncated, _ = self.envs.step(actions.detach().cpu().numpy())
+            values = np.clip(values, -self._clip, self._clip)
+        obs, rewards, terminated, truncated, _ = self.envs.step(values)
         self._observations = self._grouped(obs)
         dones = torch.from_numpy((terminated | truncated).astype(np.int64))
         extras = {'time_outs': torch.from_numpy(truncated & ~terminated)}

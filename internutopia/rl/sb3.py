@@ -67,7 +67,10 @@ class SB3VecEnv(VecEnv):
     def step_wait(self) -> tuple[Array, Array, NDArray[np.bool_], list[dict[str, Any]]]:
         """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
 
-        RuntimeError without actions of `step_async`; ValueError if they have the wrong shape or are not finite.
+        Raises:
+            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env). No env has
+                moved.
+            RuntimeError: there are no actions of `step_async`, or the envs were not reset yet or are closed.
         """
         if self._actions is None:
             raise RuntimeError('step_wait: call step_async with the actions first')

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.adapting import check_endless
+from internutopia.rl.checks import check_finite, check_open, real_array
 from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
@@ -70,9 +71,15 @@ class AsyncEnvs:
         self._actions: Array = np.zeros((num_envs, flatdim(self.single_action_space)), np.float32)
         self._waits: Bools = np.zeros(num_envs, bool)  # envs whose outcome was received and that have no action yet
         self._at_work = 0
+        self._started = self._closed = False
 
     def async_reset(self, seed: int | None = None) -> None:
-        """Start new episodes everywhere; group i from `seed + i`. The first observations come with `recv`."""
+        """Start new episodes everywhere; group i from `seed + i`. The first observations come with `recv`.
+
+        RuntimeError if the envs are closed.
+        """
+        check_open(self._closed, 'async_reset')
+        self._started = True
         while self._at_work:
             self._next()
         self._waits[:] = False
@@ -83,27 +90,24 @@ class AsyncEnvs:
         """Give envs their next actions `(m, k)`; a group starts when all its envs have theirs.
 
         Raises:
-            ValueError: the actions have the wrong shape or are not finite, or an env is named twice, does not exist or
-                is not waiting for an action. Nothing was sent.
+            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env), or an env
+                is named twice, does not exist or is not waiting for an action. Nothing was sent.
+            RuntimeError: the envs were not reset yet, or are closed.
         """
+        self._check_ready('send')
         ids = np.asarray(env_ids)
         if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
             raise ValueError(f'env_ids must be a list of integers, got {env_ids!r}')
-        values = np.asarray(actions, np.float32)
-        shape = (len(ids), self._actions.shape[1])
-        if values.shape != shape:
-            raise ValueError(f'actions must have shape {shape}, got {values.shape}')
-        finite = np.isfinite(values).all(axis=-1)
-        if not finite.all():
-            row = int(np.flatnonzero(~finite)[0])
-            raise ValueError(f'action of env {ids[row]} is not finite: {values[row]}')
         unknown = ids[(ids < 0) | (ids >= self.num_envs)]
         if len(unknown):
             raise ValueError(f'there are no envs {unknown.tolist()}, only 0 to {self.num_envs - 1}')
         if len(np.unique(ids)) < len(ids):
             raise ValueError(f'env_ids must be distinct, got {ids.tolist()}')
         if not self._waits[ids].all():
-            raise ValueError(f'envs {ids[~self._waits[ids]].tolist()} wait for no action: receive them first')
+            busy = ids[~self._waits[ids]].tolist()
+            raise ValueError(f'envs {busy} are at work or have their actions already: receive them first')
+        values = real_array(actions, (len(ids), self._actions.shape[1]))
+        check_finite(values, ids)
         self._actions[ids] = values
         self._waits[ids] = False
         for group in np.unique(ids // self.batch_size).tolist():
@@ -115,10 +119,11 @@ class AsyncEnvs:
         """Wait for the next group: observations, rewards, terminated, truncated, info; rows as in `info['env_id']`.
 
         What failed in a step is raised here, and its group stands still until `async_reset`. RuntimeError if no group
-        is at work.
+        is at work, or if the envs were not reset yet or are closed.
         """
+        self._check_ready('recv')
         if not self._at_work:
-            raise RuntimeError('recv: no group of envs is at work; call async_reset, or send actions to whole groups')
+            raise RuntimeError('recv: no group of envs is at work; send actions to whole groups')
         group, outcome = self._next()
         if isinstance(outcome, Exception):
             raise outcome
@@ -133,10 +138,16 @@ class AsyncEnvs:
         return self.recv()
 
     def close(self) -> None:
-        """Wait for the groups at work and free everything."""
+        """Wait for the groups at work and free everything; twice is fine."""
+        self._closed = True
         self._pool.shutdown()
         for envs in self.groups:
             envs.close()
+
+    def _check_ready(self, call: str) -> None:
+        check_open(self._closed, call)
+        if not self._started:
+            raise RuntimeError(f'{call}: call async_reset first')
 
     def _rows(self, group: int) -> slice:
         return slice(group * self.batch_size, (group + 1) * self.batch_size)

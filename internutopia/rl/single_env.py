@@ -6,11 +6,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.checks import real_array
 from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
@@ -46,7 +48,7 @@ class SingleEnv(gymnasium.Env[Array, Array]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start the next episode; a seed starts randomness and endless episode orders anew.
 
-        RuntimeError when no episode is left, which only happens with `episode_order='once'`.
+        RuntimeError when no episode is left, which only happens with `episode_order='once'`, or when the env is closed.
         """
         super().reset(seed=seed)
         obs, info = self._envs.reset(seed=seed)
@@ -55,8 +57,14 @@ class SingleEnv(gymnasium.Env[Array, Array]):
         return obs[0], _first_row(info)
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Advance by one step; `action` is `(k,)`. ValueError for a wrong action or when the episode is over."""
-        obs, rewards, terminated, truncated, info = self._envs.step(np.asarray(action)[None])
+        """Advance by one step; `action` is `(k,)`.
+
+        Raises:
+            ValueError: the action is wrong, or the episode is over; nothing has moved.
+            RuntimeError: the env was not reset yet, or is closed.
+        """
+        actions = real_array(action, (flatdim(self.action_space),), 'the action')[None]
+        obs, rewards, terminated, truncated, info = self._envs.step(actions)
         return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
 
     def render(self) -> None:

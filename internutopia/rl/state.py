@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import World
 
 Array = NDArray[np.float32]
+CONTACT_FORCE = 1.0  # N; less counts as no contact
 
 
 class RobotState:
@@ -22,7 +24,8 @@ class RobotState:
     What is computed is computed once per step and read-only by convention. Suffix `_b`: base frame; none: env frame.
 
     Attributes:
-        robot: the batched robot.
+        robot: the robot.
+        articulation: its joints and root in all envs.
         world: the physics world.
         rng: source of everything random.
         step_dt: length of an env step [s].
@@ -54,11 +57,6 @@ class RobotState:
         return self.world.env_num
 
     @property
-    def articulation(self) -> IArticulation:
-        """Joints and root of the robot in all envs."""
-        return self.robot.articulation
-
-    @property
     def home(self) -> Array:
         """Initial joint positions `(dof,)` of the robot's model [rad or m]."""
         return self._once('home', lambda: _home(self.robot))
@@ -86,12 +84,12 @@ class RobotState:
     @property
     def base_position(self) -> Array:
         """`(n, 3)` [m]."""
-        return self.robot.get_pose()[0]
+        return self._base.get_pose()[0]
 
     @property
     def base_orientation(self) -> Array:
         """`(n, 4)`, (w, x, y, z)."""
-        return self.robot.get_pose()[1]
+        return self._base.get_pose()[1]
 
     @property
     def base_linear_velocity(self) -> Array:
@@ -119,6 +117,32 @@ class RobotState:
         down = np.array([0.0, 0.0, -1.0], np.float32)
         return self._once('gravity', lambda: quat_rotate_inverse(self.base_orientation, down))
 
+    @property
+    def feet_positions(self) -> Array:
+        """Origins of the robot's `feet` links `(n, k, 3)` [m]."""
+        return self._once('feet_positions', lambda: np.stack([foot.get_pose()[0] for foot in self._feet], axis=1))
+
+    @property
+    def feet_velocities(self) -> Array:
+        """Velocities of those origins `(n, k, 3)` [m/s]."""
+        return self._once('feet_velocities', lambda: np.stack([f.get_linear_velocity() for f in self._feet], axis=1))
+
+    @property
+    def feet_forces(self) -> Array:
+        """Net contact forces on the robot's `feet` links in the last substep `(n, k, 3)` [N]."""
+        return self.articulation.view.get_contact_forces()
+
+    @property
+    def feet_contacts(self) -> NDArray[np.bool_]:
+        """Which of the robot's `feet` touch something `(n, k)`."""
+        return self._once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+
+    def dof_indices(self, joints: Sequence[str]) -> NDArray[np.intp]:
+        """Columns of the joint arrays that belong to joints. KeyError with close matches."""
+        return self._once(
+            f'dofs {joints}', lambda: np.array([self.articulation.get_dof_index(name) for name in joints], np.intp)
+        )
+
     def command(self, name: str) -> Array:
         """The current commands of that name `(n, k)`. KeyError naming those there are."""
         if name not in self.commands:
@@ -133,13 +157,17 @@ class RobotState:
             self._memory['home'] = home
 
     def bind(self, robot: BaseRobot) -> None:
-        """Show another robot object: the envs were reset."""
+        """Show another robot object: the envs were reset. One env's own object stands for all that are like it."""
         self.robot = robot
+        self.articulation: IArticulation = robot.articulation.in_all_envs()
+        self._base = self.articulation.body(robot.base_link) if robot.base_link else self.articulation
         self._memory.clear()
 
     @property
-    def _base(self) -> Any:
-        return self.robot.get_robot_base() if self.robot.base_link else self.articulation
+    def _feet(self) -> list[IRigidBody]:
+        if not self.robot.feet:
+            raise ValueError(f'robot {self.robot.name!r}: its class names no feet')
+        return [self.articulation.body(link) for link in self.robot.feet]
 
     def _once(self, name: str, compute: Callable[[], Array]) -> Array:
         if name not in self._memory:

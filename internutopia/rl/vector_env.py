@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.rl.checks import check_finite, check_open, real_array
 from internutopia.rl.core import LearningCore, StepOutcome
 
 Array = NDArray[np.float32]
@@ -62,7 +64,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._actions_shape = (self.num_envs, flatdim(self.single_action_space))
         self._ended: Bools = np.zeros(self.num_envs, bool)  # in the last step, not started anew yet
+        self._observed = False
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -70,33 +74,39 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
 
         A seed (or one per env, which are combined) starts randomness and endless episode orders anew; None, also one
-        per env, goes on with them.
+        per env, goes on with them. Envs that are not in the mask keep the observation that was returned last.
 
         Raises:
             ValueError, TypeError: the seed or the mask is wrong; nothing is reset.
+            RuntimeError: the envs are closed.
         """
+        check_open(self.closed, 'reset')
         mask = self._checked_mask((options or {}).get('reset_mask'))
         seeds = self._checked_seed(seed)
         if seeds is not None:
             self.core.seed(seeds)
-        self.core.restart(np.flatnonzero(mask))
+        env_ids = np.flatnonzero(mask)
+        self.core.restart(env_ids)
         self._ended[mask] = False
-        return self.core.observe(), self._info(None)
+        return self._first_observations(env_ids), self._info(None)
 
     def step(self, actions: Array) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Advance all envs by one step; `actions` is `(n, k)`.
 
         Raises:
-            ValueError: the actions have the wrong shape or are not finite (naming the env), or, without autoreset, an
-                env has ended and was not reset. No env has moved.
+            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env), or,
+                without autoreset, an env has ended and was not reset. No env has moved.
+            RuntimeError: the envs were not reset yet, or are closed.
         """
-        actions = self._checked_actions(actions)
+        check_open(self.closed, 'step')
+        actions = real_array(actions, self._actions_shape)
+        running = self.core.running.copy()
+        check_finite(actions[running], np.flatnonzero(running))
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             waiting = np.flatnonzero(self._ended).tolist()
             raise ValueError(f'envs {waiting} have ended: reset them first, with options={{"reset_mask": ...}}')
         restarted = self._ended
         starting = np.flatnonzero(restarted) if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros(0, np.intp)
-        running = self.core.running.copy()
         outcome = self.core.step(actions)
         if len(starting):
             # after the others have moved: what starts now does not see this step's actions
@@ -145,6 +155,16 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
     def close_extras(self, **kwargs: Any) -> None:
         """Free everything."""
         self.core.close()
+
+    def _first_observations(self, env_ids: NDArray[np.intp]) -> Array:
+        """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
+        if not self._observed or len(env_ids) == self.num_envs:
+            self._observed = True
+            return self.core.observe()
+        rows = self.core.observe_rows(env_ids)
+        obs = np.where((self.core.episode_ids < 0)[:, None], np.float32(0.0), self.core.observations.last)
+        obs[env_ids] = rows
+        return obs
 
     def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         ended = self._ended.copy()
@@ -197,20 +217,6 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         if len(seed) != self.num_envs:
             raise ValueError(f'seed must be one number or {self.num_envs}, got {len(seed)}')
         return [int(value) for value in seed if value is not None] or None
-
-    def _checked_actions(self, actions: Any) -> Array:
-        shape = self.action_space.shape
-        try:
-            array = np.asarray(actions, np.float32)
-        except (TypeError, ValueError):
-            raise ValueError(f'actions must be an array of shape {shape}, got {actions!r}') from None
-        if array.shape != shape:
-            raise ValueError(f'actions must have shape {shape}, got {array.shape}')
-        finite = np.isfinite(array).all(axis=-1) | ~self.core.running
-        if not finite.all():
-            env_id = int(np.flatnonzero(~finite)[0])
-            raise ValueError(f'action of env {env_id} is not finite: {array[env_id]}')
-        return array
 
 
 def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, spaces.Box]:

@@ -3,6 +3,9 @@
 from internutopia_extension.controllers import (
     actuator_controller,
     differential_drive_controller,
+    aliengo_move_by_speed_controller,
+    g1_move_by_speed_controller,
+    gr1_move_by_speed_controller,
     h1_move_by_speed_controller,
     joint_controller,
     move_along_path_points_controller,
@@ -14,6 +17,9 @@ from internutopia_extension.controllers import (
 __all__ = [
     'actuator_controller',
     'differential_drive_controller',
+    'aliengo_move_by_speed_controller',
+    'g1_move_by_speed_controller',
+    'gr1_move_by_speed_controller',
     'h1_move_by_speed_controller',
     'joint_controller',
     'move_along_path_points_controller',

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives
+from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
 # H1Robot and the H1 locomotion controller.
@@ -24,29 +24,17 @@ _TORSO_GAINS = (300.0, 6.0)
 _HOME = {'hip_pitch': -0.4, 'knee': 0.8, 'ankle': -0.4}
 
 
-def _both_sides(values: dict[str, float]) -> dict[str, float]:
-    return {f'{side}_{joint}_joint': value for side in ('left', 'right') for joint, value in values.items()}
-
-
 @BaseRobot.register('H1Robot')
-class H1Robot(BaseRobot):
+class H1Robot(LeggedRobot):
     """Unitree H1 with joint drives on all 19 joints; observes and is posed by its pelvis."""
 
     batched = True
-    drives = Drives(
-        stiffness={**_both_sides({j: kp for j, (kp, _) in _GAINS.items()}), 'torso_joint': _TORSO_GAINS[0]},
-        damping={**_both_sides({j: kd for j, (_, kd) in _GAINS.items()}), 'torso_joint': _TORSO_GAINS[1]},
-    )
-    home = MappingProxyType(_both_sides(_HOME))
+    drives = drives_of(both_sides(_GAINS) | {'torso_joint': _TORSO_GAINS})
+    home = MappingProxyType(both_sides(_HOME))
     base_link = 'pelvis'
-    fixed_base = False
+    feet = ('left_ankle_link', 'right_ankle_link')
 
     def get_ankle_height(self) -> float:
         """Height of the lower ankle link in the env frame [m]."""
         ankles = (self.articulation.body(f'{side}_ankle_link') for side in ('left', 'right'))
         return min(float(ankle.get_pose()[0][..., 2]) for ankle in ankles)
-
-    def set_gains(self) -> None:
-        """Set the gains of this class again, after they were changed at run time."""
-        gains = [self.drives.gains(name) for name in self.articulation.dof_names]
-        self.articulation.set_gains([kp for kp, _ in gains], [kd for _, kd in gains])

@@ -14,35 +14,13 @@ from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 import_extensions()
 
-# A floating box with a leg and a tail
-HOPPER = """
-<mujoco model="hopper">
-  <compiler angle="radian"/>
-  <worldbody>
-    <body name="torso">
-      <freejoint name="root"/>
-      <geom type="box" size="0.1 0.08 0.06" mass="2"/>
-      <body name="leg" pos="0.02 0 -0.05">
-        <joint name="hip" axis="0 1 0" range="-1.2 1.2"/>
-        <geom type="capsule" fromto="0 0 0 0.05 0 -0.2" size="0.02" mass="0.3"/>
-      </body>
-      <body name="tail" pos="-0.1 0 0">
-        <joint name="tail" axis="0 0 1" range="-1.5 1.5"/>
-        <geom type="capsule" fromto="0 0 0 -0.15 0 0.03" size="0.015" mass="0.1"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>"""
-
 
 @pytest.fixture(scope='session')
-def hopper(tmp_path_factory: pytest.TempPathFactory) -> GenericRobotCfg:
+def hopper(models: dict[str, str]) -> GenericRobotCfg:
     """A floating robot with two driven joints, half a metre up and leaning."""
-    model = tmp_path_factory.mktemp('hopper') / 'hopper.xml'
-    model.write_text(HOPPER)
     return GenericRobotCfg(
         name='hopper',
-        usd_path=str(model),
+        usd_path=models['hopper'],
         position=(0.2, -0.1, 0.5),
         orientation=(0.9, 0.2, -0.1, 0.3),
         stiffness=20.0,

@@ -88,15 +88,6 @@ def test_the_caller_can_give_slices_of_larger_arrays():
     assert ends[0, 2:6].any() and not ends[1].any()
 
 
-def test_wrong_actions_change_nothing(envs):
-    envs.async_reset(seed=0)
-    before = {name: getattr(envs, name).copy() for name in NAMES}
-    with pytest.raises(ValueError, match='action of env 1 is not finite'):
-        envs.send(np.array([[0.0], [np.inf], [0.0], [0.0]], np.float32))
-    for name, buffer in before.items():
-        np.testing.assert_array_equal(getattr(envs, name), buffer)
-
-
 def test_wrong_buffers_are_named():
     read_only = np.zeros(4, np.float32)
     read_only.flags.writeable = False

@@ -107,12 +107,3 @@ def test_the_runner_runs(envs, tmp_path, capsys):
     runner.learn(2, init_at_random_ep_len=True)
     assert runner.current_learning_iteration == 1
     assert runner.alg.critic.obs_dim == 5
-
-
-def test_errors_name_the_cause(envs):
-    with pytest.raises(ValueError, match=r'shape \(4, 1\), got \(4, 2\)'):
-        envs.step(torch.zeros(4, 2))
-    with pytest.raises(ValueError, match='action of env 2 is not finite'):
-        envs.step(torch.tensor([[0.0], [0.0], [float('nan')], [0.0]]))
-    with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
-        RslRlVecEnv(config().model_copy(update={'episode_order': 'once'}))

@@ -110,16 +110,6 @@ def test_attributes_and_methods_are_those_of_all_envs(envs):
         envs.get_attr('num_envs', indices=[4])
 
 
-def test_errors_name_the_cause(envs):
-    with pytest.raises(RuntimeError, match='step_async'):
-        envs.step_wait()
-    envs.reset()
-    with pytest.raises(ValueError, match=r'shape \(4, 1\), got \(3, 1\)'):
-        envs.step(np.zeros((3, 1), np.float32))
-    with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
-        SB3VecEnv(cart_pole.config(2).model_copy(update={'episode_order': 'once'}))
-
-
 def test_a_vector_env_must_restart_in_the_same_step():
     config = cart_pole.config(2, seed=0)
     with closing(VectorEnv(config)) as next_step:

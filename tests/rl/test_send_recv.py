@@ -83,30 +83,6 @@ def test_resetting_forgets_what_is_under_way(envs):
         np.testing.assert_array_equal(obs, again[env_id])
 
 
-@pytest.mark.parametrize(
-    'actions, env_ids, message',
-    [
-        (np.zeros((2, 2)), [0, 1], r'shape \(2, 1\), got \(2, 2\)'),
-        (np.zeros((2, 1)), [0, 6], r'no envs \[6\], only 0 to 5'),
-        (np.zeros((2, 1)), [1, 1], r'distinct, got \[1, 1\]'),
-        (np.array([[0.0], [np.nan]]), [0, 1], 'action of env 1 is not finite'),
-        (np.zeros((2, 1)), [0.0, 1.0], 'list of integers'),
-    ],
-)
-def test_wrong_sends_send_nothing(envs, actions, env_ids, message):
-    envs.async_reset(seed=0)
-    for _ in range(3):
-        envs.recv()
-    with pytest.raises(ValueError, match=message):
-        envs.send(actions, env_ids)
-    assert envs.step(np.zeros((2, 1)), [0, 1])[-1]['env_id'].tolist() == [0, 1]
-
-
-def test_envs_at_work_take_no_actions(envs):
-    with pytest.raises(ValueError, match=r'envs \[0, 1\] wait for no action: receive them first'):
-        envs.send(np.zeros((2, 1)), [0, 1])
-
-
 def test_what_fails_in_a_step_is_raised_by_recv(envs, monkeypatch):
     def broken(actions):
         raise OSError('the disk is full')
@@ -118,11 +94,3 @@ def test_what_fails_in_a_step_is_raised_by_recv(envs, monkeypatch):
     envs.send(np.zeros((2, 1)), [2, 3])
     with pytest.raises(OSError, match='the disk is full'):
         envs.recv()
-
-
-def test_sizes_must_fit():
-    for num_envs, batch_size in ((6, 4), (4, 0), (0, 1)):
-        with pytest.raises(ValueError, match=f'multiple of batch_size, got {num_envs} and {batch_size}'):
-            AsyncEnvs(config(), num_envs, batch_size)
-    with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
-        AsyncEnvs(config().model_copy(update={'episode_order': 'once'}), 4, 2)

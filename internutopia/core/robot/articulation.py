@@ -169,6 +169,10 @@ class IArticulation(PoseMixin):
     def set_solver_position_iteration_count(self, count: int) -> None:
         """Accepted for scripts written for Isaac Sim; MuJoCo's solver has no such count."""
 
+    def in_all_envs(self) -> IArticulation:
+        """This robot in all envs at once."""
+        return IArticulation(self.view, self._world, ..., self.name, self.prim_path)
+
     def body(self, name: str) -> IRigidBody:
         """A link of the robot. KeyError with close matches."""
         return IRigidBody(self.view.body(name), self._world, self.env_id, f'{self.prim_path}/{name}', self)

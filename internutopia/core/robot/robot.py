@@ -46,6 +46,7 @@ class BaseRobot(OrderedKeys):
         home: initial joint positions by joint name [rad or m], which are the first position targets too; others 0.
         base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
         fixed_base: see `RobotModel`.
+        feet: links it stands on, whose contact forces are measured.
     """
 
     batched: ClassVar[bool] = False
@@ -55,6 +56,7 @@ class BaseRobot(OrderedKeys):
     home: ClassVar[Mapping[str, float]] = {}
     base_link: str | None = None
     fixed_base: ClassVar[bool | None] = None
+    feet: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: RobotCfg, scene: IScene):
         self.name = config.name
@@ -92,6 +94,7 @@ class BaseRobot(OrderedKeys):
             fixed_base=cls.fixed_base,
             drives=cls.drives,
             joint_positions=cls.home,
+            contact_links=cls.feet,
         )
 
     @property

@@ -17,7 +17,7 @@ from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
 from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.compose import DRIVE_KINDS, DRIVEN_JOINTS, compose, object_body, robot_prefix
+from internutopia.core.scene.compose import DRIVE_KINDS, DRIVEN_JOINTS, compose, contact_sensor, object_body, robot_prefix
 from internutopia.core.scene.importer import content_key
 from internutopia.core.scene.model import RobotModel, SceneModel
 from internutopia.core.util import did_you_mean
@@ -42,7 +42,8 @@ class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
     Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of
-    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators.
+    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators. `contacts` are
+    the addresses in `sensordata` of the contact forces on `contact_links`, three for each.
     """
 
     name: str
@@ -56,11 +57,13 @@ class ArticulationLayout:
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
+    contact_links: tuple[str, ...]
+    contacts: Ints
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
         """Equal for robots that can share batched arrays."""
-        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names)
+        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, self.contact_links)
 
 
 class CompiledScene:
@@ -165,7 +168,10 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
         return content_key(resolve(path)) if path else None
 
     robots = [
-        (r.name, asset(r.asset), r.scale, r.fixed_base, r.drives.stiffness, r.drives.damping, r.drives.only_if_bare)
+        (
+            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links),
+            *(r.drives.stiffness, r.drives.damping, r.drives.only_if_bare),
+        )
         for r in scene.robots
     ]
     objects = [
@@ -237,6 +243,11 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
         bodies=bodies,
+        contact_links=robot.contact_links,
+        contacts=np.array(
+            [model.sensor(contact_sensor(robot.name, link)).adr[0] + i for link in robot.contact_links for i in range(3)],
+            np.intp,
+        ),
     )
 
 

@@ -32,6 +32,11 @@ def robot_prefix(name: str) -> str:
     return f'robots/{name}/'
 
 
+def contact_sensor(robot: str, link: str) -> str:
+    """Name of the sensor of a link's contact force."""
+    return f'{robot_prefix(robot)}{link}/contact'
+
+
 def object_body(name: str) -> str:
     """Name of an object's body in the composed model."""
     return f'objects/{name}'
@@ -113,6 +118,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
     if driven:
         _add_drives(spec, robot, joints)
+    _add_contact_sensors(spec, robot)
 
 
 def _name_parts(child: mujoco.MjSpec) -> None:
@@ -137,6 +143,16 @@ def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -
             actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]
             actuator.biasprm[1] = -kp if kind == 'position' else 0.0
             actuator.biasprm[2] = -kd if kind == 'velocity' else 0.0
+
+
+def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
+    """Measure the net contact force on links, in world axes; MuJoCo gives that of the link on what it touches."""
+    for link in robot.contact_links:
+        body = robot_prefix(robot.name) + link
+        sensor = spec.add_sensor(name=contact_sensor(robot.name, link), type=mujoco.mjtSensor.mjSENS_CONTACT)
+        sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_BODY, body
+        # what is extracted, how contacts are reduced (3: their net force), number of values kept
+        sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
 def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:

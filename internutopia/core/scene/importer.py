@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import mujoco
 
 from internutopia.core.scene import mjcf, urdf, usd
-from internutopia.core.scene.assets import SUFFIXES
+from internutopia.core.scene.assets import MODEL_SUFFIXES
 
 
 def load_spec(path: Path) -> mujoco.MjSpec:
@@ -68,8 +68,8 @@ def _format(path: Path) -> ModuleType:
     if not path.is_file():
         raise FileNotFoundError(f'asset {path} does not exist')
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(f'asset {path}: the format must be one of {", ".join(SUFFIXES)}')
+    if suffix not in MODEL_SUFFIXES:
+        raise ValueError(f'asset {path}: the format must be one of {", ".join(MODEL_SUFFIXES)}')
     if suffix == '.urdf':
         return urdf
     if suffix != '.xml':

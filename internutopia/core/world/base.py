@@ -17,7 +17,7 @@ Life of a scene::
     world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
     h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
     h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
-    failed = world.step(4, active)                 # {env_id: reason}: those envs hold no meaningful state any more
+    failed = world.step(active)                 # {env_id: reason}: those envs hold no meaningful state any more
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class ArticulationView(ABC):
     name: str
     dof_names: tuple[str, ...]
     body_names: tuple[str, ...]
+    contact_links: tuple[str, ...]
 
     @abstractmethod
     def get_joint_positions(self) -> Array:
@@ -92,6 +93,10 @@ class ArticulationView(ABC):
     @abstractmethod
     def get_joint_efforts(self) -> Array:
         """Forces of the drives during the last substep, after clamping, `(env_num, dof)` [N·m or N]."""
+
+    @abstractmethod
+    def get_contact_forces(self) -> Array:
+        """Net contact forces on the links `contact_links` during the last substep, `(env_num, k, 3)` [N], env axes."""
 
     @abstractmethod
     def get_root_poses(self) -> tuple[Array, Array]:
@@ -170,6 +175,13 @@ class World(ABC):
     env_num: int
     offsets: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
     dt: float  # [s], one substep
+    substeps: int  # of one step
+    times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
+
+    @property
+    def step_dt(self) -> float:
+        """Length of a step [s]."""
+        return self.substeps * self.dt
 
     @abstractmethod
     def prepare(self, scene: SceneModel) -> SceneHandle:
@@ -184,8 +196,8 @@ class World(ABC):
         """Leave envs empty; stepping them costs nothing."""
 
     @abstractmethod
-    def step(self, substeps: int, env_ids: EnvIds) -> dict[int, str]:
-        """Advance the given envs by `substeps * dt`. Returns the envs that failed (diverged) with the reason."""
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
+        """Advance the given envs by one step. Returns the envs that failed (diverged) with the reason."""
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:

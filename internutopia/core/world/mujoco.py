@@ -41,12 +41,16 @@ os.register_at_fork(after_in_child=gc.freeze)
 
 
 class MujocoWorld(World):
-    """`env_num` envs on the CPU; `dt` [s] is one substep, `threads` None means all cores."""
+    """`env_num` envs on the CPU; a step is `substeps` times `dt` [s], `threads` None means all cores."""
 
-    def __init__(self, env_num: int, offsets: NDArray[np.float64], dt: float, threads: int | None = None):
+    def __init__(
+        self, env_num: int, offsets: NDArray[np.float64], dt: float, substeps: int = 1, threads: int | None = None
+    ):
         self.env_num = env_num
         self.offsets = offsets
         self.dt = dt
+        self.substeps = substeps
+        self.times = np.zeros(env_num)
         self.threads = threads or os.cpu_count() or 1
         self.version = 0  # grows whenever any state may have changed: views cache by it
         self.layout_version = 0  # grows whenever envs move between batches
@@ -87,6 +91,7 @@ class MujocoWorld(World):
                 self._group[env_id] = group
                 self.group_id[env_id] = group.id
                 self._scene[env_id] = compiled[env_id]
+        self.times[list(scenes)] = 0.0
         self._tidy()
 
     def unload(self, env_ids: EnvIds) -> None:
@@ -100,17 +105,18 @@ class MujocoWorld(World):
         self.version += 1
         self.layout_version += 1
 
-    def step(self, substeps: int, env_ids: EnvIds) -> dict[int, str]:
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
         """Advance envs; see `World.step`."""
         key = (self.layout_version, env_ids.tobytes())
         if key != self._work_key:  # mostly the same envs step again and again
             self._work_key, self._work = key, self._work_for(env_ids)
         work = self._work
         self.version += 1
+        self.times[env_ids] += self.step_dt
         if len(work) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in work):
-            results = [group.step(slots, substeps) for group, slots in work]
+            results = [group.step(slots, self.substeps) for group, slots in work]
         else:
-            results = self._step_concurrently(work, substeps)
+            results = self._step_concurrently(work)
         return {env_id: reason for failed in results for env_id, reason in failed.items()}
 
     def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
@@ -221,7 +227,7 @@ class MujocoWorld(World):
                 work.append((group, np.flatnonzero(stepped).astype(np.int32)))
         return work
 
-    def _step_concurrently(self, work: Sequence[tuple[Group, Slots | None]], substeps: int) -> list[dict[int, str]]:
+    def _step_concurrently(self, work: Sequence[tuple[Group, Slots | None]]) -> list[dict[int, str]]:
         """Step groups of one thread each on `threads` threads, this one included; the largest first."""
         queue = iter(sorted(work, key=lambda item: -(len(item[0].envs) if item[1] is None else len(item[1]))))
         if self._pool is None:
@@ -229,7 +235,7 @@ class MujocoWorld(World):
 
         def drain(queue: Iterator[tuple[Group, Slots | None]]) -> list[dict[int, str]]:
             # `next` of a list iterator is atomic: whoever is free takes the next group
-            return [group.step(slots, substeps) for group, slots in queue]
+            return [group.step(slots, self.substeps) for group, slots in queue]
 
         others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(work)) - 1)]
         results = drain(queue)

@@ -45,6 +45,8 @@ class Group:
         self.batch = Batch(scene.model, capacity, nthread)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
+        self._step_sensors = self.batch.bind('sensordata')  # likewise
+        self.sensors = np.zeros((capacity, scene.model.nsensordata))  # in the last substep
         self._occupied: tuple[Index, Index] | None = None
         self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
         self._fields: dict[str, NDArray[Any]] = {}
@@ -84,7 +86,9 @@ class Group:
             values = self.batch.expand(name)
             values[:n] = old.expanded(name)
         self._step_efforts = self.batch.bind('qfrc_actuator')
+        self._step_sensors = self.batch.bind('sensordata')
         self.efforts = np.concatenate([self.efforts, np.zeros((capacity - n, self.scene.model.nv))])
+        self.sensors = np.concatenate([self.sensors, np.zeros((capacity - n, self.scene.model.nsensordata))])
         self.batch.state[:n] = old.state
         self.batch.warning[:n] = old.warning
         envs = np.full(capacity, -1, np.intp)
@@ -105,7 +109,7 @@ class Group:
         for name, value in state.items():
             self.read(name)[slot] = value
         self._write_model(slot, scene)
-        self.efforts[slot] = 0.0
+        self.efforts[slot] = self.sensors[slot] = 0.0
         self._stale.add(slot)
         return slot
 
@@ -164,6 +168,7 @@ class Group:
                 failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
         rows = slice(None) if slots is None else slots
         self.efforts[rows] = self._step_efforts[rows]
+        self.sensors[rows] = self._step_sensors[rows]
         if stage == _NO_STAGE:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:

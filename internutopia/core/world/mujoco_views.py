@@ -229,6 +229,7 @@ class MujocoArticulationView(_View, ArticulationView):
         self.name = name
         self.dof_names = layout.dof_names
         self.body_names = tuple(layout.bodies)
+        self.contact_links = layout.contact_links
         self._layout = layout
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
@@ -248,6 +249,15 @@ class MujocoArticulationView(_View, ArticulationView):
             buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.joints['dof'])]
 
         return self._cached('effort', (len(self.dof_names),), fill)[0]
+
+    def get_contact_forces(self) -> Array:
+        """See `ArticulationView`."""
+
+        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+            buffers[0][segment.envs] = -segment.group.sensors[cells(segment.rows, segment.layout.contacts)]
+
+        width = len(self._layout.contacts)
+        return self._cached('contact', (width,), fill)[0].reshape(self._world.env_num, width // 3, 3)
 
     def get_root_poses(self) -> tuple[Array, Array]:
         """See `ArticulationView`."""

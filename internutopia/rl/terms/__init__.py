@@ -20,13 +20,14 @@ What it gets and returns depends on the kind:
 A name may be registered again; the later function counts.
 """
 
-from internutopia.rl.terms import commands, curricula, observations, randomizations, rewards, terminations
+from internutopia.rl.terms import commands, curricula, gait, observations, randomizations, rewards, terminations
 from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms, term
 
 __all__ = [
     'KINDS',
     'commands',
     'curricula',
+    'gait',
     'look_up_term',
     'observations',
     'randomizations',

@@ -26,11 +26,17 @@ def velocity(
     lateral: tuple[float, float] = (-0.3, 0.3),
     yaw_rate: tuple[float, float] = (-1.0, 1.0),
     standing: float = 0.1,
+    turning: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Forward, lateral [m/s] and yaw speed [rad/s], uniform; zero in a share `standing` of the envs."""
+    """Forward, lateral [m/s] and yaw speed [rad/s], uniform.
+
+    All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`.
+    """
     low, high = np.transpose([forward, lateral, yaw_rate])
     commands = state.rng.uniform(low, high, (len(env_ids), 3))
-    commands[state.rng.uniform(size=len(env_ids)) < standing] = 0.0
+    share = state.rng.uniform(size=len(env_ids))
+    commands[share < standing] = 0.0
+    commands[(share >= standing) & (share < standing + turning), :2] = 0.0
     return commands
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from internutopia.rl.terms.registry import term
 
 
 @term('observation')
-def joint_positions(state: RobotState, relative: bool = False) -> Array:
-    """Joint positions `(n, dof)` [rad or m]; `relative` to the home pose."""
-    return state.joint_positions - state.home if relative else state.joint_positions
+def joint_positions(state: RobotState, relative: bool = False, joints: Sequence[str] | None = None) -> Array:
+    """Positions of all joints or of some `(n, k)` [rad or m]; `relative` to the home pose."""
+    values = state.joint_positions - state.home if relative else state.joint_positions
+    return values if joints is None else values[:, state.dof_indices(joints)]
 
 
 @term('observation')
-def joint_velocities(state: RobotState) -> Array:
-    """Joint velocities `(n, dof)` [rad/s or m/s]."""
-    return state.joint_velocities
+def joint_velocities(state: RobotState, joints: Sequence[str] | None = None) -> Array:
+    """Velocities of all joints or of some `(n, k)` [rad/s or m/s]."""
+    return state.joint_velocities if joints is None else state.joint_velocities[:, state.dof_indices(joints)]
 
 
 @term('observation')
@@ -97,3 +99,9 @@ def link_position(state: RobotState, link: str) -> Array:
 def constant(state: RobotState, value: Any = 1.0) -> Array:
     """The same value in every env `(n, k)`."""
     return np.broadcast_to(np.atleast_1d(np.asarray(value, np.float32)), (state.env_num, np.size(value)))
+
+
+@term('observation')
+def feet_contacts(state: RobotState) -> Array:
+    """1 for each of the robot's `feet` that touches something, else 0 `(n, k)`."""
+    return state.feet_contacts.astype(np.float32)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import term
 
 
@@ -88,12 +89,9 @@ def joint_velocity_cost(state: RobotState) -> Array:
 
 
 @term('reward')
-def posture_cost(state: RobotState, joints: Any = None) -> Array:
+def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Array:
     """Sum of the squared distances from the home pose, of some joints or of all [rad²]."""
-    difference = state.joint_positions - state.home
-    if joints is not None:
-        difference = difference[:, [state.articulation.get_dof_index(name) for name in joints]]
-    return np.square(difference).sum(axis=-1)
+    return np.square(joint_positions(state, relative=True, joints=joints)).sum(axis=-1)
 
 
 @term('reward')
@@ -102,3 +100,27 @@ def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
     low, high = state.joint_ranges.T
     positions = state.joint_positions
     return (np.maximum(low + margin - positions, 0.0) + np.maximum(positions - high + margin, 0.0)).sum(axis=-1)
+
+
+@term('reward')
+def vertical_velocity_cost(state: RobotState) -> Array:
+    """Squared vertical velocity of the base [m²/s²]."""
+    return np.square(state.base_linear_velocity[:, 2])
+
+
+@term('reward')
+def tilt_rate_cost(state: RobotState) -> Array:
+    """Squared angular velocity of the base about its horizontal axes [rad²/s²]."""
+    return np.square(state.base_angular_velocity_b[:, :2]).sum(axis=-1)
+
+
+@term('reward')
+def tilt_cost(state: RobotState) -> Array:
+    """Squared horizontal part of the direction of gravity in the base frame."""
+    return np.square(state.projected_gravity[:, :2]).sum(axis=-1)
+
+
+@term('reward')
+def height_cost(state: RobotState, target: float) -> Array:
+    """Squared distance of the base from a height [m²]."""
+    return np.square(state.base_position[:, 2] - target)

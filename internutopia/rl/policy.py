@@ -1,0 +1,159 @@
+"""Policy files: a network together with everything that is needed to run it on a robot.
+
+A policy maps observations `(n, dim)` to actions `(n, k)`. The file carries a `PolicyCard` as JSON: in an ONNX model it
+is the metadata entry `internutopia`, in a TorchScript archive the extra file `internutopia.json`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError, model_validator
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.config.learning import ObservationTermCfg
+
+Array = NDArray[np.float32]
+CARD = 'internutopia'
+
+
+class PolicyCard(BaseCfg):
+    """How a policy is meant to be run. Joint values are in the order of `joint_names`."""
+
+    robot: str
+    """Type of the robot that it was trained on."""
+    step_dt: PositiveFloat
+    """Time between two of its actions, s."""
+    joint_names: list[str]
+    """Joints that it drives."""
+    offset: list[float]
+    """Position targets for an action of zero, rad."""
+    scale: PositiveFloat
+    """Change of a position target for an action of one, rad."""
+    observations: list[ObservationTermCfg]
+    """Its observation, part by part."""
+    command: str
+    """Name of the command among the parameters of the observation terms."""
+    command_low: list[float]
+    """Lowest command that it was trained on."""
+    command_high: list[float]
+    """Highest command that it was trained on."""
+    training: dict[str, Any] = {}
+    """What made it: command line, seed, env steps, wall time."""
+
+    @model_validator(mode='after')
+    def _lengths_agree(self) -> PolicyCard:
+        if len(self.offset) != len(self.joint_names):
+            raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
+        if len(self.command_low) != len(self.command_high):
+            raise ValueError(f'command_low has {len(self.command_low)} numbers, command_high {len(self.command_high)}')
+        return self
+
+
+class Policy:
+    """A policy from a file; see `load_policy`. `policy(observations)` gives the actions."""
+
+    def __init__(self, path: Path, card: PolicyCard, infer: Callable[[Array], Array]):
+        self.path = path
+        self.card = card
+        self._infer = infer
+
+    def __call__(self, observations: Array) -> Array:
+        """Actions `(n, k)` for observations `(n, dim)`; a row's result does not depend on the other rows."""
+        if len(observations) == 1:  # for one row, libraries take another kernel, with other rounding
+            return self._infer(np.repeat(observations, 2, axis=0))[:1]
+        return self._infer(observations)
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """The policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file. A file is read once, until it changes.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportError: the library that runs such files is not installed.
+        ValueError: the file cannot be read, says nothing about how to run it, or gives actions for another number of
+            joints than it names.
+    """
+    file = Path(path).expanduser().resolve()
+    if not file.is_file():
+        raise FileNotFoundError(f'policy {os.fspath(path)!r} not found')
+    if file.suffix not in LOADERS:
+        raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
+    return _load(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(64)
+def _load(file: Path, modified: int) -> Policy:
+    text, infer = LOADERS[file.suffix](file)
+    if text is None:
+        raise ValueError(
+            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a `PolicyCard` '
+            f'into others (`internutopia.rl.policy.write_card`)'
+        )
+    try:
+        card = PolicyCard.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f'policy {file}: wrong metadata: {error}') from error
+    return Policy(file, card, infer)
+
+
+def write_card(path: str | os.PathLike[str], card: PolicyCard) -> None:
+    """Write how to run it into an ONNX file, in place."""
+    import onnx
+
+    model = onnx.load(os.fspath(path))
+    onnx.helper.set_model_props(model, {CARD: card.model_dump_json()})
+    draft = f'{os.fspath(path)}.part'
+    onnx.save(model, draft)
+    os.replace(draft, path)
+
+
+def _load_onnx(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(f"policy {file} needs onnxruntime ({error}): pip install 'internutopia[policies]'") from error
+    options = onnxruntime.SessionOptions()
+    # networks are small, and threads of its own would only fight with those of the physics engine
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(os.fspath(file), options, providers=['CPUExecutionProvider'])
+    except Exception as error:  # its exceptions have no common base
+        raise ValueError(f'policy {file} cannot be read: {error}') from error
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        raise ValueError(f'policy {file} must have one input, the observations; it has {len(inputs)}')
+    name = inputs[0].name
+    return session.get_modelmeta().custom_metadata_map.get(CARD), lambda obs: session.run(None, {name: obs})[0]
+
+
+def _load_torchscript(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"policy {file} needs torch ({error}): pip install 'internutopia[rl]'") from error
+    extra = {f'{CARD}.json': ''}
+    try:
+        module = torch.jit.load(os.fspath(file), map_location='cpu', _extra_files=extra)
+    except RuntimeError as error:
+        raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
+
+    def infer(observations: Array) -> Array:
+        with torch.inference_mode():
+            return module(torch.from_numpy(observations)).numpy()
+
+    return extra[f'{CARD}.json'] or None, infer
+
+
+LOADERS: dict[str, Callable[[Path], tuple[str | None, Callable[[Array], Array]]]] = {
+    '.onnx': _load_onnx,
+    '.pt': _load_torchscript,
+}

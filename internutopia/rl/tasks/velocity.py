@@ -1,0 +1,150 @@
+"""Walk with commanded velocities."""
+
+from __future__ import annotations
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.config.learning import (
+    ActionCfg,
+    CommandTermCfg,
+    LearningCfg,
+    ObservationTermCfg,
+    RandomizationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+from internutopia.core.util import did_you_mean
+from internutopia.rl.tasks.walkers import WALKERS, Walker
+from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+COMMAND = 'velocity'
+PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
+
+
+def config(
+    num_envs: int = 1,
+    seed: int | None = None,
+    *,
+    robot: str | Walker = 'h1',
+    max_episode_steps: int = 960,
+    scene: str | None = 'scenes/empty.xml',
+    push_speed: float = 0.6,
+    randomize: bool = True,
+    threads: int | None = None,
+) -> Config:
+    """Envs with one legged robot each, at 48 steps per second.
+
+    The action `(k,)` moves the targets of the robot's leg joints around the home pose. The observation is the base's
+    angular velocity (scaled by 0.25), the direction of gravity in its frame, the command (forward, lateral [m/s], yaw
+    rate [rad/s]), positions relative to home and velocities (scaled by 0.05) of all joints that it drives, the last
+    action, and the clock of the gait (cosine, sine). A critic also sees the base's velocity and height and the feet's
+    contacts. An episode ends when the base is lower than 0.6 of its height at home or leans by more than 0.9 rad.
+
+    Args:
+        num_envs: number of envs.
+        seed: of everything random.
+        robot: name of a robot in `internutopia.rl.tasks.walkers.WALKERS`, or what must be known about another one.
+        max_episode_steps: number of steps after which an episode is truncated.
+        scene: file of the scene; it needs a floor.
+        push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s].
+        randomize: whether start, gains, friction, pushes and sensors are random.
+        threads: threads of the physics engine; None means one per core.
+
+    Raises:
+        ValueError: there is no robot of that name.
+    """
+    if isinstance(robot, str):
+        if robot not in WALKERS:
+            raise ValueError(f'there is no legged robot {robot!r}; {did_you_mean(robot, WALKERS)}')
+        robot = WALKERS[robot]
+    task = SingleInferenceTaskCfg(
+        scene_asset_path=scene,
+        robots=[
+            robot.config.model_copy(
+                update={
+                    'position': (0.0, 0.0, robot.root_height),
+                    'controllers': [JointControllerCfg(name='legs', joint_names=list(robot.joints))],
+                }
+            )
+        ],
+        learning=_learning(robot, push_speed, randomize),
+        max_episode_steps=max_episode_steps,
+    )
+    return Config(
+        simulator=SimConfig(physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads),
+        env_num=num_envs,
+        task_configs=[task],
+        episode_order='cycle',
+        metrics_save_path=None,
+        seed=seed,
+    )
+
+
+def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
+    joints = {'joints': list(robot.joints)}
+    gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
+    tracking = {'name': COMMAND, 'tolerance': 0.5}
+    command = CommandTermCfg(
+        term='velocity',
+        params={
+            'forward': robot.forward,
+            'lateral': robot.lateral,
+            'yaw_rate': robot.yaw_rate,
+            'standing': 0.1,
+            'turning': 0.15,
+        },
+        resample_time=5.0,
+    )
+    return LearningCfg(
+        action=ActionCfg(controller='legs', scale=robot.action_scale, offset='home'),
+        observations=[
+            ObservationTermCfg(term='base_angular_velocity', scale=0.25, noise=0.1 * randomize),
+            ObservationTermCfg(term='projected_gravity', noise=0.03 * randomize),
+            ObservationTermCfg(term='command', params={'name': COMMAND}),
+            ObservationTermCfg(term='joint_positions', params=joints | {'relative': True}, noise=0.01 * randomize),
+            ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
+            ObservationTermCfg(term='last_action'),
+            ObservationTermCfg(term='phase', params={'period': robot.period}),
+        ],
+        critic_observations=[
+            ObservationTermCfg(term='base_linear_velocity', scale=2.0),
+            ObservationTermCfg(term='base_height'),
+            ObservationTermCfg(term='feet_contacts'),
+        ],
+        rewards=[
+            RewardTermCfg(term='track_linear_velocity', params=tracking, weight=1.5),
+            RewardTermCfg(term='track_yaw_rate', params=tracking, weight=0.8),
+            RewardTermCfg(term='alive', weight=0.15),
+            RewardTermCfg(term='gait_contact', params=gait, weight=0.8 / len(robot.offsets)),
+            RewardTermCfg(
+                term='swing_height_cost',
+                params=gait | {'height': robot.swing_height, 'ground': robot.sole},
+                weight=-20.0,
+            ),
+            RewardTermCfg(term='slip_cost', weight=-0.2),
+            RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
+            RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
+            RewardTermCfg(term='tilt_cost', weight=-1.0),
+            RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-10.0),
+            RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
+            RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
+            RewardTermCfg(term='action_rate_cost', weight=-0.01),
+            RewardTermCfg(term='joint_limit_cost', weight=-5.0),
+        ],
+        terminations=[
+            TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
+            TerminationTermCfg(term='tilted', params={'limit': 0.9}),
+        ],
+        commands={COMMAND: command},
+        randomizations=_randomizations(push_speed) if randomize else [],
+    )
+
+
+def _randomizations(push_speed: float) -> list[RandomizationTermCfg]:
+    start = {'position': (-0.1, 0.1), 'velocity': (-0.3, 0.3)}
+    return [
+        RandomizationTermCfg(term='joint_offset', params=start),
+        RandomizationTermCfg(term='gains', params={'stiffness': (0.9, 1.1), 'damping': (0.9, 1.1)}),
+        RandomizationTermCfg(term='friction', params={'coefficient': (0.6, 1.2)}),
+        RandomizationTermCfg(term='push', params={'speed': push_speed}, interval=(3.0, 5.0)),
+    ]

@@ -1,0 +1,57 @@
+"""Reward terms of legged robots: feet that follow a clock.
+
+Each foot has a phase between 0 and 1, `time / period + offset`: it stands while its phase is below `stance` and swings
+for the rest. A robot that is told to stand (a command smaller than `STANDING`) keeps all feet on the ground. Offsets
+are in the order of the robot's `feet`, e.g. (0, 0.5) for the walk of a biped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import term
+
+STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
+
+
+@term('reward')
+def gait_contact(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float = 0.55) -> Array:
+    """Number of feet whose contact agrees with their phase; `name` of the velocity command, `period` [s]."""
+    stands = swing(state, name, period, offsets, stance) == 0.0
+    return (state.feet_contacts == stands).sum(axis=-1, dtype=np.float32)
+
+
+@term('reward')
+def swing_height_cost(
+    state: RobotState,
+    name: str,
+    period: float,
+    offsets: Sequence[float],
+    height: float,
+    ground: float,
+    stance: float = 0.55,
+) -> Array:
+    """Sum of the squared distances [m²] of the feet from a half sine of `height` [m] during their swing.
+
+    `ground` is the height of the feet links' origins when the robot stands [m].
+    """
+    wanted = ground + height * np.sin(np.pi * swing(state, name, period, offsets, stance))
+    return np.square(state.feet_positions[..., 2] - wanted).sum(axis=-1)
+
+
+@term('reward')
+def slip_cost(state: RobotState) -> Array:
+    """Sum of the squared speeds of the feet along the ground while they touch it [m²/s²]."""
+    speeds = np.square(state.feet_velocities[..., :2]).sum(axis=-1)
+    return np.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=np.float32)
+
+
+def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
+    """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
+    phases = ((state.steps * state.step_dt / period)[:, None] + np.asarray(offsets)) % 1.0
+    progress = np.maximum(phases - stance, 0.0) / (1.0 - stance)
+    standing = np.linalg.norm(state.command(name), axis=-1) < STANDING
+    return np.where(standing[:, None], 0.0, progress).astype(np.float32)

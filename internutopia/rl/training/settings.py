@@ -1,0 +1,73 @@
+"""How a policy is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import PositiveInt
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
+
+
+class TrainingCfg(BaseCfg):
+    """PPO (Schulman et al. 2017) as rsl_rl does it. The defaults let a humanoid walk on flat ground."""
+
+    num_envs: PositiveInt = 1024
+    """Number of envs."""
+    iterations: PositiveInt = 700
+    """Number of updates of the networks."""
+    num_steps: PositiveInt = 24
+    """Env steps between two updates."""
+    hidden_dims: tuple[PositiveInt, ...] = (256, 128, 64)
+    """Widths of the hidden layers, of the policy and of the critic."""
+    init_std: PositiveFloat = 0.8
+    """Standard deviation of the actions at the start."""
+    normalize: bool = True
+    """Whether observations are normalized by their running mean and deviation."""
+    epochs: PositiveInt = 5
+    """How often an update goes over its data."""
+    mini_batches: PositiveInt = 6
+    """Number of parts that the data of an update are cut into."""
+    learning_rate: PositiveFloat = 1e-3
+    """Learning rate; where it starts if there is a `desired_kl`."""
+    desired_kl: PositiveFloat | None = 0.01
+    """How far an update shall take the policy: the learning rate follows; None keeps the learning rate."""
+    gamma: PositiveFloat = 0.99
+    """Discount per step."""
+    gae_lambda: PositiveFloat = 0.95
+    """Decay of the advantage estimate per step."""
+    entropy: NonNegativeFloat = 0.005
+    """Weight of the entropy bonus."""
+    save_every: PositiveInt = 25
+    """Updates between two checkpoints."""
+
+    def rsl_rl(self) -> dict[str, Any]:
+        """These settings in the form that rsl_rl takes."""
+        model = {
+            'class_name': 'MLPModel',
+            'hidden_dims': list(self.hidden_dims),
+            'activation': 'elu',
+            'obs_normalization': self.normalize,
+        }
+        gaussian = {'class_name': 'GaussianDistribution', 'init_std': self.init_std, 'std_type': 'log'}
+        return {
+            'num_steps_per_env': self.num_steps,
+            'save_interval': self.save_every,
+            'obs_groups': {'actor': ['policy'], 'critic': ['critic']},
+            'actor': model | {'distribution_cfg': gaussian},
+            'critic': model,
+            'algorithm': {
+                'class_name': 'internutopia.rl.training.ppo:BoundedPPO',
+                'num_learning_epochs': self.epochs,
+                'num_mini_batches': self.mini_batches,
+                'learning_rate': self.learning_rate,
+                'schedule': 'fixed' if self.desired_kl is None else 'adaptive',
+                'desired_kl': self.desired_kl,
+                'gamma': self.gamma,
+                'lam': self.gae_lambda,
+                'entropy_coef': self.entropy,
+                'clip_param': 0.2,
+                'max_grad_norm': 1.0,
+            },
+        }

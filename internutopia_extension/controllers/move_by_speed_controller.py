@@ -1,0 +1,149 @@
+"""Legs that walk at commanded speeds: learned policies, run for all envs at once."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util import did_you_mean, log
+from internutopia.rl.managers import Observations
+from internutopia.rl.policy import PolicyCard, load_policy
+from internutopia.rl.state import RobotState
+from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
+from internutopia_extension.controllers.actions import BoxActionController
+
+if TYPE_CHECKING:
+    import gymnasium
+
+_LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+
+
+class MoveBySpeedController(BoxActionController):
+    """Walks with a learned policy (`internutopia.rl.policy`) from `config.policy_weights_path`.
+
+    Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
+    policy was trained on are clamped, with one warning. The policy acts at its own rate, whatever the length of an env
+    step; in between, the joints keep their targets. Joints of `config.joint_names` that the policy does not drive are
+    held at home.
+
+    Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
+    name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step).
+    """
+
+    batched = True
+    action_shape = (3,)
+    action_meaning = 'forward speed, lateral speed, rotation speed'
+
+    def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
+        self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES))
+        card, world = self.policy.card, scene.world
+        where = f'controller {config.name!r}, policy {self.policy.path}'
+        self._driven = np.array([_index(name, config.joint_names, where) for name in card.joint_names], np.intp)
+        if world.step_dt > _LONGEST_STEP * card.step_dt:
+            raise ValueError(
+                f'{where}: it acts every {card.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
+                'SimConfig.physics_dt and substeps so that a step is not longer'
+            )
+        self._robot_state = RobotState(world, card.step_dt, np.random.default_rng(), len(card.joint_names))
+        self._robot_state.bind(robot)
+        self._robot_state.commands[card.command] = np.zeros((world.env_num, 3), np.float32)
+        self._observations = Observations(card.observations, self._robot_state)
+        self._offset = np.array(card.offset, np.float32)
+        self._home = self._robot_state.home[self.joint_subset.joint_indices]
+        self._targets = np.tile(self._home, (world.env_num, 1))
+        self._due = np.full(world.env_num, -np.inf)  # when the policy acts next [s]
+        self._check_sizes(card, where)
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Joint targets for the speeds of the action."""
+        action = self.parsed(action, env_ids)
+        return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids)
+
+    def forward(
+        self, forward_speed: Any = 0.0, rotation_speed: Any = 0.0, lateral_speed: Any = 0.0, env_ids: Any = ...
+    ) -> ArticulationAction:
+        """Joint targets `(k,)` or `(n, k)` for speeds [m/s, rad/s, m/s], a number or `(n,)` each."""
+        rows = self._rows(env_ids)
+        command = np.empty((len(rows), 3), np.float32)
+        command[:, 0], command[:, 1], command[:, 2] = forward_speed, lateral_speed, rotation_speed
+        now = self.scene.world.times[rows]
+        due = now >= self._due[rows] - 0.5 * self.scene.world.step_dt
+        if due.any():
+            self._decide(rows[due], command[due], now[due])
+        targets = self._targets[rows]
+        return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
+
+    def reset(self, env_ids: Any = ...) -> None:
+        """Forget everything about these envs."""
+        super().reset(env_ids)
+        rows = self._rows(env_ids)
+        self._robot_state.steps[rows] = 0
+        self._robot_state.actions[rows] = 0.0
+        self._targets[rows] = self._home
+        self._due[rows] = -np.inf
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The speeds that the policy was trained on."""
+        from gymnasium.spaces import Box
+
+        card = self.policy.card
+        return Box(np.array(card.command_low, np.float32), np.array(card.command_high, np.float32))
+
+    def _decide(self, rows: NDArray[np.intp], command: NDArray[np.float32], now: NDArray[np.float64]) -> None:
+        """Let the policy act in these envs."""
+        state, card = self._robot_state, self.policy.card
+        clamped = np.clip(command, card.command_low, card.command_high)
+        if not np.array_equal(clamped, command):
+            _warn_of_clamping(self.policy.path)
+        state.changed()
+        state.commands[card.command][rows] = clamped
+        actions = self.policy(self._observations.compute()[rows])
+        state.actions[rows] = actions
+        state.steps[rows] += 1
+        self._targets[rows[:, None], self._driven] = self._offset + card.scale * actions
+        # a whole number of policy steps after the last action, unless nobody asked for a while
+        late = now - self._due[rows]
+        self._due[rows] = np.where(np.abs(late) < card.step_dt, self._due[rows], now) + card.step_dt
+
+    def _rows(self, env_ids: Any) -> NDArray[np.intp]:
+        if env_ids is not ...:
+            return np.asarray(env_ids, np.intp)
+        env_id = self.scene.env_id
+        return np.array([env_id]) if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
+
+    def _check_sizes(self, card: PolicyCard, where: str) -> None:
+        if len(card.command_low) != 3:
+            raise ValueError(
+                f'{where}: it takes {len(card.command_low)} numbers as a command, not 3 (forward, lateral, rotation)'
+            )
+        observations = self._observations.compute()[:1]
+        try:
+            actions = self.policy(observations)
+        except Exception as error:  # those of the libraries have no common base
+            raise ValueError(f'{where}: it does not take its {observations.shape[1]} observations: {error}') from error
+        if actions.shape != (1, len(card.joint_names)):
+            raise ValueError(
+                f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(card.joint_names)} joints'
+            )
+
+
+def _index(joint: str, names: list[str], where: str) -> int:
+    if joint not in names:
+        raise ValueError(f'{where}: it drives joint {joint!r}, which is not in joint_names; {did_you_mean(joint, names)}')
+    return names.index(joint)
+
+
+@functools.cache
+def _warn_of_clamping(path: Path) -> None:
+    log.warning('policy %s: commanded speeds beyond those that it was trained on are clamped', path.name)

@@ -1,0 +1,78 @@
+"""Walking while the upper body does something else."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.controller import box_action
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util import log
+from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
+from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
+
+class UpperBodyMoveBySpeedController(MoveBySpeedController):
+    """Walks on the legs and moves the joints above them to targets of the action.
+
+    Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
+    joints `upper_joints` [rad]; None stands for the default of each. The policies of this package walk at one height:
+    another one is checked, a warning is logged once, and nothing else happens.
+    """
+
+    upper_joints: ClassVar[Sequence[str]]
+    upper_default: ClassVar[NDArray[np.float32]]
+    default_height: ClassVar[float]
+
+    def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self._upper = np.array([config.joint_names.index(name) for name in self.upper_joints], np.intp)
+
+    def parse_action(self, action: Any) -> NDArray[np.float32]:
+        """One env's action as `(4 + k,)`: speeds, height, upper-body targets."""
+        if not isinstance(action, list | tuple | np.ndarray) or not 3 <= len(action) <= 5:
+            raise ValueError(
+                f'expected [{self.action_meaning}], then base height and {len(self.upper_joints)} upper-body joint '
+                f'targets if wanted, got {action!r}'
+            )
+        height = action[3] if len(action) > 3 and action[3] is not None else self.default_height
+        upper = action[4] if len(action) > 4 and action[4] is not None else self.upper_default
+        return np.concatenate(
+            [
+                box_action(list(action[:3]), (3,), f' ({self.action_meaning})'),
+                box_action([height], (1,), ' (base height)'),
+                box_action(upper, (len(self.upper_joints),), ' (upper-body joint targets)'),
+            ]
+        )
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Joint targets for the action."""
+        action = self.parsed(action, env_ids)
+        rest = () if action.shape[-1] == 3 else (action[..., 3], action[..., 4:])  # envs that all gave speeds only
+        return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids, *rest)
+
+    def forward(
+        self,
+        forward_speed: Any = 0.0,
+        rotation_speed: Any = 0.0,
+        lateral_speed: Any = 0.0,
+        env_ids: Any = ...,
+        height: Any = None,
+        upper: Any = None,
+    ) -> ArticulationAction:
+        """Joint targets for speeds, the base height [m] and the upper body's targets `(k,)` or `(n, k)` [rad]."""
+        if height is not None and np.any(np.abs(np.asarray(height) - self.default_height) > 1e-3):
+            _warn_of_height(type(self).__name__, self.default_height)
+        rows = self._rows(env_ids)
+        self._targets[rows[:, None], self._upper] = self.upper_default if upper is None else upper
+        return super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
+
+
+@functools.cache
+def _warn_of_height(controller: str, height: float) -> None:
+    log.warning('%s: the policy walks at one height, %g m; another one is not followed', controller, height)

@@ -1,0 +1,343 @@
+"""Mistakes at all array front doors: named before anything moves, with what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.rl import SingleEnv, VectorEnv
+from internutopia.rl.buffers import FlatBuffers
+from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.sb3 import SB3VecEnv
+from internutopia.rl.send_recv import AsyncEnvs
+from internutopia.rl.tasks import cart_pole
+from internutopia_extension import import_extensions
+
+import_extensions()
+
+ENVS = 3
+
+
+def config(num_envs: int = ENVS) -> Config:
+    return cart_pole.config(num_envs, seed=0, threads=1)
+
+
+def as_tensor(actions: Any) -> Any:
+    """What a tensor can hold of it; the rest is sent as it is."""
+    import torch
+
+    return torch.from_numpy(actions) if isinstance(actions, np.ndarray) and actions.dtype.kind in 'fc' else actions
+
+
+def start_all(envs: AsyncEnvs) -> None:
+    envs.async_reset(seed=0)
+    for _ in envs.groups:
+        envs.recv()
+
+
+@dataclass
+class Door:
+    """How to use one of the front doors."""
+
+    make: Callable[..., Any]  # of optional learning
+    reset: Callable[[Any], Any]
+    step: Callable[[Any, Any], Any]
+    parts: Callable[[Any], list[VectorEnv]]
+    right: np.ndarray
+    starts_itself: bool = False
+
+    def state(self, envs: Any) -> list[np.ndarray]:
+        """All that a step or reset would change."""
+        values: list[np.ndarray] = []
+        for core in (part.core for part in self.parts(envs)):
+            values += [core.state.joint_positions, core.state.joint_velocities, core.state.actions, core.state.steps]
+            values += [core.episode_ids, core.returns, core.running]
+        return [array.copy() for array in values]
+
+
+ROWS = np.full((ENVS, 1), 0.5, np.float32)
+DOORS = {
+    'VectorEnv': Door(
+        lambda learning=None: VectorEnv(config(), learning),
+        lambda envs: envs.reset(seed=0),
+        lambda envs, actions: envs.step(actions),
+        lambda envs: [envs],
+        ROWS,
+    ),
+    'SingleEnv': Door(
+        lambda learning=None: SingleEnv(config(1), learning),
+        lambda env: env.reset(seed=0),
+        lambda env, action: env.step(action),
+        lambda env: [env._envs],
+        ROWS[0],
+    ),
+    'SB3VecEnv': Door(
+        lambda learning=None: SB3VecEnv(config(), learning),
+        lambda envs: envs.reset(),
+        lambda envs, actions: envs.step(actions),
+        lambda envs: [envs.envs],
+        ROWS,
+    ),
+    'RslRlVecEnv': Door(
+        lambda learning=None: RslRlVecEnv(config(), learning),
+        lambda envs: envs.reset(),
+        lambda envs, actions: envs.step(as_tensor(actions)),
+        lambda envs: [envs.envs],
+        ROWS,
+        starts_itself=True,
+    ),
+    'FlatBuffers': Door(
+        lambda learning=None: FlatBuffers(config(), learning),
+        lambda envs: envs.async_reset(seed=0),
+        lambda envs, actions: envs.send(actions),
+        lambda envs: [envs.envs],
+        ROWS,
+    ),
+    'AsyncEnvs': Door(
+        lambda learning=None: AsyncEnvs(config(), ENVS, 1, learning),
+        start_all,
+        lambda envs, actions: envs.step(actions, np.arange(ENVS)),
+        lambda envs: envs.groups,
+        ROWS,
+    ),
+}
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest) -> Door:
+    return DOORS[request.param]
+
+
+@pytest.fixture
+def envs(door: Door) -> Iterator[Any]:
+    made = door.make()
+    yield made
+    made.close()
+
+
+def with_nan(actions: np.ndarray) -> np.ndarray:
+    """The action of the last env is no number."""
+    wrong = actions.copy()
+    wrong.flat[-1] = np.nan
+    return wrong
+
+
+WRONG_ACTIONS: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    'a number too many': (lambda right: np.concatenate([right, right], axis=-1), r'shape \({shape}\), got \({wide}\)'),
+    'an axis too many': (lambda right: right[None], r'shape \({shape}\), got \(1, '),
+    'no env axis': (lambda right: np.float32(0.0), r'shape \({shape}\)'),
+    'rows of different lengths': (lambda right: [[0.0], [0.0, 1.0], [0.0]], r'shape \({shape}\)'),
+    'a dict': (lambda right: {'actuators': right}, r'shape \({shape}\)'),
+    'text': (lambda right: right.astype(str), r'shape \({shape}\)'),
+    'objects': (lambda right: right.astype(object), r'shape \({shape}\)'),
+    'complex numbers': (lambda right: right + 1j, r'shape \({shape}\) of real numbers, got dtype complex'),
+    'NaN': (with_nan, 'action of env {last} is not finite'),
+    'too large for float32': (lambda right: right.astype(np.float64) * 1e300, 'action of env 0 is not finite'),
+}
+
+
+@pytest.mark.parametrize('mistake', WRONG_ACTIONS)
+def test_wrong_actions_move_nothing(door: Door, envs: Any, mistake: str) -> None:
+    spoil, message = WRONG_ACTIONS[mistake]
+    door.reset(envs)
+    before = door.state(envs)
+    shape = str(door.right.shape).strip('()')
+    wide = str((*door.right.shape[:-1], 2)).strip('()')
+    expected = message.format(shape=shape, wide=wide, last=len(door.right) - 1)
+    with pytest.raises(ValueError, match=expected):
+        door.step(envs, spoil(door.right))
+    for now, then in zip(door.state(envs), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    door.step(envs, door.right)
+    if isinstance(envs, AsyncEnvs):
+        start_all(envs)  # waits for the groups that were sent their actions
+
+
+@pytest.mark.parametrize('text', ['text', 'objects'])
+def test_numbers_in_another_form_are_no_numbers(door: Door, envs: Any, text: str) -> None:
+    door.reset(envs)
+    wrong = WRONG_ACTIONS[text][0](door.right)
+    message = 'must be a tensor' if isinstance(envs, RslRlVecEnv) else f'real numbers, got dtype {wrong.dtype}'
+    with pytest.raises(ValueError, match=message):
+        door.step(envs, wrong)
+
+
+def test_step_before_reset(door: Door, envs: Any) -> None:
+    if door.starts_itself:
+        door.step(envs, door.right)
+        return
+    with pytest.raises(RuntimeError, match=r'reset the envs first|call async_reset first'):
+        door.step(envs, door.right)
+    door.reset(envs)
+    fresh = door.make()
+    door.reset(fresh)
+    for one, other in zip(door.state(envs), door.state(fresh), strict=True):
+        np.testing.assert_array_equal(one, other)
+    fresh.close()
+
+
+@pytest.mark.parametrize('was_reset', [True, False])
+def test_after_close(door: Door, was_reset: bool) -> None:
+    envs = door.make()
+    if was_reset:
+        door.reset(envs)
+    envs.close()
+    envs.close()
+    with pytest.raises(RuntimeError, match=r'(step|send): the envs are closed; make new ones'):
+        door.step(envs, door.right)
+    with pytest.raises(RuntimeError, match=r'reset: the envs are closed; make new ones'):
+        door.reset(envs)
+
+
+WRONG_NAMES: dict[str, tuple[dict[str, Any], str]] = {
+    'observation': ({'observations': [{'term': 'joint_position'}]}, "observation term.*'joint_positions'"),
+    'reward': ({'rewards': [{'term': 'alife'}]}, "no reward term 'alife'; did you mean 'alive'"),
+    'termination': ({'terminations': [{'term': 'falen'}]}, "no termination term 'falen'; did you mean 'fallen'"),
+    'parameter': (
+        {'observations': [{'term': 'phase', 'params': {'perod': 1.0}}]},
+        "'phase' takes no 'perod'; did you mean 'period'",
+    ),
+    'missing parameter': ({'observations': [{'term': 'phase'}]}, "'phase' needs 'period'"),
+    'controller': (
+        {'action': {'controller': 'actuator'}},
+        "'cart_pole' has no batched controller 'actuator'; did you mean 'actuators'",
+    ),
+    'robot': ({'robot': 'cart_pol'}, "no robot 'cart_pol'; did you mean 'cart_pole'"),
+}
+
+
+@pytest.mark.parametrize('kind', WRONG_NAMES)
+def test_wrong_names(door: Door, kind: str) -> None:
+    changes, message = WRONG_NAMES[kind]
+    right = {'action': {'controller': 'actuators'}, 'observations': [{'term': 'joint_positions'}]}
+    with pytest.raises(ValueError, match=message):
+        door.make(LearningCfg.model_validate({**right, **changes}))
+
+
+@pytest.mark.parametrize(
+    'make', [SB3VecEnv, RslRlVecEnv, FlatBuffers, lambda config: AsyncEnvs(config, ENVS, 1)], ids=list(DOORS)[2:]
+)
+def test_learners_need_episodes_without_an_end(make: Callable[[Config], Any]) -> None:
+    with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
+        make(config().model_copy(update={'episode_order': 'once'}))
+
+
+# --- what only some front doors can be told ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('mask', 'error', 'message'),
+    [
+        ([True, False, True], TypeError, r'must be a bool array \(3,\)'),
+        (np.array([1, 0, 1]), TypeError, 'must be a bool array'),
+        (np.array([True, False]), ValueError, r'must have shape \(3,\), got \(2,\)'),
+        (np.zeros(3, bool), ValueError, 'names no env'),
+    ],
+)
+def test_wrong_masks_reset_nothing(mask: Any, error: type[Exception], message: str) -> None:
+    door = DOORS['VectorEnv']
+    envs = door.make()
+    door.reset(envs)
+    before = door.state(envs)
+    with pytest.raises(error, match=message):
+        envs.reset(seed=1, options={'reset_mask': mask})
+    for now, then in zip(door.state(envs), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert envs.reset()[1]['episode_id'].tolist() == [3, 4, 5]
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ('seed', 'message'), [(-1, 'non-negative'), ([1, 2], 'one number or 3, got 2'), ([0, -1, 2], 'non-negative')]
+)
+def test_wrong_seeds_reset_nothing(seed: Any, message: str) -> None:
+    envs = VectorEnv(config())
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        envs.reset(seed=seed)
+    assert envs.reset()[1]['episode_id'].tolist() == [3, 4, 5]
+    envs.close()
+
+
+@pytest.fixture
+def pool() -> Iterator[AsyncEnvs]:
+    """Six envs in three groups of two, waiting for their first actions."""
+    made = AsyncEnvs(config(), num_envs=6, batch_size=2)
+    start_all(made)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ('actions', 'env_ids', 'message'),
+    [
+        (np.zeros((2, 2)), [0, 1], r'shape \(2, 1\), got \(2, 2\)'),
+        (np.zeros((3, 1)), [0, 1], r'shape \(2, 1\), got \(3, 1\)'),
+        (np.zeros((2, 1)), [0, 6], r'no envs \[6\], only 0 to 5'),
+        (np.zeros((2, 1)), [-1, 0], r'no envs \[-1\], only 0 to 5'),
+        (np.zeros((2, 1)), [1, 1], r'distinct, got \[1, 1\]'),
+        (np.array([[0.0], [np.nan]]), [2, 5], 'action of env 5 is not finite'),
+        (np.zeros((2, 1)), [0.0, 1.0], 'list of integers'),
+        (np.zeros((2, 1)), [True, False], 'list of integers'),
+        (np.zeros((1, 1)), 0, 'list of integers'),
+        (np.zeros((2, 1)), None, 'list of integers'),
+    ],
+)
+def test_wrong_sends_send_nothing(pool: AsyncEnvs, actions: Any, env_ids: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pool.send(actions, env_ids)
+    with pytest.raises(RuntimeError, match='no group of envs is at work; send actions to whole groups'):
+        pool.recv()
+    assert pool.step(np.zeros((2, 1)), [0, 1])[-1]['env_id'].tolist() == [0, 1]
+
+
+def test_envs_at_work_take_no_actions(pool: AsyncEnvs) -> None:
+    pool.send(np.zeros((3, 1)), [0, 1, 2])  # group 0 is at work, group 1 waits for the action of env 3
+    with pytest.raises(ValueError, match=r'envs \[1, 2\] are at work or have their actions already: receive them'):
+        pool.send(np.zeros((3, 1)), [1, 2, 3])
+    assert pool.recv()[-1]['env_id'].tolist() == [0, 1]
+    assert pool.step(np.zeros((1, 1)), [3])[-1]['env_id'].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize('sizes', [(6, 4), (4, 0), (0, 1)])
+def test_groups_must_be_of_one_size(sizes: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match='multiple of batch_size, got {} and {}'.format(*sizes)):
+        AsyncEnvs(config(), *sizes)
+
+
+def test_receiving_needs_a_reset() -> None:
+    for envs in (FlatBuffers(config()), AsyncEnvs(config(), 2, 1)):
+        with pytest.raises(RuntimeError, match='recv: call async_reset first'):
+            envs.recv()
+        envs.close()
+
+
+@pytest.mark.parametrize('front_door', [VectorEnv, SingleEnv])
+def test_no_action_is_none(front_door: Any) -> None:
+    envs = front_door(config(1))
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=r'of shape \(.*\) of real numbers, got dtype object: None'):
+        envs.step(None)
+    envs.close()
+
+
+def test_clipping_hides_no_mistake() -> None:
+    envs = RslRlVecEnv(config(), clip_actions=1.0)
+    for wrong, message in ((with_nan(ROWS), 'action of env 2 is not finite'), (ROWS + 1j, 'real numbers, got dtype')):
+        with pytest.raises(ValueError, match=message):
+            envs.step(as_tensor(wrong))
+    envs.close()
+
+
+def test_sb3_waits_only_for_what_was_sent() -> None:
+    envs = SB3VecEnv(config())
+    envs.reset()
+    with pytest.raises(RuntimeError, match='call step_async with the actions first'):
+        envs.step_wait()
+    envs.close()
