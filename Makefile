@@ -17,6 +17,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python tools/make_robots.py --check
+	$(BIN)/python tools/make_terrain.py --check
 	$(BIN)/python tools/make_reference.py --check
 
 format: $(VENV)/.dev
@@ -30,7 +31,7 @@ clean:
 	rm -rf $(VENV) out build *.egg-info
 
 # One stamp per extra: a newer pyproject.toml or constraints.txt installs again
-$(VENV)/.demo: EXTRA = cli
+$(VENV)/.demo: EXTRA = cli,policies
 $(VENV)/.dev: EXTRA = dev
 $(VENV)/.bench: EXTRA = bench
 $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)

@@ -21,6 +21,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives, ObjectModel
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
+from internutopia.rl.policy import PolicyCard, write_card
 
 MODELS = {
     # two hinges that turn in the x-z plane, on a fixed base
@@ -297,3 +298,69 @@ def write_model(tmp_path: Path) -> Callable[[str, str], str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture(scope='session')
+def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Writes a policy file and gives its path.
+
+    `layers` are `(weights, bias)`, with an ELU after each but the last; `suffix` is '.onnx' or '.pt'. The file's
+    `PolicyCard` is that of a policy of two joints that sees the command alone, unless `card` says otherwise.
+    """
+
+    def write(layers: list[tuple[Any, Any]], suffix: str = '.onnx', with_card: bool = True, **card: Any) -> str:
+        path = tmp_path_factory.mktemp('policy') / f'policy{suffix}'
+        layers = [(np.asarray(w, np.float32), np.asarray(b, np.float32)) for w, b in layers]
+        (_write_onnx if suffix == '.onnx' else _write_torchscript)(path, layers)
+        if with_card:
+            count = layers[-1][0].shape[1]
+            fields: dict[str, Any] = {
+                'robot': 'GenericRobot',
+                'step_dt': 1 / 48,
+                'joint_names': ['hip', 'tail', *(f'joint_{i}' for i in range(2, count))][:count],
+                'offset': [0.0] * count,
+                'scale': 1.0,
+                'observations': [{'term': 'command', 'params': {'name': 'speed'}}],
+                'command': 'speed',
+                'command_low': [-1.0, -1.0, -1.0],
+                'command_high': [1.0, 1.0, 1.0],
+            }
+            write_card(path, PolicyCard.model_validate(fields | card))
+        return str(path)
+
+    return write
+
+
+def _write_onnx(path: Path, layers: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    nodes, constants, value = [], [], 'obs'
+    for index, (weights, bias) in enumerate(layers):
+        constants += [
+            numpy_helper.from_array(weights.T.copy(), f'w{index}'),
+            numpy_helper.from_array(bias, f'b{index}'),
+        ]
+        last = index == len(layers) - 1
+        result = 'actions' if last else f'sum{index}'
+        nodes.append(helper.make_node('Gemm', [value, f'w{index}', f'b{index}'], [result], transB=1))
+        value = result
+        if not last:
+            nodes.append(helper.make_node('Elu', [value], [f'elu{index}']))
+            value = f'elu{index}'
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ['n', size])]
+        for name, size in (('obs', layers[0][0].shape[0]), ('actions', layers[-1][0].shape[1]))
+    )
+    graph = helper.make_graph(nodes, 'policy', inputs, outputs, constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=8), path)
+
+
+def _write_torchscript(path: Path, layers: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    import torch
+
+    modules: list[Any] = []
+    for weights, bias in layers:
+        linear = torch.nn.Linear(weights.shape[0], weights.shape[1])
+        linear.load_state_dict({'weight': torch.from_numpy(weights.T.copy()), 'bias': torch.from_numpy(bias)})
+        modules += [linear, torch.nn.ELU()]
+    torch.jit.save(torch.jit.script(torch.nn.Sequential(*modules[:-1])), path)

@@ -1,7 +1,4 @@
-"""A script written for InternUtopia 2.x runs as it is: two H1 that are sent along a path.
-
-Walking comes with learned policies; until then H1 stands still, and says so once.
-"""
+"""A script written for InternUtopia 2.x runs as it is: two H1 that are sent along a path."""
 
 import json
 import subprocess
@@ -75,7 +72,7 @@ while env.simulation_app.is_running():
             json.dump(obs, file, default=lambda array: array.tolist())
         env.close()
 """
-STEPS = 240  # 1 s: it has landed from 7 cm and stopped swaying
+STEPS = 360  # 1.5 s: it has landed from 7 cm and walks at up to 1 m/s
 
 
 @pytest.fixture(scope='module')
@@ -90,28 +87,31 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, list[dict], s
     return Config.model_validate_json(config), json.loads(obs), result.stderr
 
 
-def test_both_robots_stand_where_they_started(run):
+def test_both_robots_are_on_their_way(run):
     _, obs, _ = run
     assert len(obs) == 2
     for env_obs in obs:
         x, y, z = env_obs['h1']['position']
-        assert abs(x) < 0.1 and abs(y) < 0.1  # m
-        assert 0.95 < z < 1.0  # m: upright, the pelvis at its standing height
+        assert 0.3 < x < 1.5 and abs(y) < 0.3  # m
+        assert 0.85 < z < 1.05  # m: upright, the pelvis at the height that it walks at
     assert obs[0] == obs[1]
 
 
 def test_the_path_is_taken_up(run):
     _, obs, _ = run
     controllers = obs[0]['h1']['controllers']
-    path = {'current_index': 0, 'current_point': [1.0, 0.0, 0.0], 'total_points': 3, 'finished': False}
-    assert controllers == {'move_by_speed': {}, 'move_along_path': path, 'rotate': {'finished': False}}
+    path = controllers.pop('move_along_path')
+    assert controllers == {'move_by_speed': {}, 'rotate': {'finished': False}}
+    points = [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [3.0, 4.0, 0.0]]
+    assert path['current_index'] in (0, 1) and path['current_point'] == points[path['current_index']]
+    assert (path['total_points'], path['finished']) == (3, False)
     assert obs[0]['h1']['sensors'] == {}
 
 
-def test_one_warning_says_that_h1_does_not_walk(run):
+def test_it_writes_nothing_but_that_speeds_are_clamped(run):
     _, _, warnings = run
-    (line,) = warnings.splitlines()
-    assert 'walking needs a learned policy' in line and 'stands still' in line
+    assert len(warnings.splitlines()) <= 1
+    assert not warnings or 'are clamped' in warnings
 
 
 def test_the_printed_config_can_be_read_again(run):

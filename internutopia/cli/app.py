@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -77,3 +78,98 @@ def bench_command(
 
     names = None if rows is None else [name.strip() for name in rows.split(',') if name.strip()]
     raise typer.Exit(bench.run(out, quick, names))
+
+
+@app.command('train')
+def train_command(
+    env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
+    envs: Annotated[int | None, typer.Option(min=1, help='Number of envs.')] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help='Number of updates of the networks.')] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help='Seed of everything random; default: 0.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
+    resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help='Threads of physics and learning; default: one per core.')
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help='Option of the task; may be repeated.', metavar='NAME=VALUE')
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
+    ] = None,
+) -> None:
+    """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
+    from internutopia.cli.train import train
+
+    raise typer.Exit(
+        train(
+            env_id,
+            envs=envs,
+            iterations=iterations,
+            seed=seed,
+            out=out,
+            resume=resume,
+            threads=threads,
+            options=option or [],
+            settings=setting or [],
+            command=['internutopia', *sys.argv[1:]],
+        )
+    )
+
+
+_Source = Annotated[Path, typer.Argument(help='Folder of a run, or a policy file.', metavar='DIR|POLICY.onnx')]
+_TaskId = Annotated[
+    str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
+]
+
+
+@app.command('play')
+def play_command(
+    source: _Source,
+    env_id: _TaskId = None,
+    envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
+    seconds: Annotated[float, typer.Option(min=0.0, help='Duration.')] = 10.0,
+    command: Annotated[
+        str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
+) -> None:
+    """Show what a policy does, in a picture over time or in a video."""
+    from internutopia.cli.play import play
+
+    raise typer.Exit(play(source, env_id, envs=envs, seconds=seconds, command=command, out=out, seed=seed))
+
+
+@app.command('evaluate')
+def evaluate_command(
+    source: _Source,
+    env_id: _TaskId = None,
+    envs: Annotated[int, typer.Option(min=1, help='Number of envs, with one episode each.')] = 256,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.0, help="Duration of an episode; default: 20 for walking, else the task's.")
+    ] = None,
+    push: Annotated[float, typer.Option(min=0.0, help='Speed that a push gives a walking robot [m/s].')] = 0.5,
+    push_every: Annotated[float, typer.Option(min=0.0, help='Time between two pushes [s].')] = 4.0,
+    seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help='Threads of physics; default: one per core.')] = None,
+    json: Annotated[Path | None, typer.Option(help='File for the figures.', metavar='FILE')] = None,
+) -> None:
+    """Measure how good a policy is, over one episode in each of many envs."""
+    from internutopia.cli.evaluate import evaluate
+
+    raise typer.Exit(
+        evaluate(
+            source,
+            env_id,
+            envs=envs,
+            seconds=seconds,
+            push=push,
+            push_every=push_every,
+            seed=seed,
+            threads=threads,
+            file=json,
+        )
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
+from internutopia.cli.extensions import load_extensions
+from internutopia.cli.interrupts import INTERRUPTED
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
@@ -17,12 +21,28 @@ from internutopia.core.task.task import BaseTask
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 
+def guarded(command: str, start: Callable[[], int]) -> int:
+    """Load the extensions and start a command; returns its exit code. Mistakes are printed, crashes come through."""
+    try:
+        load_extensions()
+        return start()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if not is_mistake(error):
+            raise
+        print(f'internutopia {command}: {describe(error)}', file=sys.stderr)
+        return 2
+
+
 def is_mistake(error: Exception) -> bool:
     """Whether a config, an action or a file is wrong, rather than code.
 
     Our own code says so with ValueError, KeyError and OSError. The same raised under a class that an extension package
     registered is a crash: whoever wrote it wants the traceback.
     """
+    if isinstance(error, ImportError):
+        return "pip install 'internutopia[" in str(error)  # an extra is missing
     if not isinstance(error, ValueError | KeyError | OSError):
         return False
     registries = (

@@ -6,23 +6,17 @@ import importlib.util
 import logging
 import os
 import signal
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from internutopia.cli.errors import describe, is_mistake
-from internutopia.cli.extensions import load_extensions
+from internutopia.cli.errors import guarded
+from internutopia.cli.interrupts import INTERRUPTED, interrupts
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.session import run_episodes
 from internutopia.core.util import log
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
-
-INTERRUPTED = 130
 
 
 def run(
@@ -50,21 +44,16 @@ def run(
     """
     if quiet:
         log.setLevel(logging.ERROR)
-    try:
-        load_extensions()
+
+    def start() -> int:
         overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
         run_file = read_run_file(path, **{name: value for name, value in overrides.items() if value is not None})
         run_file, results = _with_results(run_file, out, overwrite)
         if picture and importlib.util.find_spec('matplotlib') is None:
             raise ValueError("overview.png needs matplotlib: pip install 'internutopia[cli]', or use --no-picture")
         return _run(run_file, results, out / 'overview.png' if picture else None, max_steps, quiet)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        if not is_mistake(error):
-            raise
-        print(f'internutopia run {path}: {describe(error)}', file=sys.stderr)
-        return 2
+
+    return guarded(f'run {path}', start)
 
 
 def _with_results(run_file: RunFile, out: Path, overwrite: bool) -> tuple[RunFile, Path]:
@@ -87,7 +76,7 @@ def _run(run_file: RunFile, results: Path, picture: Path | None, max_steps: int 
         os.truncate(results, 0)  # not before: a config that does not work shall not cost the old results
         overview = Overview(env) if picture else None
         total = len(config.task_configs) if config.episode_order == 'once' else None
-        with _interrupts() as interrupted, ProgressBar(total, quiet) as progress:
+        with interrupts(signal.SIGINT) as interrupted, ProgressBar(total, quiet) as progress:
             tally = run_episodes(
                 env,
                 run_file.actions,
@@ -103,20 +92,3 @@ def _run(run_file: RunFile, results: Path, picture: Path | None, max_steps: int 
     if not quiet:
         print_summary(tally, [results, *([picture] if picture else [])])
     return INTERRUPTED if interrupted.is_set() else 0
-
-
-@contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event instead of ending the process at any place; a second one does end it."""
-    interrupted = threading.Event()
-
-    def on_interrupt(*_: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -27,6 +27,8 @@ class ResultsWriter:
 
     def write(self, result: dict[str, Any]) -> None:
         """Write the result of one episode."""
+        if self._file is None and not self._console:
+            return
         line = json.dumps(plain(result), allow_nan=False)
         if self._console:
             print(line, flush=True)

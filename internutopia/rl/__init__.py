@@ -10,13 +10,13 @@ heavy is imported when it is used.
 
 from typing import TYPE_CHECKING, Any
 
-from internutopia.rl.registration import make, register
+from internutopia.rl.registration import make, register, register_task
 
 if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-__all__ = ['SingleEnv', 'VectorEnv', 'make', 'register']
+__all__ = ['SingleEnv', 'VectorEnv', 'make', 'register', 'register_task']
 
 register()
 

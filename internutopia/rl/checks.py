@@ -28,13 +28,15 @@ def real_array(actions: Any, shape: tuple[int, ...], name: str = 'actions') -> N
         )
     if array.shape != shape:
         raise ValueError(f'{name} must have shape {shape}, got {array.shape}')
+    if array.dtype == np.float32:
+        return array
     with np.errstate(over='ignore'):  # infinite then, and found by `check_finite`
-        return array.astype(np.float32, copy=False)
+        return array.astype(np.float32)
 
 
 def check_finite(actions: NDArray[np.float32], env_ids: NDArray[np.intp]) -> None:
     """ValueError naming the first env whose action, the row of `actions` at its place in `env_ids`, is not finite."""
-    finite = np.isfinite(actions).all(axis=-1)
+    finite = np.isfinite(actions)
     if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+        row = int(np.flatnonzero(~finite.all(axis=-1))[0])
         raise ValueError(f'action of env {env_ids[row]} is not finite: {actions[row]}')

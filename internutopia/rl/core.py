@@ -27,12 +27,16 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class StepOutcome:
-    """One step of all envs; rows of envs that did not run are zero."""
+    """One step of all envs; rows of envs that did not run are zero.
+
+    `ended` are the ids of the envs whose episode is over.
+    """
 
     rewards: NDArray[np.float32]
     terminated: Bools
     truncated: Bools
     errors: dict[int, str]
+    ended: NDArray[np.intp]
 
 
 class LearningCore:
@@ -47,17 +51,27 @@ class LearningCore:
         self.config = config
         self.learning = learning or _learning_of(config)
         self.env_num = config.env_num
-        self.queue = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
+        # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
+        tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
+        self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
         self.runner = SimulatorRunner(config, self.queue)
         self.running: Bools = np.zeros(self.env_num, bool)
         self.episode_ids: NDArray[np.intp] = np.full(self.env_num, -1, np.intp)
         self.returns: NDArray[np.float64] = np.zeros(self.env_num)
+        self._running_ids: NDArray[np.intp] = np.flatnonzero(self.running)
+        self._vacant: NDArray[np.intp] = np.flatnonzero(self.episode_ids < 0)
+        self._critic_due: Bools = np.ones(self.env_num, bool)  # what the critic sees there is not looked up yet
         self._limits = np.full(self.env_num, np.iinfo(np.intp).max, np.intp)
-        self._ends_itself: Bools = np.zeros(self.env_num, bool)
+        self._asked: set[int] = set()  # envs whose task may end itself
         self._fleet: Fleet | None = None
         self._action_shape: tuple[int, ...] = ()
         self._rng = np.random.default_rng(config.seed)
         self._state: RobotState | None = None
+
+    @property
+    def step_dt(self) -> float:
+        """Length of an env step [s]."""
+        return self.runner.world.step_dt * self.learning.action.repeat
 
     @property
     def state(self) -> RobotState:
@@ -85,7 +99,8 @@ class LearningCore:
         ids = env_ids.tolist()
         _, tasks = self.runner.reset(ids, observe=False)
         got = np.array([task is not None for task in tasks], bool)
-        self.running[env_ids] = got
+        self._run(env_ids, got)
+        self._critic_due[env_ids] = True
         self.episode_ids[env_ids] = -1
         self.returns[env_ids] = 0.0
         for env_id, task_config in zip(ids, tasks, strict=True):
@@ -95,7 +110,8 @@ class LearningCore:
             self.episode_ids[env_id] = env.episode.id
             limit = task_config.max_episode_steps
             self._limits[env_id] = np.iinfo(np.intp).max if limit is None else limit
-            self._ends_itself[env_id] = env.task.ends_itself
+            (self._asked.add if env.task.ends_itself else self._asked.discard)(env_id)
+        self._vacant = np.flatnonzero(self.episode_ids < 0)
         started = env_ids[got]
         if len(started):
             self._bind(started)
@@ -103,34 +119,32 @@ class LearningCore:
 
     def step(self, actions: NDArray[np.float32]) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count."""
-        state, env_ids = self.state, np.flatnonzero(self.running)
-        outcome = StepOutcome(
-            np.zeros(self.env_num, np.float32), np.zeros(self.env_num, bool), np.zeros(self.env_num, bool), {}
-        )
+        state, env_ids = self.state, self._running_ids
         if not len(env_ids):
-            return outcome
-        state.last_actions[env_ids] = state.actions[env_ids]
-        state.actions[env_ids] = actions[env_ids]
-        self._act(env_ids)
-        outcome.errors = self.runner.world.step(env_ids)
-        state.steps[env_ids] += 1
+            nobody = np.zeros(self.env_num, bool)
+            return StepOutcome(np.zeros(self.env_num, np.float32), nobody, nobody.copy(), {}, env_ids)
+        rows = slice(None) if len(env_ids) == self.env_num else env_ids  # blocks are copied faster
+        state.last_actions[rows] = state.actions[rows]
+        state.actions[rows] = actions[rows]
+        errors = self._advance(env_ids)
+        state.steps[rows] += 1
         state.changed()
-        healthy = self.running
-        if outcome.errors:
-            failed = np.array(sorted(outcome.errors))
-            healthy = self.running.copy()
-            healthy[failed] = False
-            outcome.truncated[failed] = True
+        healthy = self.running.copy()
+        healthy[list(errors)] = False
         terminated, truncated = self.terminations.compute()
-        outcome.terminated[healthy] = terminated[healthy]
-        outcome.truncated[healthy] = (truncated | (state.steps >= self._limits))[healthy]
-        self._ask_tasks(outcome.terminated, healthy)
-        outcome.rewards[healthy] = self.rewards.compute()[healthy]
-        self.returns[env_ids] += outcome.rewards[env_ids]
+        truncated |= state.steps >= self._limits
+        terminated &= healthy
+        truncated &= healthy
+        truncated[list(errors)] = True
+        self._ask_tasks(terminated, healthy)
+        rewards = np.where(healthy, self.rewards.compute(), np.float32(0.0))
+        self.returns += rewards
+        outcome = StepOutcome(rewards, terminated, truncated, errors, np.flatnonzero(terminated | truncated))
         self._end(outcome)
+        self._critic_due[:] = True
         # only now: what was learned in this step was told the commands of before it
         self.commands.pass_time(self.running)
-        self.randomizations.pass_time(np.flatnonzero(self.running))
+        self.randomizations.pass_time(self._running_ids)
         for observations in (self.observations, self.critic_observations):
             observations.pass_time(env_ids)
         return outcome
@@ -138,7 +152,7 @@ class LearningCore:
     def observe(self) -> NDArray[np.float32]:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
         obs = self.observations.compute()
-        obs[self.episode_ids < 0] = 0.0
+        obs[self._vacant] = 0.0
         return obs
 
     def observe_rows(self, env_ids: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -148,14 +162,35 @@ class LearningCore:
         return obs
 
     def observe_critic(self) -> NDArray[np.float32]:
-        """What the critic sees `(n, dim)`: the observation and the privileged part behind it."""
-        obs = np.concatenate([self.observations.last, self.critic_observations.compute()], axis=-1)
-        obs[self.episode_ids < 0] = 0.0
+        """What the critic sees `(n, dim)`: the observation and the privileged part behind it.
+
+        The same until the next step or restart. RuntimeError before the first restart.
+        """
+        if self._state is None:
+            raise RuntimeError('reset the envs first')
+        if self._critic_due.all():
+            self.critic_observations.compute()
+        elif self._critic_due.any():
+            self.critic_observations.first(np.flatnonzero(self._critic_due))
+        self._critic_due[:] = False
+        obs = np.concatenate([self.observations.last, self.critic_observations.last], axis=-1)
+        obs[self._vacant] = 0.0
         return obs
 
     def close(self) -> None:
         """Free everything."""
         self.runner.close()
+
+    def _advance(self, env_ids: NDArray[np.intp]) -> dict[int, str]:
+        """Let the controller act and time pass, as often as an action is repeated; returns the envs that failed."""
+        errors: dict[int, str] = {}
+        for _ in range(self.learning.action.repeat):
+            self._act(env_ids)
+            failed = self.runner.world.step(env_ids)
+            if failed:
+                errors |= failed
+                env_ids = env_ids[~np.isin(env_ids, list(failed))]
+        return errors
 
     def _act(self, env_ids: NDArray[np.intp]) -> None:
         cfg, state = self.learning.action, self.state
@@ -195,10 +230,10 @@ class LearningCore:
             )
         self._fleet = fleet
         if self._state is None:
-            self._set_up(fleet)
-        self.state.bind(fleet.robot)
+            self._set_up(fleet, int(started[0]))
+        self.state.bind(fleet.robot, int(started[0]))
 
-    def _set_up(self, fleet: Fleet) -> None:
+    def _set_up(self, fleet: Fleet, env_id: int) -> None:
         """Make the terms; they need to know the robot."""
         controllers = fleet.robot.controllers
         name = self.learning.action.controller
@@ -211,8 +246,8 @@ class LearningCore:
         if shape is None:
             raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
         self._action_shape = shape
-        state = RobotState(self.runner.world, self.runner.world.step_dt, self._rng, int(np.prod(shape)))
-        state.bind(fleet.robot)
+        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
+        state.bind(fleet.robot, env_id)
         cfg = self.learning
         if cfg.action.offset == 'home':
             subset = controllers[name].get_joint_subset()
@@ -242,16 +277,18 @@ class LearningCore:
             observations.start(env_ids)
 
     def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
-        for env_id in np.flatnonzero(healthy & self._ends_itself).tolist():
-            env = self.runner.envs[env_id]
-            assert env is not None
-            terminated[env_id] |= bool(env.task.is_done())
+        for env_id in sorted(self._asked):
+            if healthy[env_id]:
+                env = self.runner.envs[env_id]
+                assert env is not None
+                terminated[env_id] |= bool(env.task.is_done())
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""
-        ended = np.flatnonzero(self.running & (outcome.terminated | outcome.truncated))
-        self.curriculum.update(ended)
-        for env_id in ended.tolist():
+        if not len(outcome.ended):
+            return
+        self.curriculum.update(outcome.ended)
+        for env_id in outcome.ended.tolist():
             self.runner.end_episode(
                 env_id,
                 int(self.state.steps[env_id]),
@@ -260,7 +297,11 @@ class LearningCore:
                 {'return': self.returns[env_id]},
                 outcome.errors.get(env_id),
             )
-            self.running[env_id] = False
+        self._run(outcome.ended, False)
+
+    def _run(self, env_ids: NDArray[np.intp], running: Bools | bool) -> None:
+        self.running[env_ids] = running
+        self._running_ids = np.flatnonzero(self.running)
 
 
 def _learning_of(config: Config) -> LearningCfg:

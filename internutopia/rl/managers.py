@@ -29,16 +29,18 @@ class Observations:
     def __init__(self, configs: Sequence[ObservationTermCfg], state: RobotState):
         self._state = state
         self._terms = [(cfg, look_up_term('observation', cfg.term, cfg.params)) for cfg in configs]
+        self._delayed = [index for index, cfg in enumerate(configs) if cfg.delay]
         self._histories: list[Array | None] = [None] * len(configs)  # (delay + 1, n, k), oldest first
         self.last: Array = np.zeros((state.env_num, 0), np.float32)
 
     def compute(self) -> Array:
         """The observations now."""
-        parts = [
-            self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
-            for (cfg, function), history in zip(self._terms, self._histories, strict=True)
-        ]
-        self.last = np.concatenate(parts, axis=-1) if parts else np.zeros((self._state.env_num, 0), np.float32)
+        if self._terms:
+            parts = [
+                self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
+                for (cfg, function), history in zip(self._terms, self._histories, strict=True)
+            ]
+            self.last = np.concatenate(parts, axis=-1)
         return self.last.copy()
 
     def first(self, env_ids: EnvIds) -> Array:
@@ -50,9 +52,8 @@ class Observations:
 
     def start(self, env_ids: EnvIds) -> None:
         """Episodes start: there are no older values in these envs."""
-        for index, (cfg, function) in enumerate(self._terms):
-            if not cfg.delay:
-                continue
+        for index in self._delayed:
+            cfg, function = self._terms[index]
             value = self._value(cfg, function)
             history = self._histories[index]
             if history is None:
@@ -61,10 +62,11 @@ class Observations:
 
     def pass_time(self, env_ids: EnvIds) -> None:
         """A step went by in these envs: remember the values that will be shown later."""
-        for (cfg, function), history in zip(self._terms, self._histories, strict=True):
-            if history is not None:
-                history[:-1, env_ids] = history[1:, env_ids]
-                history[-1, env_ids] = self._value(cfg, function)[env_ids]
+        for index in self._delayed:
+            history = self._histories[index]
+            assert history is not None
+            history[:-1, env_ids] = history[1:, env_ids]
+            history[-1, env_ids] = self._value(*self._terms[index])[env_ids]
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
         value = np.asarray(function(self._state), np.float32)
@@ -89,14 +91,16 @@ class Rewards:
 
     def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState):
         self._state = state
-        self._terms = [(cfg, look_up_term('reward', cfg.term, cfg.params)) for cfg in configs]
+        self._terms = [
+            (cfg, look_up_term('reward', cfg.term, cfg.params), np.float32(cfg.weight * state.step_dt))
+            for cfg in configs
+        ]
 
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
         total = np.zeros(self._state.env_num, np.float32)
-        for cfg, function in self._terms:
-            value = _row(function(self._state), self._state, 'reward', cfg)
-            total += np.float32(cfg.weight * self._state.step_dt) * value
+        for cfg, function, weight in self._terms:
+            total += weight * _row(function(self._state), self._state, 'reward', cfg)
         return total
 
 
@@ -188,9 +192,8 @@ class Curriculum:
 
     def update(self, env_ids: EnvIds) -> None:
         """Episodes of these envs are over."""
-        if len(env_ids):
-            for function in self._terms:
-                function(self._state, env_ids)
+        for function in self._terms:
+            function(self._state, env_ids)
 
 
 def _row(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> NDArray[Any]:

@@ -22,6 +22,7 @@ from internutopia.core.config.learning import ObservationTermCfg
 
 Array = NDArray[np.float32]
 CARD = 'internutopia'
+_BLOCK = 16  # rows that a TorchScript policy is given at once
 
 
 class PolicyCard(BaseCfg):
@@ -67,8 +68,6 @@ class Policy:
 
     def __call__(self, observations: Array) -> Array:
         """Actions `(n, k)` for observations `(n, dim)`; a row's result does not depend on the other rows."""
-        if len(observations) == 1:  # for one row, libraries take another kernel, with other rounding
-            return self._infer(np.repeat(observations, 2, axis=0))[:1]
         return self._infer(observations)
 
 
@@ -105,14 +104,34 @@ def _load(file: Path, modified: int) -> Policy:
 
 
 def write_card(path: str | os.PathLike[str], card: PolicyCard) -> None:
-    """Write how to run it into an ONNX file, in place."""
+    """Write how to run it into an ONNX or TorchScript file, in place.
+
+    Raises:
+        ImportError: the library that writes such files is not installed.
+        ValueError: the file has another suffix.
+    """
+    file = Path(path)
+    if file.suffix not in LOADERS:
+        raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
+    draft = file.with_suffix('.part')
+    if file.suffix == '.onnx':
+        _write_onnx(file, card, draft)
+    else:
+        import torch
+
+        torch.jit.save(
+            torch.jit.load(file, map_location='cpu'), draft, _extra_files={f'{CARD}.json': card.model_dump_json()}
+        )
+    os.replace(draft, file)
+
+
+def _write_onnx(file: Path, card: PolicyCard, draft: Path) -> None:
     import onnx
 
-    model = onnx.load(os.fspath(path))
-    onnx.helper.set_model_props(model, {CARD: card.model_dump_json()})
-    draft = f'{os.fspath(path)}.part'
+    model = onnx.load(file)
+    others = {prop.key: prop.value for prop in model.metadata_props}
+    onnx.helper.set_model_props(model, others | {CARD: card.model_dump_json()})
     onnx.save(model, draft)
-    os.replace(draft, path)
 
 
 def _load_onnx(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
@@ -132,7 +151,16 @@ def _load_onnx(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
     if len(inputs) != 1:
         raise ValueError(f'policy {file} must have one input, the observations; it has {len(inputs)}')
     name = inputs[0].name
-    return session.get_modelmeta().custom_metadata_map.get(CARD), lambda obs: session.run(None, {name: obs})[0]
+
+    def infer(observations: Array) -> Array:
+        n = len(observations)
+        if n == 1:  # one row alone may go another way, with other rounding
+            observations = np.repeat(observations, 2, axis=0)
+        actions = session.run(None, {name: observations})[0]
+        assert isinstance(actions, np.ndarray)
+        return actions[:n]
+
+    return session.get_modelmeta().custom_metadata_map.get(CARD), infer
 
 
 def _load_torchscript(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
@@ -147,8 +175,11 @@ def _load_torchscript(file: Path) -> tuple[str | None, Callable[[Array], Array]]
         raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
 
     def infer(observations: Array) -> Array:
+        n = len(observations)
+        # in blocks of one size: how sums are ordered, and so rounded, depends on the number of rows
+        padded = torch.from_numpy(np.pad(observations, ((0, -n % _BLOCK), (0, 0))))
         with torch.inference_mode():
-            return module(torch.from_numpy(observations)).numpy()
+            return torch.cat([module(rows) for rows in padded.split(_BLOCK)])[:n].numpy()
 
     return extra[f'{CARD}.json'] or None, infer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs import registration
@@ -24,16 +24,22 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
+_WALKERS = {'H1': 'h1', 'Aliengo': 'aliengo', 'G1': 'g1', 'GR1': 'gr1'}  # robots of `internutopia.rl.tasks.walkers`
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': ('cart_pole', {}),
     'InternUtopia/Jetbot-Goal-v0': ('jetbot_goal', {}),
     'InternUtopia/H1-Stand-v0': ('h1_stand', {}),
-    'InternUtopia/H1-Velocity-v0': ('velocity', {'robot': 'h1'}),
-    'InternUtopia/Aliengo-Velocity-v0': ('velocity', {'robot': 'aliengo'}),
-    'InternUtopia/G1-Velocity-v0': ('velocity', {'robot': 'g1'}),
-    'InternUtopia/GR1-Velocity-v0': ('velocity', {'robot': 'gr1'}),
+    **{f'InternUtopia/{name}-Velocity-v0': ('velocity', {'robot': robot}) for name, robot in _WALKERS.items()},
+    **{
+        f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
+        for name, robot in _WALKERS.items()
+    },
+    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot}) for name, robot in _WALKERS.items()},
 }
 """Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
+
+VECTOR_ENTRY_POINT = f'{__name__}:make_vector'
+"""How the specs of these ids, and of those that `register_task` adds, are told from others."""
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
@@ -41,20 +47,32 @@ Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 def register() -> None:
     """Make the ids known to Gymnasium; twice is fine. Episode lengths are the task's, not those of a `TimeLimit`."""
     for env_id, (task, options) in TASKS.items():
-        if env_id not in registration.registry:
-            registration.register(
-                env_id,
-                entry_point=f'{__name__}:make_single',
-                vector_entry_point=f'{__name__}:make_vector',
-                kwargs={'task': task} | options,
-            )
+        register_task(env_id, f'internutopia.rl.tasks.{task}', **options)
+
+
+def register_task(env_id: str, module: str, **options: Any) -> None:
+    """Make an id of a task known to Gymnasium and to `internutopia train`; a known id stays as it is.
+
+    Args:
+        env_id: the id, e.g. `'MyRobots/Dog-Velocity-v0'`.
+        module: name of the module that has the task's function `config(num_envs, seed, ...)`, which gives a `Config`,
+            and perhaps a function `training(**options)` that gives the `TrainingCfg` to start from.
+        **options: arguments of these functions that belong to the id.
+    """
+    if env_id not in registration.registry:
+        registration.register(
+            env_id,
+            entry_point=f'{__name__}:make_single',
+            vector_entry_point=VECTOR_ENTRY_POINT,
+            kwargs={'task': module} | options,
+        )
 
 
 def make_single(task: str, render_mode: None = None, **options: Any) -> SingleEnv:
     """One env of a task; `options` are those of its `config`. ValueError for an unknown option."""
     from internutopia.rl.single_env import SingleEnv
 
-    return SingleEnv(_config(task, options), render_mode=render_mode)
+    return SingleEnv(task_config(task, options), render_mode=render_mode)
 
 
 def make_vector(
@@ -63,7 +81,7 @@ def make_vector(
     """Batched envs of a task; `options` are those of its `config`. ValueError for an unknown option."""
     from internutopia.rl.vector_env import VectorEnv
 
-    config = _config(task, {**options, 'num_envs': num_envs})
+    config = task_config(task, {**options, 'num_envs': num_envs})
     return VectorEnv(config, autoreset_mode=autoreset_mode, render_mode=render_mode)
 
 
@@ -105,13 +123,14 @@ def make(
     return AsyncVectorEnv(makers) if asynchronous else SyncVectorEnv(makers)
 
 
-def _config(task: str, options: dict[str, Any]) -> Config:
+def task_config(module: str, options: Mapping[str, Any]) -> Config:
+    """The config that a task's module gives. ValueError for an unknown option."""
     from internutopia_extension import import_extensions
 
     import_extensions()
-    config = importlib.import_module(f'internutopia.rl.tasks.{task}').config
-    known = inspect.signature(config).parameters
+    function = importlib.import_module(module).config
+    known = inspect.signature(function).parameters
     for name in options:
         if name not in known:
-            raise ValueError(f'task {task!r} has no option {name!r}; {did_you_mean(name, known)}')
-    return config(**options)
+            raise ValueError(f'task {module.rpartition(".")[2]!r} has no option {name!r}; {did_you_mean(name, known)}')
+    return function(**options)

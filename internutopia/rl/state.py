@@ -12,7 +12,7 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
-from internutopia.core.world.base import World
+from internutopia.core.world.base import BodyView, World
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -49,7 +49,8 @@ class RobotState:
         self.levels: Array = np.zeros(n, np.float32)
         self.action_offset: Array = np.zeros(action_size, np.float32)
         self.robot: BaseRobot
-        self._memory: dict[str, Any] = {}
+        self._memory: dict[Any, Any] = {}  # until time goes on
+        self._facts: dict[Any, Any] = {}  # until another robot comes
 
     @property
     def env_num(self) -> int:
@@ -59,57 +60,57 @@ class RobotState:
     @property
     def home(self) -> Array:
         """Initial joint positions `(dof,)` of the robot's model [rad or m]."""
-        return self._once('home', lambda: _home(self.robot))
+        return self._always('home', lambda: _home(self.robot))
 
     @property
     def joint_positions(self) -> Array:
         """`(n, dof)` [rad or m]."""
-        return self.articulation.get_joint_positions()
+        return self._view.get_joint_positions()
 
     @property
     def joint_velocities(self) -> Array:
         """`(n, dof)` [rad/s or m/s]."""
-        return self.articulation.get_joint_velocities()
+        return self._view.get_joint_velocities()
 
     @property
     def joint_efforts(self) -> Array:
         """Forces of the actuators in the last substep `(n, dof)` [N·m or N]."""
-        return self.articulation.get_joint_efforts()
+        return self._view.get_joint_efforts()
 
     @property
     def joint_ranges(self) -> NDArray[np.float64]:
         """Joint limits `(dof, 2)`, infinite where there are none."""
-        return self.articulation.view.joint_ranges
+        return self._always('joint_ranges', lambda: self._view.joint_ranges)
 
     @property
     def base_position(self) -> Array:
         """`(n, 3)` [m]."""
-        return self._base.get_pose()[0]
+        return self._base_poses()[0]
 
     @property
     def base_orientation(self) -> Array:
         """`(n, 4)`, (w, x, y, z)."""
-        return self._base.get_pose()[1]
+        return self._base_poses()[1]
 
     @property
     def base_linear_velocity(self) -> Array:
         """`(n, 3)` [m/s]."""
-        return self._base.get_linear_velocity()
+        return self._base_velocities()[0]
 
     @property
     def base_angular_velocity(self) -> Array:
         """`(n, 3)` [rad/s]."""
-        return self._base.get_angular_velocity()
+        return self._base_velocities()[1]
 
     @property
     def base_linear_velocity_b(self) -> Array:
         """`(n, 3)` [m/s]."""
-        return self._once('v_b', lambda: quat_rotate_inverse(self.base_orientation, self.base_linear_velocity))
+        return self._base_velocities_b()[0]
 
     @property
     def base_angular_velocity_b(self) -> Array:
         """`(n, 3)` [rad/s]."""
-        return self._once('w_b', lambda: quat_rotate_inverse(self.base_orientation, self.base_angular_velocity))
+        return self._base_velocities_b()[1]
 
     @property
     def projected_gravity(self) -> Array:
@@ -130,17 +131,29 @@ class RobotState:
     @property
     def feet_forces(self) -> Array:
         """Net contact forces on the robot's `feet` links in the last substep `(n, k, 3)` [N]."""
-        return self.articulation.view.get_contact_forces()
+        return self._view.get_contact_forces()
 
     @property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
         return self._once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
 
+    def scene_object(self, name: str) -> BodyView:
+        """An object or movable scene body in all envs. KeyError with close matches."""
+        if self._env_id is None:
+            raise RuntimeError(f'object {name!r}: only learners see objects')
+        return self.world.body(name, self._env_id)
+
+    def object_positions(self, names: Sequence[str]) -> Array:
+        """Positions of objects `(n, k, 3)` [m]."""
+        return self._once(
+            f'objects {names}', lambda: np.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1)
+        )
+
     def dof_indices(self, joints: Sequence[str]) -> NDArray[np.intp]:
         """Columns of the joint arrays that belong to joints. KeyError with close matches."""
-        return self._once(
-            f'dofs {joints}', lambda: np.array([self.articulation.get_dof_index(name) for name in joints], np.intp)
+        return self._always(
+            tuple(joints), lambda: np.array([self.articulation.get_dof_index(name) for name in joints], np.intp)
         )
 
     def command(self, name: str) -> Array:
@@ -151,17 +164,24 @@ class RobotState:
 
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""
-        home = self._memory.get('home')
         self._memory.clear()
-        if home is not None:
-            self._memory['home'] = home
 
-    def bind(self, robot: BaseRobot) -> None:
-        """Show another robot object: the envs were reset. One env's own object stands for all that are like it."""
+    def bind(self, robot: BaseRobot, env_id: int | None = None) -> None:
+        """Show another robot object: the envs were reset. One env's own object stands for all that are like it.
+
+        `env_id` is an env that has the objects which terms ask for.
+        """
         self.robot = robot
+        self._env_id = env_id
         self.articulation: IArticulation = robot.articulation.in_all_envs()
-        self._base = self.articulation.body(robot.base_link) if robot.base_link else self.articulation
+        self._view = view = self.articulation.view
+        if robot.base_link:
+            base = view.body(robot.base_link)
+            self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
+        else:
+            self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
         self._memory.clear()
+        self._facts.clear()
 
     @property
     def _feet(self) -> list[IRigidBody]:
@@ -169,10 +189,25 @@ class RobotState:
             raise ValueError(f'robot {self.robot.name!r}: its class names no feet')
         return [self.articulation.body(link) for link in self.robot.feet]
 
-    def _once(self, name: str, compute: Callable[[], Array]) -> Array:
-        if name not in self._memory:
-            self._memory[name] = compute()
-        return self._memory[name]
+    def _base_velocities_b(self) -> Array:
+        # linear and angular at once: on small batches numpy takes no longer for two than for one
+        return self._once(
+            'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, np.stack(self._base_velocities()))
+        )
+
+    def _once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What holds until time goes on."""
+        return _kept(self._memory, name, compute)
+
+    def _always(self, name: Any, compute: Callable[[], Any]) -> Any:
+        """What holds for this robot."""
+        return _kept(self._facts, name, compute)
+
+
+def _kept(memory: dict[Any, Any], name: Any, compute: Callable[[], Any]) -> Any:
+    if name not in memory:
+        memory[name] = compute()
+    return memory[name]
 
 
 def _home(robot: BaseRobot) -> Array:

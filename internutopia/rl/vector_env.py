@@ -65,7 +65,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._actions_shape = (self.num_envs, flatdim(self.single_action_space))
-        self._ended: Bools = np.zeros(self.num_envs, bool)  # in the last step, not started anew yet
+        self._ended: NDArray[np.intp] = np.zeros(0, np.intp)  # ids of those that ended and were not started anew yet
         self._observed = False
 
     def reset(
@@ -87,7 +87,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
             self.core.seed(seeds)
         env_ids = np.flatnonzero(mask)
         self.core.restart(env_ids)
-        self._ended[mask] = False
+        self._ended = self._ended[~mask[self._ended]]
         return self._first_observations(env_ids), self._info(None)
 
     def step(self, actions: Array) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
@@ -100,27 +100,31 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         """
         check_open(self.closed, 'step')
         actions = real_array(actions, self._actions_shape)
-        running = self.core.running.copy()
-        check_finite(actions[running], np.flatnonzero(running))
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
-            waiting = np.flatnonzero(self._ended).tolist()
-            raise ValueError(f'envs {waiting} have ended: reset them first, with options={{"reset_mask": ...}}')
-        restarted = self._ended
-        starting = np.flatnonzero(restarted) if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros(0, np.intp)
+        if not np.isfinite(actions).all():
+            running = np.flatnonzero(self.core.running)  # rows of the others do not count
+            check_finite(actions[running], running)
+        waiting = self._ended
+        if self.autoreset_mode is AutoresetMode.DISABLED and len(waiting):
+            raise ValueError(
+                f'envs {waiting.tolist()} have ended: reset them first, with options={{"reset_mask": ...}}'
+            )
         outcome = self.core.step(actions)
-        if len(starting):
+        if len(waiting):
             # after the others have moved: what starts now does not see this step's actions
-            self.core.restart(starting)
-        self._ended = running & ~self.core.running
-        self._ended[starting] = False
+            self.core.restart(waiting)
+        self._ended = outcome.ended
         obs = self.core.observe()
         info = self._info(outcome)
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and len(self._ended):
             obs, info = self._restart_at_once(obs, info)
         return obs, outcome.rewards.astype(np.float64), outcome.terminated, outcome.truncated, info
 
     def critic_observations(self) -> Array:
-        """What the critic sees after the last step or reset, `(n, critic_size)`."""
+        """What the critic sees after the last step or reset, `(n, critic_size)`.
+
+        RuntimeError if the envs were not reset yet, or are closed.
+        """
+        check_open(self.closed, 'critic_observations')
         return self.core.observe_critic()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -167,30 +171,32 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         return obs
 
     def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        ended = self._ended.copy()
-        self.core.restart(np.flatnonzero(ended))
-        self._ended[:] = False
+        starting = self._ended
+        self.core.restart(starting)
+        self._ended = np.zeros(0, np.intp)
+        ended = np.zeros(self.num_envs, bool)
+        ended[starting] = True
         final_obs = np.where(ended[:, None], obs, np.float32(0.0))
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
         # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
-        obs[ended] = self.core.observe_rows(np.flatnonzero(ended))
+        obs[starting] = self.core.observe_rows(starting)
         return obs, {**kept, **fresh, **extra}
 
     def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
         ids = self.core.episode_ids
-        everywhere = np.ones(self.num_envs, bool)
+        active = ids >= 0
         info: dict[str, Any] = {
-            'active': ids >= 0,
-            '_active': everywhere,
+            'active': active,
+            '_active': np.ones(self.num_envs, bool),
             'episode_id': ids.copy(),
-            '_episode_id': ids >= 0,
+            '_episode_id': active.copy(),
         }
         if outcome is None:
             return info
-        ended = outcome.terminated | outcome.truncated
-        if ended.any():
+        if len(outcome.ended):
+            ended = outcome.terminated | outcome.truncated
             info['episode_return'] = np.where(ended, self.core.returns, 0.0)
             info['episode_length'] = np.where(ended, self.core.state.steps, 0)
             info['_episode_return'] = info['_episode_length'] = ended

@@ -2,8 +2,8 @@
 
 from internutopia_extension.controllers import (
     actuator_controller,
-    differential_drive_controller,
     aliengo_move_by_speed_controller,
+    differential_drive_controller,
     g1_move_by_speed_controller,
     gr1_move_by_speed_controller,
     h1_move_by_speed_controller,

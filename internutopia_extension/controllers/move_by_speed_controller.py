@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.rl.managers import Observations
-from internutopia.rl.policy import PolicyCard, load_policy
+from internutopia.rl.policy import load_policy
 from internutopia.rl.state import RobotState
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
@@ -48,8 +49,8 @@ class MoveBySpeedController(BoxActionController):
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
         self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES))
         card, world = self.policy.card, scene.world
-        where = f'controller {config.name!r}, policy {self.policy.path}'
-        self._driven = np.array([_index(name, config.joint_names, where) for name in card.joint_names], np.intp)
+        where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
+        self._driven = self.columns_of(card.joint_names, 'drives')
         if world.step_dt > _LONGEST_STEP * card.step_dt:
             raise ValueError(
                 f'{where}: it acts every {card.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
@@ -58,12 +59,17 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state = RobotState(world, card.step_dt, np.random.default_rng(), len(card.joint_names))
         self._robot_state.bind(robot)
         self._robot_state.commands[card.command] = np.zeros((world.env_num, 3), np.float32)
-        self._observations = Observations(card.observations, self._robot_state)
+        try:
+            self._observations = Observations(card.observations, self._robot_state)
+        except ValueError as error:
+            raise ValueError(f'{where}: {error}') from error
         self._offset = np.array(card.offset, np.float32)
-        self._home = self._robot_state.home[self.joint_subset.joint_indices]
-        self._targets = np.tile(self._home, (world.env_num, 1))
+        self._lowest = np.array(card.command_low, np.float32)
+        self._highest = np.array(card.command_high, np.float32)
+        home = self._robot_state.home[self.joint_subset.joint_indices]
+        self._targets = np.tile(home, (world.env_num, 1))
         self._due = np.full(world.env_num, -np.inf)  # when the policy acts next [s]
-        self._check_sizes(card, where)
+        self._check_sizes()
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets for the speeds of the action."""
@@ -90,20 +96,27 @@ class MoveBySpeedController(BoxActionController):
         rows = self._rows(env_ids)
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
-        self._targets[rows] = self._home
         self._due[rows] = -np.inf
 
     def action_space(self) -> gymnasium.Space[Any]:
         """The speeds that the policy was trained on."""
         from gymnasium.spaces import Box
 
-        card = self.policy.card
-        return Box(np.array(card.command_low, np.float32), np.array(card.command_high, np.float32))
+        return Box(self._lowest, self._highest)
+
+    def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:
+        """Places of joints in `config.joint_names`. ValueError for one that is not there."""
+        names = self.joint_subset.joint_names
+        for joint in joints:
+            if joint not in names:
+                hint = did_you_mean(joint, names)
+                raise ValueError(f'{self._where}: it {does} joint {joint!r}, which is not in joint_names; {hint}')
+        return np.array([names.index(joint) for joint in joints], np.intp)
 
     def _decide(self, rows: NDArray[np.intp], command: NDArray[np.float32], now: NDArray[np.float64]) -> None:
         """Let the policy act in these envs."""
         state, card = self._robot_state, self.policy.card
-        clamped = np.clip(command, card.command_low, card.command_high)
+        clamped = np.clip(command, self._lowest, self._highest)
         if not np.array_equal(clamped, command):
             _warn_of_clamping(self.policy.path)
         state.changed()
@@ -122,7 +135,8 @@ class MoveBySpeedController(BoxActionController):
         env_id = self.scene.env_id
         return np.array([env_id]) if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
 
-    def _check_sizes(self, card: PolicyCard, where: str) -> None:
+    def _check_sizes(self) -> None:
+        where, card = self._where, self.policy.card
         if len(card.command_low) != 3:
             raise ValueError(
                 f'{where}: it takes {len(card.command_low)} numbers as a command, not 3 (forward, lateral, rotation)'
@@ -136,12 +150,6 @@ class MoveBySpeedController(BoxActionController):
             raise ValueError(
                 f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(card.joint_names)} joints'
             )
-
-
-def _index(joint: str, names: list[str], where: str) -> int:
-    if joint not in names:
-        raise ValueError(f'{where}: it drives joint {joint!r}, which is not in joint_names; {did_you_mean(joint, names)}')
-    return names.index(joint)
 
 
 @functools.cache

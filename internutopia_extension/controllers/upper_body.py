@@ -17,12 +17,14 @@ from internutopia.core.util import log
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
 
+
 class UpperBodyMoveBySpeedController(MoveBySpeedController):
     """Walks on the legs and moves the joints above them to targets of the action.
 
     Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
-    joints `upper_joints` [rad]; None stands for the default of each. The policies of this package walk at one height:
-    another one is checked, a warning is logged once, and nothing else happens.
+    joints `upper_joints` [rad]; None stands for the default of each. Targets of joints that the policy itself drives
+    are passed over. The policies of this package walk at one height: another one is checked, a warning is logged once,
+    and nothing else happens.
     """
 
     upper_joints: ClassVar[Sequence[str]]
@@ -31,7 +33,9 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 
     def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
-        self._upper = np.array([config.joint_names.index(name) for name in self.upper_joints], np.intp)
+        columns = self.columns_of(self.upper_joints, 'moves')
+        self._free = ~np.isin(columns, self._driven)  # of the upper body's joints, those that the policy leaves alone
+        self._upper = columns[self._free]
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(4 + k,)`: speeds, height, upper-body targets."""
@@ -69,7 +73,8 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         if height is not None and np.any(np.abs(np.asarray(height) - self.default_height) > 1e-3):
             _warn_of_height(type(self).__name__, self.default_height)
         rows = self._rows(env_ids)
-        self._targets[rows[:, None], self._upper] = self.upper_default if upper is None else upper
+        upper = self.upper_default if upper is None else np.asarray(upper)
+        self._targets[rows[:, None], self._upper] = upper[..., self._free]
         return super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
 
 

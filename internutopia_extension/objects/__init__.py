@@ -1,5 +1,5 @@
 """Built-in objects; importing this package registers them."""
 
-from internutopia_extension.objects import dynamic_cube, usd_object, visual_cube
+from internutopia_extension.objects import dynamic_cube, static_cube, usd_object, visual_cube
 
-__all__ = ['dynamic_cube', 'usd_object', 'visual_cube']
+__all__ = ['dynamic_cube', 'static_cube', 'usd_object', 'visual_cube']

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from internutopia.core.config import RobotCfg
@@ -11,9 +12,11 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import ActuatorControllerCfg, JointControllerCfg, RecoverControllerCfg
+from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.configs.robots import h1, jetbot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.robots.h1 import H1Robot
 
 import_extensions()
 
@@ -47,7 +50,19 @@ for _name in ('JetbotRobot', 'H1Robot', 'GenericRobot'):
 
 
 @pytest.fixture(scope='session')
-def builtin_robots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RobotCfg]:
+def h1_policy(write_policy: Callable[..., str]) -> str:
+    """A policy of H1's legs that bends them a little by its commands and by how H1 leans, and falls in the end."""
+    legs = [joint for joint in H1_GYM_19 if not any(part in joint for part in ('torso', 'shoulder', 'elbow'))]
+    return write_policy(
+        [(np.random.default_rng(0).uniform(-0.1, 0.1, (6, len(legs))), np.zeros(len(legs)))],
+        joint_names=legs,
+        offset=[H1Robot.home.get(joint, 0.0) for joint in legs],
+        observations=[{'term': 'command', 'params': {'name': 'speed'}}, {'term': 'projected_gravity'}],
+    )
+
+
+@pytest.fixture(scope='session')
+def builtin_robots(tmp_path_factory: pytest.TempPathFactory, h1_policy: str) -> dict[str, RobotCfg]:
     """Robot configs by name, with all controllers they can have."""
     folder: Path = tmp_path_factory.mktemp('robots')
     for name, actuators in (('arm', ''), ('motor_arm', MOTORS)):
@@ -55,14 +70,17 @@ def builtin_robots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RobotC
     joints = JointControllerCfg(name='joints', joint_names=['elbow', 'shoulder'])
     recover = RecoverControllerCfg(name='recover', recover_height=0.5)
     jetbot_controllers = ('move_by_speed', 'move_to_point', 'move_along_path', 'rotate')
-    h1_controllers = (*jetbot_controllers, 'recover')
+    walk = h1.move_by_speed_cfg.update(policy_weights_path=h1_policy)
+    to_point = h1.move_to_point_cfg.update(sub_controllers=[walk])
+    along_path = h1.move_along_path_cfg.update(sub_controllers=[to_point])
+    turn = h1.rotate_cfg.update(sub_controllers=[walk])
     return {
         'jetbot': jetbot.JetbotRobotCfg(
             position=(0.0, 0.0, 0.03), controllers=[getattr(jetbot, f'{name}_cfg') for name in jetbot_controllers]
         ),
         'h1': h1.H1RobotCfg(
             position=(0.0, 0.0, 0.99),
-            controllers=[h1.joint_controller, *(getattr(h1, f'{name}_cfg') for name in h1_controllers)],
+            controllers=[h1.joint_controller, walk, to_point, along_path, turn, h1.recover_cfg],
         ),
         'arm': GenericRobotCfg(
             name='arm',

@@ -1,6 +1,5 @@
 """Built-in controllers: against their laws written out in plain Python, and batched against one object per env."""
 
-import logging
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +13,8 @@ from internutopia.core.config import Config, RobotCfg
 from internutopia.core.util.rotations import quat_from_yaw
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
-from internutopia_extension.configs.robots import h1, jetbot
+from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
-from internutopia_extension.controllers import h1_move_by_speed_controller
 from internutopia_extension.controllers.move_along_path_points_controller import MoveAlongPathPointsController
 from internutopia_extension.controllers.move_to_point_by_speed_controller import MoveToPointBySpeedController
 from internutopia_extension.controllers.rotate_controller import RotateController
@@ -316,33 +314,6 @@ class TestActuators:
         env.step([{'motor_arm': {'actuators': [0.2, 0.1]}}, {'motor_arm': {'actuators': [9.0, -0.1]}}])
         efforts = [robot_of(env, 'motor_arm', i).articulation.get_joint_efforts() for i in range(2)]
         np.testing.assert_allclose(efforts, [[0.2, 0.2], [0.5, -0.2]], rtol=1e-6)
-
-
-class TestH1MoveBySpeed:
-    def test_stands_and_warns_once_that_it_cannot_walk(
-        self, run: Run, make_builtin: MakeBuiltin, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        h1_move_by_speed_controller._warn_of_standing_still.cache_clear()
-        env = run(make_builtin('h1'), env_num=2)
-        with caplog.at_level(logging.WARNING, 'internutopia'):
-            steps(env, 5, [{'h1': {'move_by_speed': [0.0, 0.0, 0.0]}}] * 2)
-            assert not caplog.records
-            obs = steps(env, 45, [{'h1': {'move_by_speed': [1.0, 0.0, 0.0]}}] * 2)  # 1 s in all
-        assert len(caplog.records) == 1
-        assert 'learned policy' in caplog.text
-        np.testing.assert_allclose(obs[0]['h1']['position'], [0.0, 0.0, 0.98], atol=0.1)
-
-    def test_commanded_by_others_it_stands_too(self, run: Run, make_builtin: MakeBuiltin) -> None:
-        env = run(make_builtin('h1'))
-        obs = steps(env, 20, [{'h1': {'rotate': [(0, 0, 0, 1)]}}])
-        assert obs[0]['h1']['controllers']['rotate'] == {'finished': False}
-
-    def test_joint_names_may_come_in_another_order(self, run: Run, make_builtin: MakeBuiltin) -> None:
-        reordered = h1.move_by_speed_cfg.update(joint_names=h1.move_by_speed_cfg.joint_names[::-1])
-        pair = [run(make_builtin('h1', controllers=[cfg])) for cfg in (h1.move_by_speed_cfg, reordered)]
-        assert_same(*(env.get_observations() for env in pair))
-        for _ in range(10):
-            assert_same(*(env.step([{'h1': {'move_by_speed': [0, 0, 0]}}])[0] for env in pair))
 
 
 class Follower:

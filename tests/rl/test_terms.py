@@ -98,7 +98,9 @@ Case = tuple[str, dict[str, Any], Callable[[Raw], Any]]
 OBSERVATIONS: list[Case] = [
     ('joint_positions', {}, lambda r: r.q),
     ('joint_positions', {'relative': True}, lambda r: r.q - HOME),
+    ('joint_positions', {'relative': True, 'joints': ['tail']}, lambda r: r.q[1:] - HOME[1:]),
     ('joint_velocities', {}, lambda r: r.dq),
+    ('joint_velocities', {'joints': ['tail', 'hip']}, lambda r: r.dq[::-1]),
     ('base_position', {}, lambda r: r.position),
     ('base_height', {}, lambda r: r.position[2]),
     ('base_orientation', {}, lambda r: r.quaternion),
@@ -137,6 +139,10 @@ REWARDS: list[Case] = [
     ('posture_cost', {}, lambda r: np.sum((r.q - HOME) ** 2)),
     ('posture_cost', {'joints': ['tail']}, lambda r: (r.q[1] - HOME[1]) ** 2),
     ('joint_limit_cost', {'margin': 1.0}, lambda r: np.maximum(np.abs(r.q) - [0.2, 0.5], 0.0).sum()),
+    ('vertical_velocity_cost', {}, lambda r: r.v[2] ** 2),
+    ('tilt_rate_cost', {}, lambda r: np.sum((r.to_base @ r.w)[:2] ** 2)),
+    ('tilt_cost', {}, lambda r: r.gravity[0] ** 2 + r.gravity[1] ** 2),
+    ('height_cost', {'target': 0.3}, lambda r: (r.position[2] - 0.3) ** 2),
 ]
 TERMINATIONS: list[Case] = [
     ('fallen', {'minimum_height': 0.4255}, lambda r: r.position[2] < 0.4255),
@@ -146,6 +152,7 @@ TERMINATIONS: list[Case] = [
     ('goal_reached', {'name': 'goal', 'radius': 2.25}, lambda r: math.hypot(*r.to_goal) < 2.25),
     ('left_area', {'radius': 0.25}, lambda r: math.hypot(*r.position[:2]) > 0.25),
 ]
+ELSEWHERE = {'feet_contacts'}  # tested with the terms about feet, in test_gait_terms.py
 CASES = [
     pytest.param(kind, *case, id=f'{kind}-{case[0]}-{index}')
     for kind, cases in (('observation', OBSERVATIONS), ('reward', REWARDS), ('termination', TERMINATIONS))
@@ -212,7 +219,7 @@ def test_value(tumbling: Any, kind: Any, name: str, params: dict[str, Any], expe
     ('kind', 'cases'), [('observation', OBSERVATIONS), ('reward', REWARDS), ('termination', TERMINATIONS)]
 )
 def test_every_built_in_term_has_a_case(kind: Any, cases: list[Case]) -> None:
-    assert {name for name, _, _ in cases} == set(built_in(kind))
+    assert {name for name, _, _ in cases} | ELSEWHERE == set(built_in(kind)) | ELSEWHERE
 
 
 @pytest.mark.parametrize(('kind', 'name'), [(kind, name) for kind in KINDS for name in built_in(kind)])
@@ -229,7 +236,7 @@ def test_every_observation_reward_and_end_works_on_h1(make_config: Any, make_tas
     from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 
     robot = H1RobotCfg(position=(0.0, 0.0, 0.99), controllers=[joint_controller])
-    renamed = {'leg': 'left_ankle_link', 'tail': 'torso_joint'}
+    renamed = {'leg': 'left_ankle_link', 'tail': 'torso_joint', 'hip': 'left_knee_joint'}
     learning: dict[str, Any] = {
         'action': {'controller': 'joint_controller', 'scale': 0.1, 'offset': 'home'},
         'commands': {'goal': {'term': 'goal', 'params': {'distance': (1.0, 2.0)}}, 'speed': {'term': 'velocity'}},
@@ -241,7 +248,7 @@ def test_every_observation_reward_and_end_works_on_h1(make_config: Any, make_tas
     config = make_config(tasks=[task], env_num=2, sim={'substeps': 4}, episode_order='cycle')
     envs = VectorEnv(config, LearningCfg.model_validate(learning))
     obs, _ = envs.reset()
-    assert obs.shape == (2, 107) and np.isfinite(obs).all()
+    assert obs.shape == (2, 110) and np.isfinite(obs).all()
     assert np.isfinite(envs.step(envs.action_space.sample())[1]).all()
     envs.close()
 
@@ -318,6 +325,27 @@ def test_critic_sees_the_observation_and_more(make_learner: MakeLearner) -> None
             assert np.array_equal(seen, np.column_stack([obs, heights[step], heights[max(0, step - 1)]]))
 
 
+def test_noise_of_the_critic_is_drawn_once_per_step(make_learner: MakeLearner) -> None:
+    envs = make_learner(critic_observations=[{'term': 'base_height', 'noise': 0.1}])
+    envs.reset()
+    shown = []
+    for _ in range(3):
+        shown.append(envs.critic_observations())
+        assert np.array_equal(envs.critic_observations(), shown[-1])
+        envs.step(np.zeros((3, 2), np.float32))
+    assert len(np.unique([seen[:, -1] for seen in shown])) == 9
+    before = envs.critic_observations()
+    envs.reset(options={'reset_mask': np.array([True, False, False])})
+    after = envs.critic_observations()
+    assert np.array_equal(after[1:], before[1:]) and after[0, -1] != before[0, -1]
+
+
+def test_critic_sees_nothing_before_the_first_reset(make_learner: MakeLearner) -> None:
+    envs = make_learner(critic_observations=[{'term': 'base_height'}])
+    with pytest.raises(RuntimeError, match='reset the envs first'):
+        envs.critic_observations()
+
+
 # --- rewards and ends ------------------------------------------------------------------------------------------------
 
 
@@ -387,14 +415,17 @@ def test_velocity_commands(make_learner: MakeLearner) -> None:
     ranges = {'forward': (0.1, 0.2), 'lateral': (-0.4, -0.3), 'yaw_rate': (0.5, 0.6)}
     envs = make_learner(
         env_num=200,
-        commands={'go': {'term': 'velocity', 'params': {**ranges, 'standing': 0.3}}},
+        commands={'go': {'term': 'velocity', 'params': {**ranges, 'standing': 0.3, 'turning': 0.3}}},
         observations=[{'term': 'command', 'params': {'name': 'go'}}],
     )
     obs, _ = envs.reset()
     standing = (obs == 0).all(axis=-1)
-    assert 35 < standing.sum() < 85
+    turning = (obs[:, :2] == 0).all(axis=-1) & ~standing
+    assert 35 < standing.sum() < 85 and 35 < turning.sum() < 85
     low, high = np.transpose([ranges['forward'], ranges['lateral'], ranges['yaw_rate']])
-    assert ((obs >= low - 1e-6) & (obs <= high + 1e-6)).all(axis=-1).tolist() == (~standing).tolist()
+    within = (obs >= low - 1e-6) & (obs <= high + 1e-6)
+    assert within.all(axis=-1).tolist() == (~standing & ~turning).tolist()
+    assert within[turning, 2].all()
 
 
 @pytest.mark.parametrize(('around', 'center'), [('origin', (0.0, 0.0)), ('robot', (0.2, -0.1))])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeInt
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
 
 
 class TermCfg(BaseCfg):
@@ -71,6 +71,8 @@ class ActionCfg(BaseCfg):
     """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is."""
     offset: float | Literal['home'] = 0.0
     """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
+    repeat: Count = 1
+    """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
 
 
 class LearningCfg(BaseCfg):

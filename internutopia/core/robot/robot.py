@@ -47,6 +47,7 @@ class BaseRobot(OrderedKeys):
         base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
         fixed_base: see `RobotModel`.
         feet: links it stands on, whose contact forces are measured.
+        frozen: joints of its model that are left out, fixed at zero.
     """
 
     batched: ClassVar[bool] = False
@@ -57,6 +58,7 @@ class BaseRobot(OrderedKeys):
     base_link: str | None = None
     fixed_base: ClassVar[bool | None] = None
     feet: ClassVar[tuple[str, ...]] = ()
+    frozen: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: RobotCfg, scene: IScene):
         self.name = config.name
@@ -95,6 +97,7 @@ class BaseRobot(OrderedKeys):
             drives=cls.drives,
             joint_positions=cls.home,
             contact_links=cls.feet,
+            frozen=cls.frozen,
         )
 
     @property

@@ -49,7 +49,9 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     for candidate in tried:
         if os.path.isfile(candidate):
             return _supported(candidate, suffixes)
-    similar = [_packaged(suffixes)[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged(suffixes))]
+    similar = [
+        _packaged(suffixes)[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged(suffixes))
+    ]
     hint = f'\nPackaged assets of a similar name: {", ".join(similar)}' if similar else ''
     places = ''.join(f'\n  {candidate}' for candidate in tried)
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')

@@ -17,9 +17,16 @@ from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
 from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.compose import DRIVE_KINDS, DRIVEN_JOINTS, compose, contact_sensor, object_body, robot_prefix
+from internutopia.core.scene.compose import (
+    DRIVE_KINDS,
+    DRIVEN_JOINTS,
+    compose,
+    contact_sensor,
+    object_body,
+    robot_prefix,
+)
 from internutopia.core.scene.importer import content_key
-from internutopia.core.scene.model import RobotModel, SceneModel
+from internutopia.core.scene.model import IDENTITY_QUAT, RobotModel, SceneModel
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
 
@@ -169,7 +176,7 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
 
     robots = [
         (
-            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links),
+            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen),
             *(r.drives.stiffness, r.drives.damping, r.drives.only_if_bare),
         )
         for r in scene.robots
@@ -245,7 +252,11 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
         bodies=bodies,
         contact_links=robot.contact_links,
         contacts=np.array(
-            [model.sensor(contact_sensor(robot.name, link)).adr[0] + i for link in robot.contact_links for i in range(3)],
+            [
+                model.sensor(contact_sensor(robot.name, link)).adr[0] + i
+                for link in robot.contact_links
+                for i in range(3)
+            ],
             np.intp,
         ),
     )
@@ -279,8 +290,10 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
         data['mocap_quat'][body.mocap] = quat
     elif body.qpos >= 0:
         own = data['qpos'][body.qpos : body.qpos + 7]
-        own[:3] = pos + quat_rotate(quat, own[:3])
-        own[3:] = quat_multiply(quat, own[3:])
+        if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
+            own[:3] = quat_rotate(quat, own[:3])
+            own[3:] = quat_multiply(quat, own[3:])
+        own[:3] += pos
 
 
 def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:

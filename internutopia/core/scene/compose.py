@@ -20,6 +20,7 @@ from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.scaling import scale_mass, scale_spec
 from internutopia.core.scene.urdf import WORLD_LINK
+from internutopia.core.util import did_you_mean
 
 DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 # A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for
@@ -89,6 +90,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
         child.delete(key)
     _name_parts(child)
+    _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = list(child.worldbody.bodies)
     fixed = robot.fixed_base
@@ -105,6 +107,9 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
                 f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
             )
         roots[0].add_freejoint(name='root')
+    for joint in list(child.joints):
+        if joint.name in robot.frozen:
+            child.delete(joint)
     joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
     driven = drives_robot(robot, child)
     if driven:
@@ -143,6 +148,15 @@ def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -
             actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]
             actuator.biasprm[1] = -kp if kind == 'position' else 0.0
             actuator.biasprm[2] = -kd if kind == 'velocity' else 0.0
+
+
+def _check_contact_links(robot: RobotModel, links: list[str]) -> None:
+    unknown = next((link for link in robot.contact_links if link not in links), None)
+    if unknown is not None:
+        raise ValueError(
+            f'robot {robot.name!r}: there is no link {unknown!r} in {robot.asset} to measure contact forces on; '
+            f'{did_you_mean(unknown, links)}'
+        )
 
 
 def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:

@@ -44,7 +44,7 @@ class RobotModel:
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
     None does what the asset says (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
-    `contact_links`: links whose contact forces are measured.
+    `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
     """
 
     name: str
@@ -56,6 +56,7 @@ class RobotModel:
     drives: Drives = Drives()
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     contact_links: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import SceneModel
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.world.base import EnvIds, SceneHandle, World
-from internutopia.core.world.mujoco_group import Group, Slots
+from internutopia.core.world.mujoco_group import Group, Index, Slots, as_index
 from internutopia.core.world.mujoco_views import MujocoArticulationView, MujocoBodyView
 
 # Scenes are cached for the whole process: a second Env of the same scenes starts at once
@@ -53,16 +53,17 @@ class MujocoWorld(World):
         self.times = np.zeros(env_num)
         self.threads = threads or os.cpu_count() or 1
         self.version = 0  # grows whenever any state may have changed: views cache by it
-        self.layout_version = 0  # grows whenever envs move between batches
         self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
         self.group_id = np.full(env_num, -1, np.intp)
+        self.layout = b''  # both as bytes: what was found out about places holds as long as these are the same
         self.groups: list[Group] = []
         self._scene: list[CompiledScene | None] = [None] * env_num
         self._group: list[Group | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._work: list[tuple[Group, Slots | None]] = []
-        self._work_key = (-1, b'')
+        self._work_rows: Index = slice(0)
+        self._work_key = (b'', b'')
         if mujoco.get_mju_user_warning() is None:
             # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
             mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
@@ -102,17 +103,16 @@ class MujocoWorld(World):
                 group.remove(self.slot[env_id : env_id + 1])
                 self._group[env_id] = self._scene[env_id] = None
                 self.slot[env_id] = self.group_id[env_id] = -1
-        self.version += 1
-        self.layout_version += 1
+        self._moved()
 
     def step(self, env_ids: EnvIds) -> dict[int, str]:
         """Advance envs; see `World.step`."""
-        key = (self.layout_version, env_ids.tobytes())
+        key = self.layout, env_ids.tobytes()
         if key != self._work_key:  # mostly the same envs step again and again
-            self._work_key, self._work = key, self._work_for(env_ids)
+            self._work_key, self._work, self._work_rows = key, self._work_for(env_ids), as_index(env_ids)
         work = self._work
         self.version += 1
-        self.times[env_ids] += self.step_dt
+        self.times[self._work_rows] += self.step_dt
         if len(work) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in work):
             results = [group.step(slots, self.substeps) for group, slots in work]
         else:
@@ -194,7 +194,7 @@ class MujocoWorld(World):
         return group
 
     def _occupied(self) -> list[Group]:
-        return [group for group in self.groups if group.occupied is not None]
+        return [group for group in self.groups if group.used]
 
     def _threads_per_group(self, count: int) -> int:
         return self.threads if count < self.threads else 1
@@ -211,8 +211,12 @@ class MujocoWorld(World):
                 group.rebuild(group.capacity, nthread)
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.segments()}
+        self._moved()
+
+    def _moved(self) -> None:
+        """Envs came or went. Those that come back to the place they had leave `layout` as it was."""
         self.version += 1
-        self.layout_version += 1
+        self.layout = self.slot.tobytes() + self.group_id.tobytes()
 
     def _work_for(self, env_ids: EnvIds) -> list[tuple[Group, Slots | None]]:
         """The groups that hold these envs, with their slots; None for all slots."""

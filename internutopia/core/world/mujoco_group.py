@@ -31,6 +31,7 @@ _DIVERGED = {
     int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration at dof',
     int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
 }
+_FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
@@ -42,6 +43,7 @@ class Group:
         self.id = next(_IDS)
         self.scene = scene
         self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
+        self.used = 0  # slots
         self.batch = Batch(scene.model, capacity, nthread)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
@@ -74,9 +76,8 @@ class Group:
 
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
-        used = int(np.count_nonzero(self.envs >= 0))
-        if used + count > self.capacity:
-            self.rebuild(min(limit, max(used + count, 2 * self.capacity)), self.nthread)
+        if self.used + count > self.capacity:
+            self.rebuild(min(limit, max(self.used + count, 2 * self.capacity)), self.nthread)
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
@@ -103,6 +104,7 @@ class Group:
         """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
         slot = int(np.flatnonzero(self.envs < 0)[0])
         self.envs[slot] = env_id
+        self.used += 1
         self._occupied = None
         self.batch.state[slot] = self._defaults
         self.batch.warning[slot] = 0
@@ -116,6 +118,7 @@ class Group:
     def remove(self, slots: NDArray[np.intp]) -> None:
         """Free slots."""
         self.envs[slots] = -1
+        self.used -= len(slots)
         self._occupied = None
         self._stale.difference_update(slots.tolist())
 
@@ -132,10 +135,10 @@ class Group:
             self._stale.clear()
         return array
 
-    def touched(self, slots: NDArray[np.intp]) -> None:
+    def touched(self, slots: Index) -> None:
         """Positions or velocities of these slots were written: derived fields must follow when read next."""
         if self._derived:
-            self._stale.update(slots.tolist())
+            self._stale.update(self.ids(slots).tolist())
 
     def expand(self, name: str) -> NDArray[Any]:
         """The writable `(capacity, ...)` per-simulation values of an `MjModel` field."""
@@ -150,9 +153,13 @@ class Group:
             return np.broadcast_to(template, (self.capacity, *template.shape))
         return values
 
-    def set_constants(self, slots: NDArray[np.intp]) -> None:
+    def ids(self, slots: Index) -> NDArray[np.intp]:
+        """Slots as an array of numbers."""
+        return np.arange(self.capacity)[slots]
+
+    def set_constants(self, slots: Index) -> None:
         """Recompute what follows from masses and inertias that were changed per simulation."""
-        self.batch.set_const(np.sort(slots).astype(np.int32))
+        self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
         self.touched(slots)
 
@@ -173,14 +180,14 @@ class Group:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:
             self._stale.difference_update(range(self.capacity) if slots is None else slots.tolist())
-        counts = batch.warning[:, :, 1]
-        for kind, quantity in _DIVERGED.items():
-            if counts[:, kind].any():
-                for slot in np.flatnonzero(counts[:, kind]):
+        counts = batch.warning[:, _FATAL, 1]
+        if counts.any():
+            for kind, quantity in _DIVERGED.items():
+                for slot in np.flatnonzero(batch.warning[:, kind, 1]):
                     env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
                     if env_id >= 0:
                         failed.setdefault(env_id, f'the simulation diverged: bad {quantity} {index}')
-                batch.warning[:, kind, 1] = 0
+            counts[:] = 0
         return failed
 
     def _write_model(self, slot: int, scene: CompiledScene) -> None:

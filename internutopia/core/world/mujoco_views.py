@@ -8,7 +8,7 @@ addresses are contiguous they are slices, so that the common case, one group wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,19 @@ class Segment:
     rows: Index
     envs: Index
     layout: Any
+    _targets: dict[tuple[str, object], Index] = field(default_factory=dict)
 
     @cached_property
-    def joints(self) -> dict[str, Index]:
-        """Addresses of a robot's joints in `qpos` and among the dofs."""
-        return {address: as_index(getattr(self.layout, address)) for address in ('qpos', 'dof')}
+    def columns(self) -> dict[str, Index]:
+        """Addresses of a robot's joints in `qpos` and among the dofs, and of its own actuators in `ctrl`."""
+        return {address: as_index(getattr(self.layout, address)) for address in ('qpos', 'dof', 'controls')}
+
+    def targets(self, kind: str, joints: Any) -> Index:
+        """Addresses in `ctrl` of the actuators of some joints that take targets of a kind."""
+        key = kind, joints.tobytes() if isinstance(joints, np.ndarray) else repr(joints)
+        if key not in self._targets:
+            self._targets[key] = as_index(self.layout.targets[kind][joints])
+        return self._targets[key]
 
 
 def cells(rows: Index, columns: Index) -> tuple[Any, Any]:
@@ -47,6 +55,17 @@ def cells(rows: Index, columns: Index) -> tuple[Any, Any]:
     return rows[:, None], columns
 
 
+class _Buffers:
+    """Arrays `(env_num, width)` that are filled again after every change of the world, and what others see of them."""
+
+    def __init__(self, env_num: int, widths: tuple[int, ...]):
+        self.version = -1
+        self.arrays = tuple(np.zeros((env_num, width), np.float32) for width in widths)
+        self.shown = tuple(array.view() for array in self.arrays)
+        for array in self.shown:
+            array.flags.writeable = False
+
+
 class _View:
     """Segments and cached buffers, shared by both kinds of view."""
 
@@ -54,15 +73,15 @@ class _View:
         self._world = world
         self._find = find
         self._segments: list[Segment] = []
-        self._layout_version = -1
-        self._last_rows: list[tuple[Segment, NDArray[np.intp], Index]] = []
-        self._rows_key = (-1, b'')
-        self._buffers: dict[str, tuple[int, tuple[Array, ...]]] = {}
+        self._places = b''  # the world's layout when the segments were found
+        self._last_rows: list[tuple[Segment, Index, Index]] = []
+        self._rows_key = (b'', b'')
+        self._buffers: dict[str, _Buffers] = {}
 
     def segments(self) -> list[Segment]:
         """Where the view's rows live; recomputed after envs moved."""
-        if self._layout_version != self._world.layout_version:
-            self._layout_version = self._world.layout_version
+        if self._places != self._world.layout:
+            self._places = self._world.layout
             self._segments = []
             for group in self._world.groups:
                 # a group's models have equal structure, names included: one layout serves all its envs
@@ -71,45 +90,38 @@ class _View:
                     self._segments.append(Segment(group, *group.occupied, layout))
         return self._segments
 
-    def _rows(self, env_ids: EnvIds) -> list[tuple[Segment, NDArray[np.intp], Index]]:
+    def _rows(self, env_ids: EnvIds) -> list[tuple[Segment, Index, Index]]:
         """For each segment that holds some of the envs: its slots and which rows of the caller's values they are.
 
         Envs that do not hold what the view shows (any more) are left out.
         """
         env_ids = np.asarray(env_ids, np.intp)
-        key = (self._world.layout_version, env_ids.tobytes())
+        key = self._world.layout, env_ids.tobytes()
         if key != self._rows_key:  # most callers ask for the same envs again and again
             self._rows_key, self._last_rows = key, list(self._find_rows(env_ids))
         return self._last_rows
 
-    def _find_rows(self, env_ids: EnvIds) -> Iterator[tuple[Segment, NDArray[np.intp], Index]]:
+    def _find_rows(self, env_ids: EnvIds) -> Iterator[tuple[Segment, Index, Index]]:
         groups = self._world.group_id[env_ids]
         for segment in self.segments():
             mine = groups == segment.group.id
             if mine.all():
-                yield segment, self._world.slot[env_ids], slice(None)
+                yield segment, as_index(self._world.slot[env_ids]), slice(None)
             elif mine.any():
-                yield segment, self._world.slot[env_ids[mine]], np.flatnonzero(mine)
+                yield segment, as_index(self._world.slot[env_ids[mine]]), np.flatnonzero(mine)
 
     def _cached(self, key: str, widths: tuple[int, ...], fill: Callable[[Segment, tuple[Array, ...]], None]) -> Any:
         """Buffers `(env_num, width)` for `key`, filled from every segment once per state version."""
-        entry = self._buffers.get(key)
-        if entry is not None and entry[0] == self._world.version:
-            return entry[1]
-        if entry is None:
-            buffers = tuple(np.zeros((self._world.env_num, width), np.float32) for width in widths)
-        else:
-            buffers = entry[1]
-            for buffer in buffers:
-                buffer.flags.writeable = True
-        for segment in self.segments():
-            fill(segment, buffers)
-        for buffer in buffers:
-            buffer.flags.writeable = False
-        self._buffers[key] = (self._world.version, buffers)
-        return buffers
+        buffers = self._buffers.get(key)
+        if buffers is None:
+            buffers = self._buffers[key] = _Buffers(self._world.env_num, widths)
+        if buffers.version != self._world.version:
+            for segment in self.segments():
+                fill(segment, buffers.arrays)
+            buffers.version = self._world.version
+        return buffers.shown
 
-    def _changed(self, group: Group, slots: NDArray[np.intp]) -> None:
+    def _changed(self, group: Group, slots: Index) -> None:
         group.touched(slots)
         self._world.version += 1
 
@@ -211,7 +223,10 @@ class MujocoBodyView(_View, BodyView):
             cvel = group.read('cvel')[rows, body.body]
             root = group.scene.model.body_rootid[body.body]
             arm = group.read('xpos')[rows, body.body] - group.read('subtree_com')[rows, root]
-            linear[segment.envs] = cvel[:, 3:] + np.cross(cvel[:, :3], arm)
+            (wx, wy, wz), (ax, ay, az) = cvel[:, :3].T, arm.T  # by columns: np.cross takes much longer
+            linear[segment.envs] = cvel[:, 3:] + np.stack(
+                [wy * az - wz * ay, wz * ax - wx * az, wx * ay - wy * ax], axis=-1
+            )
             angular[segment.envs] = cvel[:, :3]
 
 
@@ -246,7 +261,7 @@ class MujocoArticulationView(_View, ArticulationView):
         """See `ArticulationView`."""
 
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
-            buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.joints['dof'])]
+            buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.columns['dof'])]
 
         return self._cached('effort', (len(self.dof_names),), fill)[0]
 
@@ -302,13 +317,14 @@ class MujocoArticulationView(_View, ArticulationView):
             kept = np.isnan(values)
             some_kept = kept.any()
             for segment, slots, mine in self._rows(env_ids):
-                columns = segment.layout.targets[kind][joints]
                 new, keep = values[mine], kept[mine]
-                if not self._layout.driven:
+                if self._layout.driven:
+                    where = cells(slots, segment.targets(kind, joints))
+                else:
+                    columns = segment.layout.targets[kind][joints]
                     self._check_targets(kind, columns, keep, joints)
                     has = columns >= 0
-                    columns, new, keep = columns[has], new[:, has], keep[:, has]
-                where = cells(as_index(slots), as_index(columns))
+                    where, new, keep = cells(slots, columns[has]), new[:, has], keep[:, has]
                 ctrl = segment.group.read('ctrl')
                 ctrl[where] = np.where(keep, ctrl[where], new) if some_kept else new
 
@@ -346,13 +362,13 @@ class MujocoArticulationView(_View, ArticulationView):
             bodies = [body.body for body in segment.layout.bodies.values()]
             geoms = np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))
             new = np.broadcast_to(np.asarray(coefficients, np.float64), (len(env_ids),))[mine]
-            segment.group.expand('geom_friction')[slots[:, None], geoms, 0] = new[:, None]
+            segment.group.expand('geom_friction')[..., 0][cells(slots, geoms)] = new[:, None]
 
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """See `ArticulationView`."""
         values = np.asarray(controls)
         for segment, slots, mine in self._rows(env_ids):
-            segment.group.read('ctrl')[cells(as_index(slots), as_index(segment.layout.controls))] = values[mine]
+            segment.group.read('ctrl')[cells(slots, segment.columns['controls'])] = values[mine]
 
     @property
     def control_names(self) -> tuple[str, ...]:
@@ -389,7 +405,7 @@ class MujocoArticulationView(_View, ArticulationView):
 
     def _joint_values(self, field: str, address: str) -> Array:
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
-            buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, segment.joints[address])]
+            buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, segment.columns[address])]
 
         return self._cached(field, (len(self.dof_names),), fill)[0]
 

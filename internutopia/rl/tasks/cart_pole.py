@@ -6,6 +6,7 @@ import math
 import os
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
+from typing import Any
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.learning import (
@@ -16,6 +17,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -79,6 +81,25 @@ def config(
         episode_order='cycle',
         metrics_save_path=None,
         seed=seed,
+    )
+
+
+def training(**options: Any) -> TrainingCfg:
+    """How it is learned, whatever the options of the task: half a minute for a pole that stays up."""
+    return TrainingCfg(
+        num_envs=64,
+        iterations=60,
+        num_steps=32,
+        hidden_dims=(64, 64),
+        init_std=0.6,
+        normalize=False,
+        epochs=8,
+        mini_batches=4,
+        learning_rate=2e-3,
+        desired_kl=None,
+        gamma=0.98,
+        entropy=0.0,
+        save_every=10,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.learning import (
     ActionCfg,
@@ -13,11 +15,13 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
-from internutopia.rl.tasks.walkers import WALKERS, Walker
+from internutopia.rl.tasks.walkers import Walker, look_up_walker
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 COMMAND = 'velocity'
+SWING_BEND = 0.5  # rad, of the knees of bipeds
+SCENES = {'flat': 'scenes/empty.xml', 'rough': 'scenes/rough.xml'}
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
 
@@ -27,7 +31,8 @@ def config(
     *,
     robot: str | Walker = 'h1',
     max_episode_steps: int = 960,
-    scene: str | None = 'scenes/empty.xml',
+    terrain: str = 'flat',
+    scene: str | None = None,
     push_speed: float = 0.6,
     randomize: bool = True,
     threads: int | None = None,
@@ -45,29 +50,22 @@ def config(
         seed: of everything random.
         robot: name of a robot in `internutopia.rl.tasks.walkers.WALKERS`, or what must be known about another one.
         max_episode_steps: number of steps after which an episode is truncated.
-        scene: file of the scene; it needs a floor.
+        terrain: `'flat'`, or `'rough'`: bumps of a few centimetres.
+        scene: file of another scene, with a floor.
         push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s].
         randomize: whether start, gains, friction, pushes and sensors are random.
         threads: threads of the physics engine; None means one per core.
 
     Raises:
-        ValueError: there is no robot of that name.
+        ValueError: there is no robot or terrain of that name.
     """
-    if isinstance(robot, str):
-        if robot not in WALKERS:
-            raise ValueError(f'there is no legged robot {robot!r}; {did_you_mean(robot, WALKERS)}')
-        robot = WALKERS[robot]
+    walker = look_up_walker(robot)
+    if terrain not in SCENES:
+        raise ValueError(f'there is no terrain {terrain!r}; {did_you_mean(terrain, SCENES)}')
     task = SingleInferenceTaskCfg(
-        scene_asset_path=scene,
-        robots=[
-            robot.config.model_copy(
-                update={
-                    'position': (0.0, 0.0, robot.root_height),
-                    'controllers': [JointControllerCfg(name='legs', joint_names=list(robot.joints))],
-                }
-            )
-        ],
-        learning=_learning(robot, push_speed, randomize),
+        scene_asset_path=scene or SCENES[terrain],
+        robots=[walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))],
+        learning=_learning(walker, push_speed, randomize),
         max_episode_steps=max_episode_steps,
     )
     return Config(
@@ -82,8 +80,6 @@ def config(
 
 def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
-    gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
-    tracking = {'name': COMMAND, 'tolerance': 0.5}
     command = CommandTermCfg(
         term='velocity',
         params={
@@ -111,40 +107,54 @@ def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
             ObservationTermCfg(term='base_height'),
             ObservationTermCfg(term='feet_contacts'),
         ],
-        rewards=[
-            RewardTermCfg(term='track_linear_velocity', params=tracking, weight=1.5),
-            RewardTermCfg(term='track_yaw_rate', params=tracking, weight=0.8),
-            RewardTermCfg(term='alive', weight=0.15),
-            RewardTermCfg(term='gait_contact', params=gait, weight=0.8 / len(robot.offsets)),
-            RewardTermCfg(
-                term='swing_height_cost',
-                params=gait | {'height': robot.swing_height, 'ground': robot.sole},
-                weight=-20.0,
-            ),
-            RewardTermCfg(term='slip_cost', weight=-0.2),
-            RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
-            RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
-            RewardTermCfg(term='tilt_cost', weight=-1.0),
-            RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-10.0),
-            RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
-            RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
-            RewardTermCfg(term='action_rate_cost', weight=-0.01),
-            RewardTermCfg(term='joint_limit_cost', weight=-5.0),
-        ],
+        rewards=_rewards(robot),
         terminations=[
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
         commands={COMMAND: command},
-        randomizations=_randomizations(push_speed) if randomize else [],
+        randomizations=_randomizations(robot, push_speed) if randomize else [],
     )
 
 
-def _randomizations(push_speed: float) -> list[RandomizationTermCfg]:
+def _rewards(robot: Walker) -> list[RewardTermCfg]:
+    gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
+    tracking = {'name': COMMAND, 'tolerance': 0.5}
+    terms = [
+        RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.0),
+        RewardTermCfg(term='alive', weight=0.15),
+        RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
+        RewardTermCfg(
+            term='swing_height_cost',
+            params=gait | {'height': robot.swing_height, 'ground': robot.sole},
+            weight=-30.0,
+        ),
+        RewardTermCfg(term='slip_cost', weight=-0.2),
+        RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
+        RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
+        RewardTermCfg(term='tilt_cost', weight=-1.0),
+        RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-10.0),
+        RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
+        RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
+        RewardTermCfg(term='action_rate_cost', weight=-0.01),
+        RewardTermCfg(term='joint_limit_cost', weight=-5.0),
+    ]
+    if robot.knees:
+        bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
+        terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
+    return terms
+
+
+def _randomizations(robot: Walker, push_speed: float) -> list[RandomizationTermCfg]:
     start = {'position': (-0.1, 0.1), 'velocity': (-0.3, 0.3)}
-    return [
+    terms = [
+        RandomizationTermCfg(term='base_pose', params={'z': (0.0, 0.08), 'yaw': (-math.pi, math.pi)}),
         RandomizationTermCfg(term='joint_offset', params=start),
         RandomizationTermCfg(term='gains', params={'stiffness': (0.9, 1.1), 'damping': (0.9, 1.1)}),
         RandomizationTermCfg(term='friction', params={'coefficient': (0.6, 1.2)}),
         RandomizationTermCfg(term='push', params={'speed': push_speed}, interval=(3.0, 5.0)),
     ]
+    if robot.held:
+        terms.insert(2, RandomizationTermCfg(term='joint_pose', params={'positions': dict(robot.held)}))
+    return terms

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from internutopia.core.config.robot import RobotCfg
+from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.util import did_you_mean
+from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM, GR1_54, H1_GYM_19
-from internutopia_extension.configs.robots.aliengo import AliengoRobotCfg
-from internutopia_extension.configs.robots.g1 import G1RobotCfg
-from internutopia_extension.configs.robots.gr1 import GR1RobotCfg
-from internutopia_extension.configs.robots.h1 import H1RobotCfg
+from internutopia_extension.configs.robots import aliengo, g1, gr1, h1
+from internutopia_extension.robots.gr1 import GR1Robot
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Walker:
         config: the robot, without pose and controllers.
         joints: joints that the policy drives; the others are held at home.
         straight: those of them that walking should leave near home, e.g. hip roll and yaw.
+        knees: for a biped, the knees in the order of the class's `feet`.
         root_height: height of the root when the robot stands at home [m].
         base_height: height of its base link then [m].
         sole: height of the origins of its feet links then [m].
@@ -29,6 +31,8 @@ class Walker:
         swing_height: how far a foot is lifted [m].
         action_scale: change of a joint's target for an action of 1 [rad].
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
+        held: ranges that joints above the legs are held in, drawn anew for every episode [rad].
+        walking: controller that walks at commanded velocities, once it has learned to.
     """
 
     config: RobotCfg
@@ -44,6 +48,14 @@ class Walker:
     forward: tuple[float, float] = (-0.5, 1.0)
     lateral: tuple[float, float] = (-0.3, 0.3)
     yaw_rate: tuple[float, float] = (-1.0, 1.0)
+    knees: tuple[str, ...] = ()
+    held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    walking: MoveBySpeedControllerCfg | None = None
+
+    def standing(self, *controllers: ControllerCfg) -> RobotCfg:
+        """The robot at the origin, on its feet."""
+        pose = {'position': (0.0, 0.0, self.root_height)}
+        return self.config.model_copy(update=pose | {'controllers': list(controllers)})
 
 
 def _legs(names: Sequence[str]) -> tuple[str, ...]:
@@ -54,17 +66,28 @@ def _sideways(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if 'hip' in name and ('yaw' in name or 'roll' in name))
 
 
+@BaseRobot.register('GR1FixedFingersRobot')
+class GR1FixedFingersRobot(GR1Robot):
+    """GR1 whose fingers cannot move: it learns to walk in two thirds of the time."""
+
+    batched = True
+    frozen = tuple(name for name in GR1_54 if name[:2] in ('L_', 'R_'))
+
+
 WALKERS = {
     'h1': Walker(
-        config=H1RobotCfg(),
+        config=h1.H1RobotCfg(),
+        walking=h1.move_by_speed_cfg,
         joints=_legs(H1_GYM_19),
         straight=_sideways(H1_GYM_19),
+        knees=('left_knee_joint', 'right_knee_joint'),
         root_height=0.981,
         base_height=0.981,
         sole=0.07,
     ),
     'aliengo': Walker(
-        config=AliengoRobotCfg(),
+        config=aliengo.AliengoRobotCfg(),
+        walking=aliengo.move_by_speed_cfg,
         joints=tuple(ALIENGO_GYM_12),
         straight=tuple(name for name in ALIENGO_GYM_12 if 'hip' in name),
         root_height=0.392,
@@ -77,19 +100,34 @@ WALKERS = {
         lateral=(-0.4, 0.4),
     ),
     'g1': Walker(
-        config=G1RobotCfg(),
+        config=g1.G1RobotCfg(),
+        walking=g1.move_by_speed_cfg,
         joints=_legs(G1_GYM),
         straight=_sideways(G1_GYM),
+        knees=('left_knee_joint', 'right_knee_joint'),
         root_height=0.785,
         base_height=0.785,
         sole=0.0358,
     ),
     'gr1': Walker(
-        config=GR1RobotCfg(),
+        config=gr1.GR1RobotCfg(type='GR1FixedFingersRobot'),
+        walking=gr1.move_by_speed_cfg,
         joints=_legs(GR1_54),
         straight=_sideways(GR1_54),
+        knees=('left_knee_pitch_joint', 'right_knee_pitch_joint'),
         root_height=0.898,
         base_height=1.226,
         sole=0.0547,
+        # between the straight arms of the model and the bent ones that its walking controller asks for
+        held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),
 }
+
+
+def look_up_walker(robot: str | Walker) -> Walker:
+    """What must be known about a robot, by its name in `WALKERS`. ValueError with close matches."""
+    if isinstance(robot, Walker):
+        return robot
+    if robot not in WALKERS:
+        raise ValueError(f'there is no legged robot {robot!r}; {did_you_mean(robot, WALKERS)}')
+    return WALKERS[robot]

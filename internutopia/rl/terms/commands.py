@@ -11,6 +11,8 @@ from internutopia.core.world.base import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 
+DRAWS = 16  # of a goal among objects
+
 
 @term('command')
 def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
@@ -42,12 +44,26 @@ def velocity(
 
 @term('command')
 def goal(
-    state: RobotState, env_ids: EnvIds, distance: tuple[float, float], around: str = 'origin'
+    state: RobotState,
+    env_ids: EnvIds,
+    distance: tuple[float, float],
+    around: str = 'origin',
+    avoid: Sequence[str] = (),
+    clearance: float = 0.5,
 ) -> NDArray[np.float64]:
-    """A point (x, y) [m] in the env frame at a random bearing and distance from the origin, or from the `'robot'`."""
+    """A point (x, y) [m] in the env frame at a random bearing and distance from the origin, or from the `'robot'`.
+
+    Of a few draws that one is taken which is farthest from the objects `avoid`, at least `clearance` [m] if any is.
+    """
     if around not in ('origin', 'robot'):
         raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")
-    radius = state.rng.uniform(*distance, len(env_ids))
-    bearing = state.rng.uniform(-np.pi, np.pi, len(env_ids))
-    point = np.stack([radius * np.cos(bearing), radius * np.sin(bearing)], axis=-1)
-    return point + state.base_position[env_ids][:, :2] if around == 'robot' else point
+    draws = (DRAWS if avoid else 1, len(env_ids))
+    radius, bearing = state.rng.uniform(*distance, draws), state.rng.uniform(-np.pi, np.pi, draws)
+    points = np.stack([radius * np.cos(bearing), radius * np.sin(bearing)], axis=-1)
+    if around == 'robot':
+        points += state.base_position[env_ids][:, :2]
+    if not avoid:
+        return points[0]
+    gaps = state.object_positions(avoid)[env_ids, :, :2] - points[:, :, None]
+    nearest = np.minimum(np.linalg.norm(gaps, axis=-1).min(axis=-1), clearance)
+    return points[nearest.argmax(axis=0), np.arange(len(env_ids))]

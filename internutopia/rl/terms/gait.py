@@ -49,6 +49,26 @@ def slip_cost(state: RobotState) -> Array:
     return np.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=np.float32)
 
 
+@term('reward')
+def swing_bend_cost(
+    state: RobotState,
+    name: str,
+    period: float,
+    offsets: Sequence[float],
+    joints: Sequence[str],
+    bend: float,
+    stance: float = 0.55,
+) -> Array:
+    """Sum of the squared angles [rad²] that knees lack to a half sine of `bend` [rad] above home in their foot's swing.
+
+    `joints` are the knees, one per foot, that bend towards positive angles. Robots that would rather stand than lift a
+    foot learn to step from it.
+    """
+    knees = state.dof_indices(joints)
+    wanted = bend * np.sin(np.pi * swing(state, name, period, offsets, stance))
+    return np.square(np.maximum(wanted - (state.joint_positions - state.home)[:, knees], 0.0)).sum(axis=-1)
+
+
 def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
     """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
     phases = ((state.steps * state.step_dt / period)[:, None] + np.asarray(offsets)) % 1.0

@@ -105,3 +105,15 @@ def constant(state: RobotState, value: Any = 1.0) -> Array:
 def feet_contacts(state: RobotState) -> Array:
     """1 for each of the robot's `feet` that touches something, else 0 `(n, k)`."""
     return state.feet_contacts.astype(np.float32)
+
+
+@term('observation')
+def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Array:
+    """Where the `count` nearest objects are: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
+    offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
+    order = np.argsort(np.square(offsets).sum(axis=-1), axis=-1)[:, :count]
+    nearest = np.take_along_axis(offsets, order[..., None], axis=1)
+    yaw = yaw_of(state.base_orientation)[:, None]
+    cos, sin = np.cos(yaw), np.sin(yaw)
+    x, y = nearest[..., 0], nearest[..., 1]
+    return np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).reshape(state.env_num, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,17 @@ def joint_offset(state: RobotState, env_ids: Any, position: Range = (0.0, 0.0), 
 
 @term('randomization')
 def base_pose(
-    state: RobotState, env_ids: Any, x: Range = (0.0, 0.0), y: Range = (0.0, 0.0), yaw: Range = (0.0, 0.0)
+    state: RobotState,
+    env_ids: Any,
+    x: Range = (0.0, 0.0),
+    y: Range = (0.0, 0.0),
+    z: Range = (0.0, 0.0),
+    yaw: Range = (0.0, 0.0),
 ) -> None:
     """Move the base [m] and turn it about the vertical [rad]."""
     position, orientation = (values[env_ids] for values in state.articulation.get_pose())
     n = len(env_ids)
-    shift = np.stack([state.rng.uniform(*x, n), state.rng.uniform(*y, n), np.zeros(n)], axis=-1)
+    shift = np.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
     turn = quat_from_yaw(state.rng.uniform(*yaw, n))
     state.articulation.set_pose(position + shift, quat_multiply(turn, orientation), env_ids=env_ids)
 
@@ -64,3 +70,24 @@ def mass(state: RobotState, env_ids: Any, link: str, factor: Range) -> None:
 def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
     """Sliding friction of all of the robot's geoms; a contact takes the larger of the two sides' coefficients."""
     state.articulation.view.set_frictions(env_ids, state.rng.uniform(*coefficient, len(env_ids)))
+
+
+@term('randomization')
+def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) -> None:
+    """Put joints at positions from a range each [rad or m]; drives hold them there."""
+    ranges = np.array(list(positions.values()))
+    values = state.rng.uniform(*ranges.T, (len(env_ids), len(ranges)))
+    state.articulation.set_joint_positions(values, state.dof_indices(tuple(positions)), env_ids)
+
+
+@term('randomization')
+def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: Range) -> None:
+    """Spread objects around the origin, each in its own sector of the circle, `distance` [m] away; heights stay."""
+    k, n = len(objects), len(env_ids)
+    bearing = 2.0 * np.pi * (np.arange(k) + state.rng.uniform(0.2, 0.8, (n, k))) / k + state.rng.uniform(0, 7, (n, 1))
+    radius = state.rng.uniform(*distance, (n, k))
+    for i, name in enumerate(objects):
+        body = state.scene_object(name)
+        position = body.get_poses()[0][env_ids]
+        position[:, 0], position[:, 1] = radius[:, i] * np.cos(bearing[:, i]), radius[:, i] * np.sin(bearing[:, i])
+        body.set_poses(env_ids, position)

@@ -124,3 +124,10 @@ def tilt_cost(state: RobotState) -> Array:
 def height_cost(state: RobotState, target: float) -> Array:
     """Squared distance of the base from a height [m²]."""
     return np.square(state.base_position[:, 2] - target)
+
+
+@term('reward')
+def near_objects_cost(state: RobotState, objects: Sequence[str], distance: float) -> Array:
+    """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
+    gaps = np.linalg.norm(state.object_positions(objects)[..., :2] - state.base_position[:, None, :2], axis=-1)
+    return np.maximum(1.0 - gaps / distance, 0.0).sum(axis=-1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,3 +50,10 @@ def goal_reached(state: RobotState, name: str, radius: float) -> Bools:
 def left_area(state: RobotState, radius: float) -> Bools:
     """The base is farther than this from the origin of its env [m]."""
     return np.linalg.norm(state.base_position[:, :2], axis=-1) > radius
+
+
+@term('termination')
+def near_object(state: RobotState, objects: Sequence[str], distance: float) -> Bools:
+    """The base is nearer than `distance` [m] to the centre of an object, seen from above."""
+    gaps = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
+    return (np.square(gaps).sum(axis=-1) < distance**2).any(axis=-1)

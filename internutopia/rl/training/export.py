@@ -74,7 +74,9 @@ def export_torchscript(actor: MLPModel, card: PolicyCard, path: Path) -> None:
 
 def _command(learning: LearningCfg) -> tuple[str, list[float], list[float]]:
     if len(learning.commands) != 1:
-        raise ValueError(f'only policies with one command can be exported; commands: {list(learning.commands) or "none"}')
+        raise ValueError(
+            f'only policies with one command can be exported; commands: {list(learning.commands) or "none"}'
+        )
     name, cfg = next(iter(learning.commands.items()))
     if cfg.term == 'velocity':
         ranges = [cfg.params[key] for key in ('forward', 'lateral', 'yaw_rate')]

@@ -22,4 +22,4 @@ class BoundedPPO(PPO):
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         low, high = self.BOUNDS
-        self._learning_rate = min(max(value, low), high)
+        self._learning_rate = min(max(value, low), high) if self.schedule == 'adaptive' else value

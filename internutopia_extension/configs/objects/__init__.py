@@ -18,6 +18,14 @@ class DynamicCubeCfg(ObjectCfg):
     """Whether other things collide with it."""
 
 
+class StaticCubeCfg(ObjectCfg):
+    """A box that stays where it is put, whatever runs into it; `scale` holds its edge lengths, m."""
+
+    type: str = 'StaticCube'
+    color: Vector | None = None
+    """Red, green and blue, 0 to 1; None means the default colour."""
+
+
 class VisualCubeCfg(ObjectCfg):
     """A box that can be seen but not touched; `scale` holds its edge lengths, m."""
 

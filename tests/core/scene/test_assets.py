@@ -13,7 +13,7 @@ from internutopia.core.scene.importer import load_spec
 from internutopia.macros import MacroDict, gm
 
 REST_TOLERANCE = 0.01  # [m]
-SCENES = sorted(file for file in (PACKAGED_ASSETS / 'scenes').iterdir() if file.suffix in assets.SUFFIXES)
+SCENES = sorted(file for file in (PACKAGED_ASSETS / 'scenes').iterdir() if file.suffix in assets.MODEL_SUFFIXES)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_an_existing_file_is_itself(tmp_path, monkeypatch):
     assert resolve('a.urdf') == path
 
 
-@pytest.mark.parametrize('suffix', assets.SUFFIXES)
+@pytest.mark.parametrize('suffix', assets.MODEL_SUFFIXES)
 def test_every_supported_suffix(tmp_path, suffix):
     for name in f'a{suffix}', f'b{suffix.upper()}':
         assert resolve(touch(tmp_path / name)) == tmp_path / name

@@ -1,0 +1,149 @@
+"""The command `internutopia train`."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from internutopia.cli.errors import guarded
+from internutopia.cli.interrupts import INTERRUPTED, interrupts
+from internutopia.cli.pairs import parse_pairs
+
+if TYPE_CHECKING:
+    from internutopia.rl.training.run_folder import Progress
+    from internutopia.rl.training.train import TrainingResult
+
+
+def train(
+    env_id: str,
+    *,
+    envs: int | None,
+    iterations: int | None,
+    seed: int | None,
+    out: Path | None,
+    resume: bool,
+    threads: int | None,
+    options: Sequence[str],
+    settings: Sequence[str],
+    command: Sequence[str],
+) -> int:
+    """Train as the command line says; returns the exit code.
+
+    Args:
+        env_id: id of the task.
+        envs: number of envs; None means as the task's settings say.
+        iterations: number of updates; None means as the task's settings say.
+        seed: of everything random.
+        out: folder of the run; None means `runs/<task>-<seed>`.
+        resume: go on with the run in the folder.
+        threads: threads of physics engine and torch; None means one per core.
+        options: options of the task, `name=value`.
+        settings: settings of the training, `name=value`.
+        command: the command line.
+    """
+
+    def start() -> int:
+        try:
+            from internutopia.rl.training.train import train as run_training
+        except ImportError as error:
+            raise ImportError(f"training needs rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+        from internutopia.rl.training.tasks import find_task
+
+        task = find_task(env_id, parse_pairs(options, '--option'))
+        given: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
+        changes = parse_pairs(settings, '--setting') | {k: value for k, value in given.items() if value is not None}
+        folder = out or Path('runs') / f'{task.name}-{seed or 0}'
+        with interrupts(signal.SIGINT, signal.SIGTERM) as interrupted, _Report() as report:
+            result = run_training(
+                task,
+                folder,
+                settings=changes,
+                seed=seed,
+                threads=threads,
+                resume=resume,
+                command=shlex.join(command),
+                report=report.update,
+                stopped=interrupted.is_set,
+            )
+        _print_summary(result, env_id)
+        return 0 if result.finished else INTERRUPTED
+
+    return guarded(f'train {env_id}', start)
+
+
+class _Report:
+    """How training goes on: a bar on the terminal behind stderr, or, if there is none, a line every tenth of it."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Bar(
+            TextColumn('updates'),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn('{task.fields[figures]}'),
+            TimeElapsedColumn(),
+            TextColumn('left'),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task('', total=None, figures='')
+        self._started = False
+
+    def __enter__(self) -> _Report:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def update(self, progress: Progress, iterations: int) -> None:
+        """An update was made, of so many."""
+        figures = (
+            f'{progress.steps_per_second:,.0f} steps/s, return {progress.mean_return:.2f}, '
+            f'length {progress.mean_length:.0f}'
+        )
+        if self._bar.disable:
+            if progress.iteration * 10 // iterations > (progress.iteration - 1) * 10 // iterations:
+                left = (iterations - progress.iteration) * progress.seconds / progress.iteration
+                print(
+                    f'update {progress.iteration} of {iterations}: {progress.steps:,} steps, {figures}, '
+                    f'{_duration(left)} left',
+                    flush=True,
+                )
+        elif self._started:
+            self._bar.update(self._task, completed=progress.iteration, figures=figures)
+        else:  # the estimate of the time that is left shall not count what was done before
+            self._started = True
+            self._bar.reset(self._task, total=iterations, completed=progress.iteration, figures=figures)
+
+
+def _print_summary(result: TrainingResult, env_id: str) -> None:
+    folder = result.folder
+    if result.progress:
+        last = result.progress[-1]
+        print(
+            f'{last.iteration} updates, {last.steps:,} env steps in {_duration(last.seconds)}: '
+            f'mean return {last.mean_return:.2f}, mean episode length {last.mean_length:.0f}'
+        )
+    if not result.finished:
+        again = shlex.join(['internutopia', 'train', env_id, '--out', str(folder), '--resume'])
+        print(f'stopped before the end, with a checkpoint; go on with: {again}')
+    elif result.policy is not None:
+        print(result.policy)
+    else:
+        print(f'no policy file, only the checkpoint: {result.no_policy}')
+    print(folder / 'curve.png')
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f'{hours} h {minutes} min' if hours else f'{minutes} min {rest} s' if minutes else f'{rest} s'

@@ -1,0 +1,74 @@
+"""Checkpoints of a run, `model_<update>.pt`, in the format of rsl_rl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import torch
+    from rsl_rl.models import MLPModel
+    from tensordict import TensorDict
+except ImportError as error:
+    raise ImportError(f"checkpoints need rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+
+from internutopia.core.util import log
+from internutopia.rl.training.settings import TrainingCfg
+
+Array = NDArray[np.float32]
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint with the most updates; None if there is none. One that cannot be read costs a warning."""
+    files = {path: path.stem.removeprefix('model_') for path in folder.glob('model_*.pt')}
+    numbered = {path: int(number) for path, number in files.items() if number.isdecimal()}
+    for path in sorted(numbered, key=numbered.__getitem__, reverse=True):
+        try:
+            read_checkpoint(path)
+        except ValueError as error:
+            log.warning('%s; the one before is used', error)
+        else:
+            return path
+    return None
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds. ValueError if that cannot be read."""
+    try:
+        content = torch.load(path, map_location='cpu', weights_only=True)
+        missing = {'actor_state_dict', 'critic_state_dict', 'optimizer_state_dict', 'iter'} - content.keys()
+    except Exception as error:  # of a broken file nearly anything
+        raise ValueError(f'checkpoint {path} cannot be read ({type(error).__name__})') from error
+    if missing:
+        raise ValueError(f'checkpoint {path} cannot be read (it has no {", ".join(sorted(missing))})')
+    return content
+
+
+def updates_in(path: Path) -> int:
+    """Number of updates that a checkpoint comes after."""
+    return read_checkpoint(path)['iter'] + 1  # it names the last one, from 0
+
+
+def policy_in(path: Path, settings: TrainingCfg) -> Callable[[Array], Array]:
+    """The policy of a checkpoint, without exploration: observations `(n, dim)` to actions `(n, k)`."""
+    weights = read_checkpoint(path)['actor_state_dict']
+    layers = [value for name, value in weights.items() if name.startswith('mlp.') and name.endswith('.weight')]
+    observation = TensorDict({'policy': torch.zeros(1, layers[0].shape[1])}, batch_size=[1])
+    model = settings.rsl_rl()['actor']
+    model.pop('class_name')
+    actor = MLPModel(observation, {'actor': ['policy']}, 'actor', layers[-1].shape[0], **model)
+    try:
+        actor.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f'checkpoint {path} is not of a network with these settings: {error}') from error
+    module = actor.as_jit().eval()
+
+    def act(observations: Array) -> Array:
+        with torch.inference_mode():
+            return module(torch.from_numpy(observations)).numpy()
+
+    return act

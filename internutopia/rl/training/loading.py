@@ -1,0 +1,89 @@
+"""Finding what was trained: in the folder of a run, or in a policy file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from gymnasium.spaces import flatdim
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.rl.policy import PolicyCard, load_policy
+from internutopia.rl.training.run_folder import read_run
+from internutopia.rl.training.tasks import Task, find_task
+from internutopia.rl.vector_env import VectorEnv
+
+Array = NDArray[np.float32]
+ActFn = Callable[[Array], Array]
+"""A policy: observations `(n, dim)` to actions `(n, k)`."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A policy and its task.
+
+    Attributes:
+        act: the policy.
+        task: what it does.
+        file: where it was read from.
+        card: what the file says about it; None for a checkpoint.
+    """
+
+    act: ActFn
+    task: Task
+    file: Path
+    card: PolicyCard | None = None
+
+
+def load_trained(source: Path, env_id: str | None = None) -> Trained:
+    """What a run's folder (its newest checkpoint) or a policy file holds.
+
+    Args:
+        source: the folder or the file.
+        env_id: id of the task to run it in; None means the one that it was trained for.
+
+    Raises:
+        OSError, ImportError: the file cannot be read, or a library is missing.
+        ValueError: there is no run or policy, or nothing says what the task is.
+    """
+    if not source.is_dir():
+        policy = load_policy(source)
+        training = policy.card.training
+        if env_id is None and 'id' not in training:
+            raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
+        task = find_task(env_id) if env_id is not None else find_task(training['id'], training.get('options'))
+        return Trained(policy, task, source, policy.card)
+    record = read_run(source)
+    task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
+    from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in
+
+    checkpoint = newest_checkpoint(source)
+    if checkpoint is None:
+        raise ValueError(f'{source} holds no checkpoint yet')
+    return Trained(policy_in(checkpoint, record.training), task, checkpoint)
+
+
+def started(act: ActFn, envs: VectorEnv) -> Array:
+    """Reset envs; returns the observations. ValueError if the policy does not fit them."""
+    obs, _ = envs.reset()
+    try:
+        actions = act(obs)
+    except Exception as error:  # those of the libraries have no common base
+        raise ValueError(
+            f'the policy does not take the {obs.shape[1]} observations of this task ({type(error).__name__}: '
+            f'{str(error).strip().splitlines()[0]})'
+        ) from error
+    shape = len(obs), flatdim(envs.single_action_space)
+    if actions.shape != shape:
+        raise ValueError(f'the policy gives actions of shape {actions.shape}, the task takes {shape}')
+    return obs
+
+
+def step_length(config: Config) -> float:
+    """Length of a step of the envs of a learning task [s]."""
+    learning = config.task_configs[0].learning
+    repeat = 1 if learning is None else learning.action.repeat
+    return float(config.simulator.physics_dt) * config.simulator.substeps * repeat

@@ -1,0 +1,137 @@
+"""What a training run leaves in its folder, beside the checkpoints: what it is, and how it went.
+
+`run.json` says what is trained and how, so that a run goes on as it began. `progress.csv` has a line per update. Both
+stay readable whenever the run is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import NonNegativeInt, ValidationError
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.rl.training.settings import TrainingCfg
+
+RUN, PROGRESS = 'run.json', 'progress.csv'
+
+
+class RunRecord(BaseCfg):
+    """What a run is."""
+
+    id: str
+    """Id of the task."""
+    options: dict[str, Any] = {}
+    """Options of the task that were chosen."""
+    training: TrainingCfg
+    """How it is trained."""
+    seed: NonNegativeInt = 0
+    """Seed of everything random."""
+    commands: list[str] = []
+    """Command lines that started it and went on with it."""
+    versions: dict[str, str] = {}
+    """Versions of what it was started with."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One update: its number, env steps so far, wall time so far [s], and means over recently ended episodes."""
+
+    iteration: int
+    steps: int
+    seconds: float
+    mean_return: float
+    mean_length: float
+    steps_per_second: float
+    learning_rate: float
+    action_std: float
+
+
+COLUMNS = tuple(Progress.__dataclass_fields__)
+
+
+def read_run(folder: Path) -> RunRecord:
+    """What the run in a folder is. ValueError if there is none, or its record cannot be read."""
+    file = folder / RUN
+    if not file.is_file():
+        raise ValueError(f'{folder} holds no training run: there is no {RUN}')
+    try:
+        return RunRecord.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise ValueError(f'{file} cannot be read: {error}') from error
+
+
+def write_run(folder: Path, record: RunRecord) -> None:
+    """Make the folder, and write what the run is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_whole(folder / RUN, record.model_dump_json(indent=2) + '\n')
+
+
+def check_new(folder: Path) -> None:
+    """ValueError if a folder is taken, by a run or by anything else."""
+    if (folder / RUN).exists():
+        raise ValueError(f'{folder} holds a training run: go on with it by --resume, or use another --out')
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
+
+
+def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> None:
+    """ValueError naming what differs between a run and what is asked of it: fields of a RunRecord or its settings."""
+    for name, wanted in asked.items():
+        there = getattr(record, name) if name in RunRecord.model_fields else getattr(record.training, name)
+        if there != wanted:
+            raise ValueError(
+                f'{folder} holds another training run, with {name} = {there!r} instead of {wanted!r}: use another '
+                '--out, or leave out what differs'
+            )
+
+
+def read_progress(folder: Path) -> list[Progress]:
+    """The lines of a run's log; a half-written last line is left out."""
+    path = folder / PROGRESS
+    if not path.exists():
+        return []
+    lines = []
+    with path.open(newline='') as file:
+        for row in csv.DictReader(file):
+            with contextlib.suppress(TypeError, ValueError):
+                numbers = {name: float(row[name]) for name in COLUMNS}
+                lines.append(Progress(**{**numbers, 'iteration': int(row['iteration']), 'steps': int(row['steps'])}))
+    return lines
+
+
+def append_progress(folder: Path, progress: Progress) -> None:
+    """Add a line to a run's log."""
+    path = folder / PROGRESS
+    is_new = not path.exists()
+    with path.open('a', newline='') as file:
+        _write_rows(file, [progress], header=is_new)
+
+
+def cut_progress(folder: Path, updates: int) -> list[Progress]:
+    """Forget the lines after so many updates: they are made again. Returns the lines that are left."""
+    kept = [line for line in read_progress(folder) if line.iteration <= updates]
+    draft = folder / f'{PROGRESS}.part'
+    with draft.open('w', newline='') as file:
+        _write_rows(file, kept, header=True)
+    os.replace(draft, folder / PROGRESS)
+    return kept
+
+
+def _write_rows(file: Any, lines: Iterable[Progress], header: bool) -> None:
+    writer = csv.DictWriter(file, COLUMNS)
+    if header:
+        writer.writeheader()
+    writer.writerows(map(asdict, lines))
+
+
+def _write_whole(path: Path, text: str) -> None:
+    draft = path.with_name(f'{path.name}.part')
+    draft.write_text(text)
+    os.replace(draft, path)

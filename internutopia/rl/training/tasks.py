@@ -1,0 +1,114 @@
+"""What is trained: a registered id, with options, as a `Config` and a `TrainingCfg`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, get_type_hints
+
+import gymnasium
+from pydantic import TypeAdapter, ValidationError
+
+from internutopia.core.config import Config
+from internutopia.core.util import did_you_mean
+from internutopia.rl.registration import VECTOR_ENTRY_POINT, register, task_config
+from internutopia.rl.training.settings import TrainingCfg
+
+_NOT_OPTIONS = ('num_envs', 'seed', 'threads')  # given with every config
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task with its options; see `find_task`.
+
+    Attributes:
+        id: its id, with the module that registers it, if one was named.
+        module: name of the module with its functions.
+        options: options that were chosen, as they stand in a JSON file.
+        arguments: these and those that belong to the id, as the module's functions want them.
+    """
+
+    id: str
+    module: str
+    options: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """A short name, as for a folder: `h1-velocity` for `InternUtopia/H1-Velocity-v0`."""
+        return re.sub(r'-v\d+$', '', self.id.rpartition(':')[2].rpartition('/')[2]).lower()
+
+    def config(self, num_envs: int, seed: int | None = None, threads: int | None = None) -> Config:
+        """So many envs of it.
+
+        Args:
+            num_envs: number of envs.
+            seed: of everything random.
+            threads: threads of the physics engine; None means one per core.
+        """
+        own = {'num_envs': num_envs, 'seed': seed} | ({} if threads is None else {'threads': threads})
+        return task_config(self.module, {**self.arguments, **own})
+
+    def settings(self, **changes: Any) -> TrainingCfg:
+        """How it is trained, with some settings changed. ValidationError naming a setting that is wrong."""
+        training = getattr(_import(self.module), 'training', None)
+        settings = TrainingCfg() if training is None else training(**self.arguments)
+        return settings.update(**changes)
+
+
+def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
+    """The task of an id.
+
+    Args:
+        env_id: an id that `register_task` made known, as `module:id` if that module has to be imported for it.
+            Modules in the current folder are found.
+        options: keyword arguments of the task's function `config`: what a JSON file can hold.
+
+    Raises:
+        ValueError: there is no such module, id or option, or an option has a wrong value.
+    """
+    register()
+    module, _, name = env_id.rpartition(':')
+    if module:
+        _import(module)
+    known = {key for key, spec in gymnasium.registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT}
+    if name not in known:
+        raise ValueError(f'there is no task {name!r}; {did_you_mean(name, known)}')
+    arguments = dict(gymnasium.registry[name].kwargs)
+    module = arguments.pop('task')
+    arguments |= _checked(name, _import(module), options or {})
+    return Task(env_id, module, json.loads(json.dumps(options or {})), arguments)
+
+
+def _import(name: str) -> ModuleType:
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f'{name}.'.startswith(f'{error.name}.'):
+            raise  # the module is there, and needs another one
+        raise ValueError(f'there is no module {name!r} (looked for in the current folder, too)') from error
+
+
+def _checked(env_id: str, module: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the types that the task's function asks for."""
+    known = [name for name in inspect.signature(module.config).parameters if name not in _NOT_OPTIONS]
+    hints = get_type_hints(module.config)
+    checked = {}
+    for name, value in options.items():
+        if name not in known:
+            raise ValueError(f'task {env_id!r} has no option {name!r}; {did_you_mean(name, known)}')
+        try:
+            checked[name] = TypeAdapter(hints.get(name, Any)).validate_python(value)
+        except ValidationError as error:
+            reasons = '; '.join(fault['msg'] for fault in error.errors(include_url=False))
+            raise ValueError(f'option {name!r} of task {env_id!r} cannot be {value!r}: {reasons}') from error
+    return checked

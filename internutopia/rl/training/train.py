@@ -1,0 +1,183 @@
+"""A training run from its start to the policy file, or from where it was stopped.
+
+    from internutopia.rl.training.tasks import find_task
+    from internutopia.rl.training.train import train
+
+    result = train(find_task('InternUtopia/CartPole-v0'), 'runs/cart', settings={'iterations': 20})
+
+The folder then holds `run.json` (what the run is), `progress.csv` (a line per update), `model_<update>.pt`
+(checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, if it is a policy
+that robots can be given (see `policy_card`).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from internutopia.core.util import log
+from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
+from internutopia.rl.training.curve import draw_curve
+from internutopia.rl.training.export import export_onnx, policy_card
+from internutopia.rl.training.run_folder import (
+    Progress,
+    RunRecord,
+    check_new,
+    check_same,
+    cut_progress,
+    read_progress,
+    read_run,
+    write_run,
+)
+from internutopia.rl.training.settings import TrainingCfg
+from internutopia.rl.training.tasks import Task, find_task
+from internutopia.rl.training.trainer import Runner
+
+PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended.
+
+    Attributes:
+        folder: where everything is.
+        settings: how it was trained.
+        finished: whether all updates are done.
+        progress: what the log holds.
+        policy: the exported policy, if there is one.
+        no_policy: why there is none.
+    """
+
+    folder: Path
+    settings: TrainingCfg
+    finished: bool
+    progress: list[Progress]
+    policy: Path | None = None
+    no_policy: str = ''
+
+
+def train(
+    task: Task,
+    folder: str | os.PathLike[str],
+    *,
+    settings: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+    command: str = shlex.join(sys.argv),
+    report: Callable[[Progress, int], None] = lambda progress, iterations: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> TrainingResult:
+    """Train, or go on with a run.
+
+    A run that goes on has the same networks, optimizer, counts and times as after its last checkpoint, but new episodes
+    and random numbers: it does not end with the same bits as one that was not stopped.
+
+    Args:
+        task: what is trained.
+        folder: where everything goes.
+        settings: fields of the task's `TrainingCfg` that shall be different.
+        seed: of everything random; None means 0, or that of the run that goes on.
+        threads: threads of the physics engine and of torch; None means one per core.
+        resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
+            except for `iterations`.
+        command: the command line, for the record.
+        report: called after each update, with the number of updates that shall be made.
+        stopped: asked after each update whether to stop there.
+
+    Raises:
+        ValueError: the folder holds another run, or an option or setting is wrong. Nothing was written.
+    """
+    folder, settings = Path(folder), dict(settings or {})
+    record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
+    task = find_task(record.id, record.options)
+    record.commands.append(command)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    checkpoint = newest_checkpoint(folder) if resume else None
+    # other random numbers for the rest of a run than for its beginning
+    seeds = np.random.SeedSequence([record.seed, updates_in(checkpoint) if checkpoint else 0]).generate_state(2)
+    torch.manual_seed(int(seeds[0]))
+    envs = RslRlVecEnv(task.config(record.training.num_envs, int(seeds[1]), threads))
+    try:
+        write_run(folder, record)
+        if checkpoint is None:
+            cut_progress(folder, 0)
+        iterations = record.training.iterations
+        runner = Runner(envs, record.training, folder, lambda progress: report(progress, iterations))
+        if checkpoint is not None:
+            runner.load(os.fspath(checkpoint))
+        finished = runner.learn_until(iterations, stopped)
+        progress = read_progress(folder)
+        _draw(progress, f'{record.id}, {record.training.num_envs} envs, seed {record.seed}', folder / 'curve.png')
+        if not finished:
+            return TrainingResult(folder, record.training, False, progress)
+        policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
+        return TrainingResult(folder, record.training, True, progress, policy, reason)
+    finally:
+        envs.close()
+
+
+def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
+    check_new(folder)
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return RunRecord(
+        id=task.id,
+        options=dict(task.options),
+        training=task.settings(**settings),
+        seed=seed,
+        versions=versions | {'python': platform.python_version()},
+    )
+
+
+def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None) -> RunRecord:
+    """The run that goes on, with as many updates as are asked for."""
+    record = read_run(folder)
+    asked = task.settings(**settings)
+    changes = {name: getattr(asked, name) for name in settings}
+    iterations = changes.pop('iterations', record.training.iterations)
+    seeds = {} if seed is None else {'seed': seed}
+    check_same(folder, record, {'id': task.id, 'options': record.options | dict(task.options)} | seeds | changes)
+    return record.update(training=record.training.update(iterations=iterations))
+
+
+def _draw(progress: Sequence[Progress], title: str, path: Path) -> None:
+    try:
+        draw_curve(progress, title, path)
+    except ImportError as error:  # not worth losing a run for
+        log.warning('%s', error)
+
+
+def _export(
+    runner: Runner, envs: RslRlVecEnv, record: RunRecord, progress: Sequence[Progress], path: Path
+) -> tuple[Path | None, str]:
+    """The policy file, or None and why there is none."""
+    training = {
+        'id': record.id,
+        'options': record.options,
+        'seed': record.seed,
+        'settings': record.training.model_dump(mode='json'),
+        'commands': record.commands,
+        'versions': record.versions,
+        'env_steps': progress[-1].steps if progress else 0,
+        'wall_seconds': progress[-1].seconds if progress else 0.0,
+    }
+    try:
+        export_onnx(runner.get_inference_policy(), policy_card(envs.envs.core, training), path)
+    except ImportError as error:
+        return None, f"it needs onnx ({error}): pip install 'internutopia[rl]'"
+    except ValueError as error:
+        return None, str(error)
+    return path, ''

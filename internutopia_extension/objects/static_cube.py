@@ -1,0 +1,25 @@
+"""A box that nothing moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from internutopia.core.object import BaseObject
+from internutopia.core.scene.model import ObjectModel
+
+
+@BaseObject.register('StaticCube')
+class StaticCube(BaseObject):
+    """A box with edge lengths `config.scale` [m] that collides and stays where it is put; it can be teleported."""
+
+    @classmethod
+    def model(cls, config: Any) -> ObjectModel:
+        """What the box is made of."""
+        return ObjectModel(
+            name=config.name,
+            scale=config.scale,
+            position=config.position,
+            orientation=config.orientation,
+            color=config.color or ObjectModel.color,
+            dynamic=False,
+        )

@@ -1,0 +1,142 @@
+"""Terms about feet, on a robot whose feet are put where a test wants them: known answers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.rl import VectorEnv
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms import gait, look_up_term, registered_terms
+from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+from internutopia_extension.robots.generic import GenericRobot
+
+# A block that slides along x and carries two feet on vertical slides; at 0 their soles are 1 cm above the ground
+FOOT = """
+<body name="{name}" pos="0 {y} -0.44">
+  <joint name="{name}" type="slide" axis="0 0 1"/><geom size="0.05" mass="0.1"/>
+</body>
+"""
+STILTS = f"""
+<worldbody>
+  <body name="block" pos="0 0 0.5"><joint name="way" type="slide" axis="1 0 0"/><geom size="0.05" mass="1"/>
+    {FOOT.format(name='left', y=0.1)}{FOOT.format(name='right', y=-0.1)}
+  </body>
+</worldbody>
+"""
+UP, DOWN = 0.05, -0.05  # m, targets of the slides
+FEET = [(DOWN, DOWN), (DOWN, UP), (UP, DOWN), (UP, UP)]  # of the envs
+TOUCH = np.array(FEET) == DOWN
+SPEEDS = np.array([0.2, -0.3, 0.4, 0.5])  # m/s along x
+STEP_DT = 4 / 200  # s
+GAIT = {'name': 'go', 'period': 0.8, 'offsets': (0.0, 0.5)}  # 40 steps; a foot stands for 22 of them
+
+
+@BaseRobot.register('Stilts')
+class Stilts(GenericRobot):
+    batched = True
+    feet = ('left', 'right')
+
+
+@pytest.fixture
+def state(make_learner: Callable[..., VectorEnv], write_model: Callable[[str, str], str]) -> Iterator[RobotState]:
+    """Four robots with their feet as `FEET` says, sliding at `SPEEDS`, told to walk."""
+    body = GenericRobotCfg(
+        type='Stilts',
+        name='stilts',
+        usd_path=write_model('stilts', STILTS),
+        fixed_base=True,
+        stiffness=400.0,
+        damping=20.0,
+        controllers=[JointControllerCfg(name='joints', joint_names=['left', 'right'])],
+    )
+    envs = make_learner(env_num=4, body=body, commands={'go': {'term': 'velocity', 'params': {'standing': 0.0}}})
+    envs.reset()
+    for _ in range(25):
+        envs.step(np.array(FEET, np.float32))
+    state = envs.core.state
+    state.articulation.set_joint_velocities(SPEEDS[:, None], [0])
+    state.commands['go'][:] = [0.5, 0.0, 0.0]
+    state.changed()
+    yield state
+
+
+def value(state: RobotState, kind: Any, term: str, /, **params: Any) -> np.ndarray:
+    result = np.asarray(look_up_term(kind, term, params)(state))
+    assert result.dtype == np.float32
+    return result
+
+
+def test_every_term_about_feet_is_tested_here() -> None:
+    terms = {name for name, function in registered_terms('reward').items() if function.__module__ == gait.__name__}
+    assert terms == {'gait_contact', 'slip_cost', 'swing_height_cost'}
+
+
+def test_feet_contacts(state: RobotState) -> None:
+    assert value(state, 'observation', 'feet_contacts').tolist() == TOUCH.astype(float).tolist()
+    assert (state.feet_forces[..., 2] > 1.0).tolist() == TOUCH.tolist(), 'the ground pushes up'
+
+
+def test_positions_and_velocities_of_feet(state: RobotState) -> None:
+    z = state.feet_positions[..., 2]
+    np.testing.assert_allclose(z[~TOUCH], 0.06 + UP, atol=0.005)  # m
+    np.testing.assert_allclose(z[TOUCH], 0.05, atol=0.005)  # its radius
+    np.testing.assert_allclose(state.feet_positions[..., 1], [[0.1, -0.1]] * 4, atol=1e-6)
+    np.testing.assert_allclose(state.feet_velocities[..., 0], np.stack([SPEEDS] * 2, axis=1), rtol=1e-5)
+
+
+def test_slip_is_the_squared_speed_of_feet_on_the_ground(state: RobotState) -> None:
+    np.testing.assert_allclose(value(state, 'reward', 'slip_cost'), SPEEDS**2 * TOUCH.sum(axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('step', 'stands'),
+    [
+        (0, (True, True)),  # phases 0 and 0.5
+        (4, (True, False)),  # 0.1 and 0.6
+        (21, (True, True)),  # 0.525 and 0.025
+        (30, (False, True)),  # 0.75 and 0.25
+        (70, (False, True)),  # the same a period later
+    ],
+)
+def test_gait_counts_feet_that_do_as_the_clock_says(state: RobotState, step: int, stands: tuple[bool, bool]) -> None:
+    state.steps[:] = step
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == (TOUCH == stands).sum(axis=1).tolist()
+
+
+def test_each_env_has_its_own_clock(state: RobotState) -> None:
+    state.steps[:] = [4, 4, 30, 30]
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [1, 2, 2, 1]
+
+
+def test_who_is_told_to_stand_keeps_its_feet_down(state: RobotState) -> None:
+    state.steps[:] = 4
+    state.commands['go'][:] = [[0.05, 0.0, 0.05], [0.0, 0.0, 0.0], [0.0, 0.0, 0.2], [0.0, -0.2, 0.0]]
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [2, 1, 0, 1]
+
+
+def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
+    params = {**GAIT, 'height': 0.08, 'ground': 0.05}
+    z = state.feet_positions[..., 2].astype(float)
+    state.steps[:] = 31  # phases 0.775, in the middle of its swing, and 0.275
+    wanted = np.array([0.05 + 0.08, 0.05])
+    cost = value(state, 'reward', 'swing_height_cost', **params)
+    np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-4)
+    state.steps[:] = 4  # 0.1 and 0.6, a ninth of its swing
+    wanted = np.array([0.05, 0.05 + 0.08 * np.sin(np.pi * 0.05 / 0.45)])
+    cost = value(state, 'reward', 'swing_height_cost', **params)
+    np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-4)
+    state.commands['go'][:] = 0.0
+    cost = value(state, 'reward', 'swing_height_cost', **params)
+    np.testing.assert_allclose(cost, np.square(z - 0.05).sum(axis=1), rtol=1e-4)
+
+
+def test_a_new_episode_starts_without_contact(make_learner: Callable[..., VectorEnv], state: RobotState) -> None:
+    assert state.feet_contacts.any()
+    envs = make_learner(env_num=1)
+    envs.reset()
+    with pytest.raises(ValueError, match="robot 'hopper': its class names no feet"):
+        _ = envs.core.state.feet_positions

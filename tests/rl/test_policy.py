@@ -1,0 +1,183 @@
+"""Policy files: what they say about themselves, what they compute, and what is refused."""
+
+import builtins
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.rl.policy import PolicyCard, load_policy, write_card
+
+WritePolicy = Callable[..., str]
+
+SUFFIXES = ['.onnx', '.pt']
+WEIGHTS = [[1.0, 0.0], [0.0, 2.0], [-1.0, 0.5]]
+LINEAR = [(WEIGHTS, [0.1, -0.2])]
+FIELDS: dict[str, Any] = {
+    'robot': 'H1Robot',
+    'step_dt': 0.02,
+    'joint_names': ['hip', 'tail'],
+    'offset': [0.1, -0.4],
+    'scale': 0.25,
+    'observations': [{'term': 'projected_gravity'}, {'term': 'command', 'params': {'name': 'go'}, 'scale': 2.0}],
+    'command': 'go',
+    'command_low': [-1.0, 0.0, -1.0],
+    'command_high': [1.0, 0.5, 1.0],
+    'training': {'seed': 7},
+}
+
+
+def layers(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Random layers from `sizes[0]` observations to `sizes[-1]` actions."""
+    rng = np.random.default_rng(0)
+    return [
+        (rng.normal(size=(n, m)) / np.sqrt(n), rng.normal(size=m)) for n, m in zip(sizes[:-1], sizes[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_actions_and_card_are_those_of_the_file(write_policy: WritePolicy, suffix: str) -> None:
+    policy = load_policy(write_policy(LINEAR, suffix, **FIELDS))
+    assert policy.card == PolicyCard.model_validate(FIELDS)
+    obs = np.array([[1, 2, 3], [0, 0, 0], [-1, 0.5, 2]], np.float32)
+    actions = policy(obs)
+    assert actions.dtype == np.float32
+    np.testing.assert_allclose(actions, obs @ WEIGHTS + [0.1, -0.2], rtol=1e-6)
+
+
+def test_both_formats_agree(write_policy: WritePolicy) -> None:
+    network = layers(47, 64, 32, 12)
+    obs = np.random.default_rng(1).normal(size=(5, 47)).astype(np.float32)
+    onnx, script = (load_policy(write_policy(network, suffix))(obs) for suffix in SUFFIXES)
+    np.testing.assert_allclose(onnx, script, atol=1e-5)
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_a_row_does_not_depend_on_the_other_rows(write_policy: WritePolicy, suffix: str) -> None:
+    """Bit for bit, for a network as large as those that walk."""
+    policy = load_policy(write_policy(layers(47, 256, 128, 64, 12), suffix))
+    obs = np.random.default_rng(1).normal(size=(100, 47)).astype(np.float32)
+    together = policy(obs)
+    for count in (1, 2, 3, 5, 7, 11, 12, 16, 33, 64):
+        np.testing.assert_array_equal(policy(obs[:count]), together[:count])
+        np.testing.assert_array_equal(policy(obs[-count:]), together[-count:])
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_a_file_is_read_once_until_it_changes(write_policy: WritePolicy, suffix: str) -> None:
+    path = Path(write_policy(LINEAR, suffix))
+    first = load_policy(path)
+    assert load_policy(str(path)) is first
+    os.replace(write_policy([(WEIGHTS, [5.0, 5.0])], suffix), path)
+    assert load_policy(path)(np.zeros((2, 3), np.float32)).tolist() == [[5.0, 5.0]] * 2
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_a_card_can_be_written_into_a_file_of_ones_own(write_policy: WritePolicy, suffix: str) -> None:
+    path = write_policy(LINEAR, suffix, with_card=False)
+    with pytest.raises(ValueError, match=r'it does not say how to run it.*write_card'):
+        load_policy(path)
+    card = PolicyCard.model_validate(FIELDS)
+    for scale in (0.25, 0.5):  # a second card replaces the first
+        write_card(path, card.update(scale=scale))
+        assert load_policy(path).card.scale == scale
+    assert load_policy(path)(np.zeros((2, 3), np.float32))[0] == pytest.approx([0.1, -0.2])
+    assert os.listdir(Path(path).parent) == [Path(path).name], 'drafts are gone'
+
+
+def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None:
+    import onnx
+
+    path = write_policy(LINEAR, with_card=False)
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {'author': 'me'})
+    onnx.save(model, path)
+    write_card(path, PolicyCard.model_validate(FIELDS))
+    assert {prop.key for prop in onnx.load(path).metadata_props} == {'author', 'internutopia'}
+
+
+@pytest.mark.parametrize(
+    ('field', 'value', 'message'),
+    [
+        ('offset', [0.1], 'offset must have 2 numbers, one per joint, has 1'),
+        ('command_high', [1.0], 'command_low has 3 numbers, command_high 1'),
+        ('step_dt', 0.0, 'step_dt'),
+        ('scale', -1.0, 'scale'),
+        ('scal', 1.0, 'scal'),
+        ('observations', [{'name': 'command'}], 'term'),
+    ],
+)
+def test_a_card_must_be_whole(field: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PolicyCard.model_validate({**FIELDS, field: value})
+
+
+class TestErrors:
+    def test_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"policy '.*walk\.onnx' not found"):
+            load_policy(tmp_path / 'walk.onnx')
+
+    def test_suffix(self, tmp_path: Path) -> None:
+        path = tmp_path / 'walk.txt'
+        path.write_text('left, right')
+        for call in (load_policy, lambda path: write_card(path, PolicyCard.model_validate(FIELDS))):
+            with pytest.raises(ValueError, match=r"suffix '\.txt' is not one of \.onnx, \.pt"):
+                call(path)
+
+    @pytest.mark.parametrize(('suffix', 'message'), [('.onnx', 'cannot be read'), ('.pt', 'is no TorchScript file')])
+    @pytest.mark.parametrize('kept', [0, 0.5])
+    def test_broken_file(self, write_policy: WritePolicy, suffix: str, message: str, kept: float) -> None:
+        path = Path(write_policy(LINEAR, suffix))
+        content = path.read_bytes()
+        path.write_bytes(content[: int(kept * len(content))] or b'nothing of use')
+        with pytest.raises(ValueError, match=f'policy .*policy{suffix} {message}'):
+            load_policy(path)
+
+    def test_checkpoint_instead_of_torchscript(self, tmp_path: Path) -> None:
+        import torch
+
+        path = tmp_path / 'model_100.pt'
+        torch.save({'actor_state_dict': torch.nn.Linear(3, 2).state_dict(), 'iter': 100}, path)
+        with pytest.raises(ValueError, match=r'model_100\.pt is no TorchScript file \(a checkpoint cannot be run\)'):
+            load_policy(path)
+
+    def test_wrong_card(self, write_policy: WritePolicy) -> None:
+        import onnx
+
+        path = write_policy(LINEAR, with_card=False)
+        model = onnx.load(path)
+        onnx.helper.set_model_props(model, {'internutopia': '{"robot": "H1Robot", "legs": 2}'})
+        onnx.save(model, path)
+        with pytest.raises(ValueError, match=r"policy\.onnx: wrong metadata: (.|\n)*has no field 'legs'"):
+            load_policy(path)
+
+    def test_several_inputs(self, tmp_path: Path) -> None:
+        from onnx import TensorProto, helper, save
+
+        ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ['n', 2]) for name in ('a', 'b', 'sum')]
+        graph = helper.make_graph([helper.make_node('Add', ['a', 'b'], ['sum'])], 'sum', ends[:2], ends[2:])
+        path = tmp_path / 'sum.onnx'
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=8), path)
+        with pytest.raises(ValueError, match='must have one input, the observations; it has 2'):
+            load_policy(path)
+
+    @pytest.mark.parametrize(
+        ('suffix', 'library', 'extra'), [('.onnx', 'onnxruntime', 'policies'), ('.pt', 'torch', 'rl')]
+    )
+    def test_missing_library(
+        self, write_policy: WritePolicy, monkeypatch: pytest.MonkeyPatch, suffix: str, library: str, extra: str
+    ) -> None:
+        path = write_policy(LINEAR, suffix)
+        real_import = builtins.__import__
+
+        def without(name: str, *args: Any, **kwargs: Any) -> Any:
+            if name == library:
+                raise ImportError(f'No module named {name!r}')
+            return real_import(name, *args, **kwargs)
+
+        monkeypatch.setattr(builtins, '__import__', without)
+        with pytest.raises(ImportError, match=rf"needs {library} .*pip install 'internutopia\[{extra}\]'"):
+            load_policy(path)
