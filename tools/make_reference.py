@@ -50,6 +50,7 @@ SECTIONS = {  # title: modules or packages; configs appear where they are define
     'Metrics': ('internutopia_extension.configs.metrics',),
     'Settings of rewards': ('internutopia_extension.rewards',),
     'Learning': ('internutopia.core.config.learning',),
+    'Training': ('internutopia.rl.training.settings', 'internutopia.rl.policy'),
 }
 FIELD_TYPES = {  # those that fields.py names, and what pydantic calls them
     'Vector': (fields.Vector, '3 numbers'),
@@ -177,6 +178,8 @@ def type_text(hint: Any) -> str:
         return ' | '.join(repr(argument) for argument in arguments)
     if origin is not None:
         return f'{origin.__name__}[{", ".join(type_text(argument) for argument in arguments)}]'
+    if hint is Ellipsis:
+        return '...'
     return 'None' if hint is type(None) else hint.__name__ if isinstance(hint, type) else str(hint).rpartition('.')[2]
 
 

@@ -72,7 +72,7 @@ def value(state: RobotState, kind: Any, term: str, /, **params: Any) -> np.ndarr
 
 def test_every_term_about_feet_is_tested_here() -> None:
     terms = {name for name, function in registered_terms('reward').items() if function.__module__ == gait.__name__}
-    assert terms == {'gait_contact', 'slip_cost', 'swing_height_cost'}
+    assert terms == {'gait_contact', 'slip_cost', 'swing_bend_cost', 'swing_height_cost'}
 
 
 def test_feet_contacts(state: RobotState) -> None:
@@ -102,20 +102,23 @@ def test_slip_is_the_squared_speed_of_feet_on_the_ground(state: RobotState) -> N
         (70, (False, True)),  # the same a period later
     ],
 )
-def test_gait_counts_feet_that_do_as_the_clock_says(state: RobotState, step: int, stands: tuple[bool, bool]) -> None:
+def test_gait_gives_1_for_feet_that_do_as_the_clock_says_and_takes_1_for_others(
+    state: RobotState, step: int, stands: tuple[bool, bool]
+) -> None:
     state.steps[:] = step
-    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == (TOUCH == stands).sum(axis=1).tolist()
+    wanted = np.where(TOUCH == stands, 1.0, -1.0).sum(axis=1)
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == wanted.tolist()
 
 
 def test_each_env_has_its_own_clock(state: RobotState) -> None:
     state.steps[:] = [4, 4, 30, 30]
-    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [1, 2, 2, 1]
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [0, 2, 2, 0]
 
 
 def test_who_is_told_to_stand_keeps_its_feet_down(state: RobotState) -> None:
     state.steps[:] = 4
     state.commands['go'][:] = [[0.05, 0.0, 0.05], [0.0, 0.0, 0.0], [0.0, 0.0, 0.2], [0.0, -0.2, 0.0]]
-    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [2, 1, 0, 1]
+    assert value(state, 'reward', 'gait_contact', **GAIT).tolist() == [2, 0, -2, 0]
 
 
 def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
@@ -132,6 +135,16 @@ def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
     state.commands['go'][:] = 0.0
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - 0.05).sum(axis=1), rtol=1e-4)
+
+
+def test_a_swinging_leg_bends_as_far_as_a_half_sine_or_farther(state: RobotState) -> None:
+    params = {**GAIT, 'joints': ['left', 'right'], 'bend': 0.03}
+    q = state.joint_positions[:, 1:].astype(float)  # near 0.05 for lifted feet, -0.01 for the others
+    state.steps[:] = 31  # the left one in the middle of its swing
+    lacking = np.maximum(np.array([0.03, 0.0]) - q, 0.0)
+    cost = value(state, 'reward', 'swing_bend_cost', **params)
+    np.testing.assert_allclose(cost, np.square(lacking).sum(axis=1), rtol=1e-4)
+    assert (lacking[:, 0] > 0.035).tolist() == TOUCH[:, 0].tolist() and (lacking[2:, 0] == 0.0).all()
 
 
 def test_a_new_episode_starts_without_contact(make_learner: Callable[..., VectorEnv], state: RobotState) -> None:

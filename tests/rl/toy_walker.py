@@ -35,7 +35,7 @@ def config(
     threads: int | None = 1,
 ) -> Config:
     """Envs with one robot each; an episode ends `limit` [m] away from the origin."""
-    ranges = {'forward': forward, 'lateral': (0.0, 0.0), 'yaw_rate': yaw_rate, 'standing': 0.5}
+    ranges = {'forward': forward, 'lateral': (0.0, 0.0), 'yaw_rate': yaw_rate, 'standing': 0.5, 'by_level': True}
     learning = LearningCfg(
         action=ActionCfg(controller='arm', scale=ACTION_SCALE, offset='home'),
         commands={'velocity': CommandTermCfg(term='velocity', params=ranges)},

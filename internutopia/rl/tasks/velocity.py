@@ -12,6 +12,7 @@ from internutopia.core.config.learning import (
     ObservationTermCfg,
     RandomizationTermCfg,
     RewardTermCfg,
+    TermCfg,
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
@@ -35,6 +36,7 @@ def config(
     scene: str | None = None,
     push_speed: float = 0.6,
     randomize: bool = True,
+    curriculum: bool = True,
     threads: int | None = None,
 ) -> Config:
     """Envs with one legged robot each, at 48 steps per second.
@@ -54,6 +56,7 @@ def config(
         scene: file of another scene, with a floor.
         push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s].
         randomize: whether start, gains, friction, pushes and sensors are random.
+        curriculum: whether envs begin with walking ahead and without pushes, and get the rest after a few episodes.
         threads: threads of the physics engine; None means one per core.
 
     Raises:
@@ -65,7 +68,7 @@ def config(
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
         robots=[walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))],
-        learning=_learning(walker, push_speed, randomize),
+        learning=_learning(walker, push_speed, randomize, curriculum),
         max_episode_steps=max_episode_steps,
     )
     return Config(
@@ -78,7 +81,7 @@ def config(
     )
 
 
-def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
+def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     command = CommandTermCfg(
         term='velocity',
@@ -88,6 +91,7 @@ def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
             'yaw_rate': robot.yaw_rate,
             'standing': 0.1,
             'turning': 0.15,
+            'by_level': curriculum,
         },
         resample_time=5.0,
     )
@@ -113,7 +117,8 @@ def _learning(robot: Walker, push_speed: float, randomize: bool) -> LearningCfg:
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
         commands={COMMAND: command},
-        randomizations=_randomizations(robot, push_speed) if randomize else [],
+        randomizations=_randomizations(robot, push_speed, curriculum) if randomize else [],
+        curricula=[TermCfg(term='survival', params={'long': 12.0, 'short': 3.0, 'step': 0.2})] if curriculum else [],
     )
 
 
@@ -123,8 +128,8 @@ def _rewards(robot: Walker) -> list[RewardTermCfg]:
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
         RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.0),
-        RewardTermCfg(term='alive', weight=0.15),
-        RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
+        RewardTermCfg(term='alive', weight=1.0),
+        RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(
             term='swing_height_cost',
             params=gait | {'height': robot.swing_height, 'ground': robot.sole},
@@ -146,14 +151,14 @@ def _rewards(robot: Walker) -> list[RewardTermCfg]:
     return terms
 
 
-def _randomizations(robot: Walker, push_speed: float) -> list[RandomizationTermCfg]:
+def _randomizations(robot: Walker, push_speed: float, curriculum: bool) -> list[RandomizationTermCfg]:
     start = {'position': (-0.1, 0.1), 'velocity': (-0.3, 0.3)}
     terms = [
         RandomizationTermCfg(term='base_pose', params={'z': (0.0, 0.08), 'yaw': (-math.pi, math.pi)}),
         RandomizationTermCfg(term='joint_offset', params=start),
         RandomizationTermCfg(term='gains', params={'stiffness': (0.9, 1.1), 'damping': (0.9, 1.1)}),
         RandomizationTermCfg(term='friction', params={'coefficient': (0.6, 1.2)}),
-        RandomizationTermCfg(term='push', params={'speed': push_speed}, interval=(3.0, 5.0)),
+        RandomizationTermCfg(term='push', params={'speed': push_speed, 'by_level': curriculum}, interval=(3.0, 5.0)),
     ]
     if robot.held:
         terms.insert(2, RandomizationTermCfg(term='joint_pose', params={'positions': dict(robot.held)}))

@@ -29,14 +29,19 @@ def velocity(
     yaw_rate: tuple[float, float] = (-1.0, 1.0),
     standing: float = 0.1,
     turning: float = 0.0,
+    by_level: bool = False,
 ) -> NDArray[np.float64]:
     """Forward, lateral [m/s] and yaw speed [rad/s], uniform.
 
-    All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`.
+    All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`. With `by_level`, envs of
+    level 0 are told to walk straight ahead, at 0.4 to 1.0 of the highest speed, and those of level 1 everything.
     """
+    level = state.levels[env_ids][:, None] if by_level else 1.0
     low, high = np.transpose([forward, lateral, yaw_rate])
+    ahead = np.array([forward[1], 0.0, 0.0])
+    low, high = level * low + (1.0 - level) * 0.4 * ahead, level * high + (1.0 - level) * ahead
     commands = state.rng.uniform(low, high, (len(env_ids), 3))
-    share = state.rng.uniform(size=len(env_ids))
+    share = state.rng.uniform(size=len(env_ids)) / np.ravel(np.maximum(level, 1e-9))
     commands[share < standing] = 0.0
     commands[(share >= standing) & (share < standing + turning), :2] = 0.0
     return commands

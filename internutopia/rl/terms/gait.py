@@ -19,9 +19,12 @@ STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means sta
 
 @term('reward')
 def gait_contact(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float = 0.55) -> Array:
-    """Number of feet whose contact agrees with their phase; `name` of the velocity command, `period` [s]."""
+    """1 for each foot whose contact agrees with its phase, -1 for each that does not.
+
+    `name` is that of the velocity command, `period` in s.
+    """
     stands = swing(state, name, period, offsets, stance) == 0.0
-    return (state.feet_contacts == stands).sum(axis=-1, dtype=np.float32)
+    return np.where(state.feet_contacts == stands, 1.0, -1.0).sum(axis=-1, dtype=np.float32)
 
 
 @term('reward')
@@ -65,8 +68,9 @@ def swing_bend_cost(
     foot learn to step from it.
     """
     knees = state.dof_indices(joints)
-    wanted = bend * np.sin(np.pi * swing(state, name, period, offsets, stance))
-    return np.square(np.maximum(wanted - (state.joint_positions - state.home)[:, knees], 0.0)).sum(axis=-1)
+    progress = swing(state, name, period, offsets, stance)
+    lacking = bend * np.sin(np.pi * progress) - (state.joint_positions - state.home)[:, knees]
+    return np.where(progress > 0.0, np.square(np.maximum(lacking, 0.0)), 0.0).sum(axis=-1)
 
 
 def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:

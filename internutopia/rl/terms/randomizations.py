@@ -43,10 +43,11 @@ def base_pose(
 
 
 @term('randomization')
-def push(state: RobotState, env_ids: Any, speed: float) -> None:
-    """Change the horizontal velocity of the base by up to `speed` [m/s] along x and y."""
+def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) -> None:
+    """Change the horizontal velocity of the base by up to `speed` [m/s] along x and y; `by_level`: times the level."""
     velocity = state.articulation.get_linear_velocity()[env_ids]
-    velocity[:, :2] += state.rng.uniform(-speed, speed, (len(env_ids), 2))
+    change = state.rng.uniform(-speed, speed, (len(env_ids), 2))
+    velocity[:, :2] += change * state.levels[env_ids][:, None] if by_level else change
     state.articulation.set_linear_velocity(velocity, env_ids=env_ids)
 
 

@@ -137,7 +137,7 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
     assert name is not None
     command = learning.commands[name]
     if fixed is None:
-        every_command = command.params | {'standing': 0.0, 'turning': 0.0}
+        every_command = command.params | {'standing': 0.0, 'turning': 0.0, 'by_level': False}
         command = command.update(params=every_command, resample_time=COMMAND_TIME)
     else:
         command = CommandTermCfg(term='uniform', params={'low': list(fixed), 'high': list(fixed)})
@@ -146,6 +146,7 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
         commands=learning.commands | {name: command},
         observations=[cfg.update(noise=0.0, delay=0) for cfg in learning.observations],
         randomizations=starts,
+        curricula=[],
     )
 
 

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import PositiveInt
-
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
 
 
 class TrainingCfg(BaseCfg):
     """PPO (Schulman et al. 2017) as rsl_rl does it. The defaults let a humanoid walk on flat ground."""
 
-    num_envs: PositiveInt = 1024
+    num_envs: Count = 1024
     """Number of envs."""
-    iterations: PositiveInt = 700
+    iterations: Count = 700
     """Number of updates of the networks."""
-    num_steps: PositiveInt = 24
+    num_steps: Count = 24
     """Env steps between two updates."""
-    hidden_dims: tuple[PositiveInt, ...] = (256, 128, 64)
+    hidden_dims: tuple[Count, ...] = (256, 128, 64)
     """Widths of the hidden layers, of the policy and of the critic."""
     init_std: PositiveFloat = 0.8
     """Standard deviation of the actions at the start."""
     normalize: bool = True
     """Whether observations are normalized by their running mean and deviation."""
-    epochs: PositiveInt = 5
+    epochs: Count = 5
     """How often an update goes over its data."""
-    mini_batches: PositiveInt = 6
+    mini_batches: Count = 6
     """Number of parts that the data of an update are cut into."""
     learning_rate: PositiveFloat = 1e-3
     """Learning rate; where it starts if there is a `desired_kl`."""
@@ -39,7 +37,7 @@ class TrainingCfg(BaseCfg):
     """Decay of the advantage estimate per step."""
     entropy: NonNegativeFloat = 0.005
     """Weight of the entropy bonus."""
-    save_every: PositiveInt = 25
+    save_every: Count = 25
     """Updates between two checkpoints."""
 
     def rsl_rl(self) -> dict[str, Any]:

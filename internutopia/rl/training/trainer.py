@@ -34,6 +34,7 @@ class Runner(OnPolicyRunner):
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
             super().__init__(envs, settings.rsl_rl(), str(folder))
         self._folder, self._report = folder, report
+        self._core = envs.envs.core
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         self._write_log = self.logger.log
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
@@ -44,12 +45,13 @@ class Runner(OnPolicyRunner):
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
         """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are."""
         draft = f'{path}.part'
-        super().save(draft, infos)
+        super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
         os.replace(draft, path)
 
     def load(self, path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Read a checkpoint and cut the log back to it."""
-        infos = super().load(path, *args, **kwargs)
+        infos = super().load(path, *args, **kwargs) or {}
+        self._core.state.levels[:] = infos.get('level', 0.0)
         self.updates = self.current_learning_iteration + 1  # a checkpoint names the last one, from 0
         self._last = _last(cut_progress(self._folder, self.updates))
         return infos

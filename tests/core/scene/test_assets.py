@@ -60,6 +60,19 @@ def test_packaged_assets_are_found_by_their_upstream_paths():
     assert resolve('scenes/empty.usd') == packaged
 
 
+@pytest.mark.parametrize(
+    'name', ['robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000.pt', 'robots/aliengo/move_by_speed.onnx']
+)
+def test_packaged_policies_answer_to_their_upstream_paths(user_assets, name):
+    packaged = PACKAGED_ASSETS / 'robots' / 'aliengo' / 'move_by_speed.onnx'
+    assert resolve(name, assets.POLICY_SUFFIXES) == packaged
+    assert resolve(f'{user_assets}/{name}', assets.POLICY_SUFFIXES) == packaged
+    own = touch(user_assets / name)
+    assert resolve(name, assets.POLICY_SUFFIXES) == own
+    with pytest.raises(ValueError, match='is not one of .usd'):
+        resolve(name)
+
+
 def test_the_users_folder_comes_first_then_the_package(user_assets):
     wanted = f'{user_assets}/scenes/empty.usd'
     assert resolve(wanted) == resolve('scenes/empty.usd') == PACKAGED_ASSETS / 'scenes' / 'empty.xml'
