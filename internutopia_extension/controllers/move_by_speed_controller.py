@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.scene.scene import IScene
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
 
 
+@BaseController.register('MoveBySpeedController')
 class MoveBySpeedController(BoxActionController):
     """Walks with a learned policy (`internutopia.rl.policy`) from `config.policy_weights_path`.
 

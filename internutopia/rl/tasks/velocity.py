@@ -65,9 +65,12 @@ def config(
     walker = look_up_walker(robot)
     if terrain not in SCENES:
         raise ValueError(f'there is no terrain {terrain!r}; {did_you_mean(terrain, SCENES)}')
+    body = walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))
+    if walker.learns_as is not None:
+        body = body.update(type=walker.learns_as)
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
-        robots=[walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))],
+        robots=[body],
         learning=_learning(walker, push_speed, randomize, curriculum),
         max_episode_steps=max_episode_steps,
     )

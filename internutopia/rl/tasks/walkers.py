@@ -32,6 +32,7 @@ class Walker:
         action_scale: change of a joint's target for an action of 1 [rad].
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, drawn anew for every episode [rad].
+        learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
     """
 
@@ -50,6 +51,7 @@ class Walker:
     yaw_rate: tuple[float, float] = (-1.0, 1.0)
     knees: tuple[str, ...] = ()
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
 
     def standing(self, *controllers: ControllerCfg) -> RobotCfg:
@@ -110,7 +112,8 @@ WALKERS = {
         sole=0.0358,
     ),
     'gr1': Walker(
-        config=gr1.GR1RobotCfg(type='GR1FixedFingersRobot'),
+        config=gr1.GR1RobotCfg(),
+        learns_as='GR1FixedFingersRobot',
         walking=gr1.move_by_speed_cfg,
         joints=_legs(GR1_54),
         straight=_sideways(GR1_54),
