@@ -1,0 +1,128 @@
+"""The tasks of legged robots: what they randomize, what they command, the ground, and actions that last."""
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from internutopia.core.scene.assets import resolve
+from internutopia.rl import VectorEnv
+from internutopia.rl.tasks import navigation, velocity
+from internutopia.rl.tasks.walkers import WALKERS
+from internutopia_extension import import_extensions
+
+import_extensions()
+
+
+def made(config: Any) -> VectorEnv:
+    envs = VectorEnv(config)
+    envs.reset(seed=0)
+    return envs
+
+
+@pytest.mark.parametrize('robot', WALKERS)
+def test_robots_stand_over_their_feet(robot: str) -> None:
+    envs = made(velocity.config(num_envs=2, robot=robot, randomize=False, threads=1))
+    state, walker = envs.core.state, WALKERS[robot]
+    np.testing.assert_allclose(state.base_position[:, 2], walker.base_height, atol=0.015)
+    np.testing.assert_allclose(state.feet_positions[..., 2], walker.sole, atol=2e-3)
+    assert state.feet_positions.shape[1] == len(walker.offsets)
+    assert envs.action_space.shape == (2, 12 if robot != 'h1' else 10)
+    envs.step(np.zeros(envs.action_space.shape, np.float32))
+    assert state.feet_contacts.all()
+    envs.close()
+
+
+def test_arms_are_held_anywhere_in_their_range_and_fingers_are_fixed() -> None:
+    envs = made(velocity.config(num_envs=8, robot='gr1', threads=1))
+    state = envs.core.state
+    elbows = state.joint_positions[:, state.dof_indices(tuple(WALKERS['gr1'].held))]
+    assert elbows.min() > -1.5 and elbows.max() < 0.0 and np.ptp(elbows) > 0.4  # -1.3 to -0.2, and 0.1 of all joints
+    assert not any(name.startswith(('L_', 'R_')) for name in state.articulation.dof_names)
+    assert state.articulation.num_dof == 32  # of 54
+    envs.close()
+
+
+def test_envs_begin_with_walking_ahead_and_without_pushes() -> None:
+    envs = made(velocity.config(num_envs=64, robot='aliengo', threads=1))
+    command = envs.core.state.command('velocity')
+    low, high = WALKERS['aliengo'].forward
+    assert (command[:, 0] >= 0.4 * high - 1e-6).all() and (command[:, 0] <= high).all() and not command[:, 1:].any()
+    envs.core.state.levels[:] = 1.0
+    envs.core.commands.draw(np.arange(64))
+    assert (command[:, 0] < 0.0).any() and command[:, 1].any() and command[:, 2].any()
+    standing = ~command.any(axis=1)
+    assert 0 < standing.sum() < 20
+    assert (command[:, 0] >= low).all()
+    envs.close()
+
+
+def test_without_curriculum_everything_comes_at_once() -> None:
+    envs = made(velocity.config(num_envs=64, robot='aliengo', curriculum=False, threads=1))
+    assert envs.core.state.command('velocity')[:, 2].any()
+    envs.close()
+
+
+def test_rough_ground_is_level_where_robots_start() -> None:
+    model = mujoco.MjModel.from_xml_path(str(resolve('scenes/rough.xml')))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+
+    def height(x: float, y: float) -> float:
+        geom = np.zeros(1, np.int32)
+        down = np.array([0.0, 0.0, -1.0])
+        return 1.0 - mujoco.mj_ray(model, data, np.array([x, y, 1.0]), down, None, 1, -1, geom)
+
+    angles = np.linspace(0.0, 2.0 * np.pi, 12)
+    level = [height(0.5 * np.cos(a), 0.5 * np.sin(a)) for a in angles]
+    np.testing.assert_allclose(level, 0.0, atol=1e-3)
+    bumps = [height(r * np.cos(a), r * np.sin(a)) for a in angles for r in (3.0, 5.0, 8.0)]
+    assert 0.02 < np.ptp(bumps) and -0.07 < min(bumps) < 0.0 < max(bumps) < 0.07
+
+
+def test_wrong_names() -> None:
+    with pytest.raises(ValueError, match="no legged robot 'h2'.*'h1'"):
+        velocity.config(robot='h2')
+    with pytest.raises(ValueError, match="no terrain 'ruff'.*'rough'"):
+        velocity.config(terrain='ruff')
+    with pytest.raises(ValueError, match='obstacles=2'):
+        navigation.config(robot='aliengo', obstacles=2)
+
+
+@pytest.fixture(scope='module')
+def navigator():
+    envs = made(navigation.config(num_envs=16, robot='aliengo', threads=1))
+    yield envs
+    envs.close()
+
+
+def test_an_action_lasts_ten_policy_steps(navigator: VectorEnv) -> None:
+    core = navigator.core
+    before = core.runner.world.times.copy()
+    navigator.step(np.zeros((16, 3), np.float32))
+    np.testing.assert_allclose(core.runner.world.times - before, 50 / 240)
+    assert core.step_dt == pytest.approx(50 / 240) == core.state.step_dt
+    assert (core.state.steps == 1).all()
+
+
+def test_goals_and_robots_are_clear_of_obstacles(navigator: VectorEnv) -> None:
+    navigator.reset(seed=3)
+    state = navigator.core.state
+    boxes = state.object_positions([f'box_{i}' for i in range(6)])[..., :2]
+    goals = state.command('goal')
+    assert np.linalg.norm(boxes, axis=-1).min() >= 1.5 - 1e-6
+    assert np.linalg.norm(boxes - goals[:, None], axis=-1).min() >= 1.0
+    assert ((np.linalg.norm(goals, axis=-1) >= 3.0) & (np.linalg.norm(goals, axis=-1) <= 5.0)).all()
+    assert len(np.unique(boxes.round(3), axis=0)) == 16  # spread anew in every env
+
+
+def test_walking_towards_the_goal_pays(navigator: VectorEnv) -> None:
+    obs, _ = navigator.reset(seed=5)
+    towards = obs[:, 1].copy()  # cosine of the goal's bearing
+    total, ended = np.zeros(16), np.zeros(16, bool)
+    for _ in range(5):
+        obs, rewards, terminated, _, _ = navigator.step(np.tile(np.array([0.8, 0.0, 0.0], np.float32), (16, 1)))
+        total += rewards
+        ended |= terminated
+    assert np.corrcoef(towards[~ended], total[~ended])[0, 1] > 0.9
