@@ -12,7 +12,6 @@ import argparse
 import sys
 from pathlib import Path
 
-import matplotlib.image
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,11 +40,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description='Write the height map of the scene rough.')
     parser.add_argument('--check', action='store_true', help='write nothing, fail if the map would change')
     check = parser.parse_args().check
+    from matplotlib.image import imread, imsave
+
     wanted = heights()
-    if MAP.exists() and np.array_equal(np.round(255 * matplotlib.image.imread(MAP)[..., 0]), wanted):
+    if MAP.exists() and np.array_equal(np.round(255 * imread(MAP)[..., 0]), wanted):
         return 0
     if not check:
-        matplotlib.image.imsave(MAP, np.repeat(wanted[..., None], 3, axis=-1))
+        imsave(MAP, np.repeat(wanted[..., None], 3, axis=-1))
     print(f'{"out of date, run tools/make_terrain.py" if check else "written"}: {MAP.name}')
     return 1 if check else 0
 

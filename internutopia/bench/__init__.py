@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 import internutopia_extension
-from internutopia.bench import ant, array_door, front_doors, memory, report, resets, scenes
+from internutopia.bench import ant, array_door, front_doors, memory, report, resets, scenes, walking
 from internutopia.bench.measure import Row
 from internutopia.core.util import did_you_mean
 
@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'reset': resets.reset_one,
     'start': resets.start_env,
     'memory': memory.memory,
+    'walking': walking.walking,
 }
 
 

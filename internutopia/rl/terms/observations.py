@@ -116,4 +116,5 @@ def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Ar
     yaw = yaw_of(state.base_orientation)[:, None]
     cos, sin = np.cos(yaw), np.sin(yaw)
     x, y = nearest[..., 0], nearest[..., 1]
-    return np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).reshape(state.env_num, -1)
+    turned = np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1)
+    return turned.reshape(state.env_num, -1).astype(np.float32, copy=False)

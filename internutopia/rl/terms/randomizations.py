@@ -76,8 +76,8 @@ def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
 @term('randomization')
 def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) -> None:
     """Put joints at positions from a range each [rad or m]; drives hold them there."""
-    ranges = np.array(list(positions.values()))
-    values = state.rng.uniform(*ranges.T, (len(env_ids), len(ranges)))
+    low, high = np.transpose(list(positions.values()))
+    values = state.rng.uniform(low, high, (len(env_ids), len(low)))
     state.articulation.set_joint_positions(values, state.dof_indices(tuple(positions)), env_ids)
 
 

@@ -1,0 +1,132 @@
+"""What walking costs: a learned policy through the front doors against bare physics and bare inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from mujoco.batch import Batch
+from numpy.typing import NDArray
+
+from internutopia.bench.measure import Row, race
+from internutopia.bench.workloads import mujoco_world
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
+from internutopia.core.vec_env import Env
+from internutopia.core.world.base import World
+from internutopia.rl import VectorEnv
+from internutopia.rl.policy import Policy, load_policy
+from internutopia.rl.tasks import velocity
+from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+SPEEDS = [0.6, 0.0, 0.0]  # forward, lateral [m/s], rotation [rad/s]
+
+
+def walking(quick: bool) -> list[Row]:
+    """H1s that walk, a policy step per env step: through the list front door, and a policy on `rl.VectorEnv`."""
+    env_num, rounds, steps = (8, 1, 10) if quick else (256, 8, 60)
+    policy = load_policy(resolve(move_by_speed_cfg.policy_weights_path, POLICY_SUFFIXES))
+    envs = VectorEnv(velocity.config(env_num, 0, randomize=False, curriculum=False))
+    size = envs.single_observation_space.shape[0]
+    return [
+        _list_front_door(policy, size, env_num, rounds, steps),
+        _array_front_door(policy, size, envs, rounds, steps),
+    ]
+
+
+def _list_front_door(policy: Policy, size: int, env_num: int, rounds: int, steps: int) -> Row:
+    robot = H1RobotCfg(position=(0.0, 0.0, 0.981), controllers=[move_by_speed_cfg])
+    config = Config(
+        simulator=SimConfig(physics_dt=velocity.PHYSICS_DT, substeps=velocity.SUBSTEPS),
+        env_num=env_num,
+        metrics_save_path='none',
+        episode_order='cycle',
+        task_configs=[SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot])],
+    )
+    actions = [{'h1': {move_by_speed_cfg.name: SPEEDS}}] * env_num
+    with closing(Env(config)) as env:
+        env.reset()
+        return _row(
+            f'list front door, {env_num} walking H1, vs bare Batch.step and inference',
+            0.70,
+            env.runner.world,
+            policy,
+            size,
+            lambda _: env.step(actions),
+            env.reset,
+            rounds,
+            steps,
+        )
+
+
+def _array_front_door(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: int) -> Row:
+    with closing(envs):
+        obs: list[NDArray[np.float32]] = []
+
+        def restart() -> None:
+            obs[:] = [envs.reset(seed=0)[0]]
+
+        def step(_: int) -> None:
+            obs[0] = envs.step(policy(obs[0]))[0]
+
+        restart()
+        return _row(
+            f'array front door, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
+            0.90,
+            envs.core.runner.world,
+            policy,
+            size,
+            step,
+            restart,
+            rounds,
+            steps,
+        )
+
+
+def _row(
+    what: str,
+    bound: float,
+    world: World,
+    policy: Policy,
+    observation_size: int,
+    step: Callable[[int], Any],
+    restart: Callable[[], Any],
+    rounds: int,
+    steps: int,
+) -> Row:
+    """Race a front door against a bare batch that gets the controls which the front door sets, and the bare network."""
+    live, _ = mujoco_world(world).batch(0)
+    start = live.state.copy()
+    controls = []
+    ctrl = live.bind('ctrl')
+    for k in range(steps):
+        step(k)
+        controls.append(ctrl.copy())
+    bare = Batch(live.model, world.env_num, live.nthread)
+    bare_ctrl = bare.bind('ctrl')
+    obs = np.zeros((world.env_num, observation_size), np.float32)
+
+    def bare_step(k: int) -> None:
+        policy(obs)
+        bare_ctrl[:] = controls[k]
+        bare.step(nstep=velocity.SUBSTEPS)
+
+    def restart_both() -> None:
+        restart()
+        bare.state[:] = start
+
+    result = race({'ours': step, 'bare': bare_step}, restart_both, rounds=rounds, steps=steps, turn=5)
+    if not np.array_equal(bare.state, live.state):
+        raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')
+    return Row(
+        what=what,
+        unit='env steps/s',
+        ours=world.env_num / result.median('ours'),
+        reference=world.env_num / result.median('bare'),
+        ratio=result.speed('ours', 'bare'),
+        bound=bound,
+        note=f'{bare.nthread} threads each, {velocity.SUBSTEPS} substeps; states equal to the bit at the end',
+    )
