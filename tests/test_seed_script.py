@@ -72,7 +72,7 @@ while env.simulation_app.is_running():
             json.dump(obs, file, default=lambda array: array.tolist())
         env.close()
 """
-STEPS = 360  # 1.5 s: it has landed from 7 cm and walks at up to 1 m/s
+STEPS = 4000  # 17 s for 5.6 m: a robot that falls on the way, or walks at half its speed, shows
 
 
 @pytest.fixture(scope='module')
@@ -87,25 +87,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, list[dict], s
     return Config.model_validate_json(config), json.loads(obs), result.stderr
 
 
-def test_both_robots_are_on_their_way(run):
+def test_both_robots_walk_their_path_to_its_end(run):
     _, obs, _ = run
     assert len(obs) == 2
     for env_obs in obs:
         x, y, z = env_obs['h1']['position']
-        assert 0.3 < x < 1.5 and abs(y) < 0.3  # m
+        assert abs(x - 3.0) < 0.2 and abs(y - 4.0) < 0.2  # m
         assert 0.85 < z < 1.05  # m: upright, the pelvis at the height that it walks at
+        controllers = env_obs['h1']['controllers']
+        path = controllers.pop('move_along_path')
+        assert (path['total_points'], path['current_index'], path['finished']) == (3, 2, True)
+        assert controllers == {'move_by_speed': {}, 'rotate': {'finished': False}}
+        assert env_obs['h1']['sensors'] == {}
     assert obs[0] == obs[1]
-
-
-def test_the_path_is_taken_up(run):
-    _, obs, _ = run
-    controllers = obs[0]['h1']['controllers']
-    path = controllers.pop('move_along_path')
-    assert controllers == {'move_by_speed': {}, 'rotate': {'finished': False}}
-    points = [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [3.0, 4.0, 0.0]]
-    assert path['current_index'] in (0, 1) and path['current_point'] == points[path['current_index']]
-    assert (path['total_points'], path['finished']) == (3, False)
-    assert obs[0]['h1']['sensors'] == {}
 
 
 def test_it_writes_nothing_but_that_speeds_are_clamped(run):

@@ -2,7 +2,7 @@
 
     MUJOCO_GL=egl python tools/make_pictures.py        writes docs/images/envs.png
 
-An H1 stands and three Jetbots drive in each env. Needs Pillow, which comes with `internutopia[cli]`.
+An H1 walks and three Jetbots drive in each env. Needs Pillow, which comes with `internutopia[cli]`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import mujoco
-import numpy as np
 from PIL import Image
 
 from internutopia.core.config import Config, SimConfig
@@ -76,7 +75,7 @@ def main() -> None:
     env.reset()
     paths = {name: {'move_along_path': [[(*goal, 0.0)]]} for name, (_, goal) in JETBOTS.items()}
     for _ in range(STEPS):
-        env.step([{'h1': {'move_by_speed': np.zeros(3)}, **paths}] * env.env_num)
+        env.step([{'h1': {'move_by_speed': [0.6, 0.0, 0.0]}, **paths}] * env.env_num)
     world = env.runner.world
     assert isinstance(world, MujocoWorld)
     picture = Image.new('RGB', (2 * WIDTH + GAP, 2 * HEIGHT + GAP), 'white')

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import flatdim
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ def walking(quick: bool) -> list[Row]:
     env_num, rounds, steps = (8, 1, 10) if quick else (256, 8, 60)
     policy = load_policy(resolve(move_by_speed_cfg.policy_weights_path, POLICY_SUFFIXES))
     envs = VectorEnv(velocity.config(env_num, 0, randomize=False, curriculum=False))
-    size = envs.single_observation_space.shape[0]
+    size = flatdim(envs.single_observation_space)
     return [
         _list_front_door(policy, size, env_num, rounds, steps),
         _array_front_door(policy, size, envs, rounds, steps),

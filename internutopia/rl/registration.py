@@ -34,7 +34,11 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
         for name, robot in _WALKERS.items()
     },
-    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot}) for name, robot in _WALKERS.items()},
+    **{
+        f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot})
+        for name, robot in _WALKERS.items()
+        if robot != 'gr1'  # no policy comes with it yet
+    },
 }
 """Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
 

@@ -1,0 +1,94 @@
+"""Robots that walk somewhere: two robots in each of two envs, 4 episodes, physics at 240 Hz."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.scene.assets import PACKAGED_ASSETS
+from internutopia.core.vec_env import Env
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+ROBOTS = {  # class of the config, and height of the root at home [m]
+    'h1': ('H1RobotCfg', 0.981),
+    'h1_with_hand': ('H1WithHandRobotCfg', 0.981),
+    'aliengo': ('AliengoRobotCfg', 0.392),
+    'g1': ('G1RobotCfg', 0.785),
+    'gr1': ('GR1RobotCfg', 0.898),
+}
+WALKING = [
+    robot
+    for robot in ROBOTS
+    if (PACKAGED_ASSETS / 'robots' / robot.removesuffix('_with_hand') / 'move_by_speed.onnx').exists()
+]
+PAIR = {'first': 0.0, 'second': 3.0}  # y of the two robots of an env [m]
+PATH = [(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (3.0, 2.0)]
+Reached = Callable[[dict[str, Any], float], bool]
+
+
+def run(robot: str, controller: str, action: Callable[[float], Any], reached: Reached, hold: int, limit: int) -> int:
+    """Steps until the slowest of all robots in all episodes had reached its goal for `hold` steps in a row."""
+    module = import_module(f'internutopia_extension.configs.robots.{robot}')
+    cls, height = ROBOTS[robot]
+    controllers = [module.move_by_speed_cfg, getattr(module, f'{controller}_cfg')]
+    robots = [
+        getattr(module, cls)(name=name, prim_path=f'/{name}', position=(0.0, y, height), controllers=controllers)
+        for name, y in PAIR.items()
+    ]
+    task = SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=robots)
+    env = Env(
+        Config(simulator=SimConfig(physics_dt=1 / 240), env_num=2, task_configs=[task] * 4, metrics_save_path='none')
+    )
+    slowest = 0
+    obs, _ = env.reset()
+    start = {name: obs[0][name]['position'][2] for name in PAIR}
+    actions = [{name: {controller: action(y)} for name, y in PAIR.items()}] * 2
+    for _ in range(2):
+        held = np.zeros((2, len(PAIR)), int)
+        for step in range(1, limit + 1):
+            obs, *_ = env.step(actions)
+            for e, i in np.ndindex(held.shape):
+                name, y = list(PAIR.items())[i]
+                assert obs[e][name]['position'][2] > 0.7 * start[name], f'{name} of env {e} fell in step {step}'
+                if held[e, i] < hold:
+                    held[e, i] = held[e, i] + 1 if reached(obs[e][name], y) else 0
+            if (held == hold).all():
+                break
+        assert (held == hold).all(), f'after {limit} steps robots stand at {[obs[0][n]["position"] for n in PAIR]}'
+        slowest = max(slowest, step)
+        env.reset([0, 1])
+    env.close()
+    return slowest
+
+
+@pytest.mark.parametrize('robot', WALKING)
+def test_to_a_point_3_6_metres_away(robot: str) -> None:
+    def reached(obs: dict[str, Any], y: float) -> bool:
+        return bool(np.hypot(obs['position'][0] - 3.0, obs['position'][1] - 2.0 - y) < 0.1)
+
+    steps = run(robot, 'move_to_point', lambda y: [(3.0, 2.0 + y, 0.0)], reached, hold=10, limit=5000)
+    print(f'{robot}: {steps} steps')
+
+
+@pytest.mark.parametrize('robot', WALKING)
+def test_half_a_turn(robot: str) -> None:
+    def reached(obs: dict[str, Any], _: float) -> bool:
+        return bool(obs['controllers']['rotate']['finished'])
+
+    steps = run(robot, 'rotate', lambda _: [(0.0, 0.0, 0.0, 1.0)], reached, hold=100, limit=2000)
+    print(f'{robot}: {steps} steps')
+
+
+@pytest.mark.parametrize('robot', WALKING)
+def test_along_four_points(robot: str) -> None:
+    def reached(obs: dict[str, Any], _: float) -> bool:
+        return bool(obs['controllers']['move_along_path']['finished'])
+
+    def path(y: float) -> Any:
+        return [[(px, py + y, 0.0) for px, py in PATH]]
+
+    steps = run(robot, 'move_along_path', path, reached, hold=1, limit=6000)
+    print(f'{robot}: {steps} steps')
