@@ -34,11 +34,8 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
         for name, robot in _WALKERS.items()
     },
-    **{
-        f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot})
-        for name, robot in _WALKERS.items()
-        if robot != 'gr1'  # no policy comes with it yet
-    },
+    # those that a walking policy comes with
+    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': _WALKERS[name]}) for name in ('H1', 'Aliengo')},
 }
 """Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
 

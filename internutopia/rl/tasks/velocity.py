@@ -92,8 +92,8 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
             'forward': robot.forward,
             'lateral': robot.lateral,
             'yaw_rate': robot.yaw_rate,
-            'standing': 0.1,
-            'turning': 0.15,
+            'standing': 0.15,
+            'turning': 0.2,
             'by_level': curriculum,
         },
         resample_time=5.0,
@@ -127,10 +127,10 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
 
 def _rewards(robot: Walker) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
-    tracking = {'name': COMMAND, 'tolerance': 0.5}
+    tracking = {'name': COMMAND, 'tolerance': 0.5, 'final': 0.25}
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
-        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.5),
         RewardTermCfg(term='alive', weight=1.0),
         RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(

@@ -18,17 +18,20 @@ def alive(state: RobotState) -> Array:
 
 
 @term('reward')
-def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5) -> Array:
-    """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame."""
+def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5, final: float | None = None) -> Array:
+    """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame.
+
+    With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
+    """
     error = state.command(name)[:, :2] - state.base_linear_velocity_b[:, :2]
-    return np.exp(-np.square(error).sum(axis=-1) / tolerance**2)
+    return np.exp(-np.square(error).sum(axis=-1) / _by_level(state, tolerance, final) ** 2)
 
 
 @term('reward')
-def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5) -> Array:
-    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]."""
+def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5, final: float | None = None) -> Array:
+    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]; `final` as above."""
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
-    return np.exp(-np.square(error) / tolerance**2)
+    return np.exp(-np.square(error) / _by_level(state, tolerance, final) ** 2)
 
 
 @term('reward')
@@ -131,3 +134,7 @@ def near_objects_cost(state: RobotState, objects: Sequence[str], distance: float
     """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
     gaps = np.linalg.norm(state.object_positions(objects)[..., :2] - state.base_position[:, None, :2], axis=-1)
     return np.maximum(1.0 - gaps / distance, 0.0).sum(axis=-1)
+
+
+def _by_level(state: RobotState, first: float, final: float | None) -> Array | float:
+    return first if final is None else first + (final - first) * state.levels
