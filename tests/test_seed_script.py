@@ -67,7 +67,8 @@ while env.simulation_app.is_running():
     action = {'h1': move_action}
     obs, _, terminated, _, _ = env.step(action=[action, action])
     assert not any(terminated)
-    if i == steps:
+    arrived = all(each['h1']['controllers']['move_along_path']['finished'] for each in obs)
+    if arrived or i == steps:
         with open(obs_file, 'w') as file:
             json.dump(obs, file, default=lambda array: array.tolist())
         env.close()

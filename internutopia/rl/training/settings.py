@@ -19,7 +19,7 @@ class TrainingCfg(BaseCfg):
     """Env steps between two updates."""
     hidden_dims: tuple[Count, ...] = (256, 128, 64)
     """Widths of the hidden layers, of the policy and of the critic."""
-    init_std: PositiveFloat = 0.8
+    init_std: PositiveFloat = 0.6
     """Standard deviation of the actions at the start."""
     normalize: bool = True
     """Whether observations are normalized by their running mean and deviation."""
