@@ -47,16 +47,15 @@ def run(robot: str, controller: str, action: Callable[[float], Any], reached: Re
     start = {name: obs[0][name]['position'][2] for name in PAIR}
     actions = [{name: {controller: action(y)} for name, y in PAIR.items()}] * 2
     for _ in range(2):
-        held = np.zeros((2, len(PAIR)), int)
-        for step in range(1, limit + 1):
+        step, held = 0, np.zeros((2, len(PAIR)), int)
+        while step < limit and (held < hold).any():
+            step += 1
             obs, *_ = env.step(actions)
             for e, i in np.ndindex(held.shape):
                 name, y = list(PAIR.items())[i]
                 assert obs[e][name]['position'][2] > 0.7 * start[name], f'{name} of env {e} fell in step {step}'
                 if held[e, i] < hold:
                     held[e, i] = held[e, i] + 1 if reached(obs[e][name], y) else 0
-            if (held == hold).all():
-                break
         assert (held == hold).all(), f'after {limit} steps robots stand at {[obs[0][n]["position"] for n in PAIR]}'
         slowest = max(slowest, step)
         env.reset([0, 1])

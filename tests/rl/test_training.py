@@ -60,6 +60,15 @@ def test_a_run_leaves_record_log_checkpoints_curve_and_policy(finished):
     assert (finished / 'curve.png').read_bytes().startswith(b'\x89PNG')
 
 
+def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
+    def final_std(share: float) -> float:
+        settings = {'iterations': 8, 'entropy': 10.0, 'explore': share}
+        return train_toy(tmp_path / str(share), settings=settings).progress[-1].action_std
+
+    never, half, always = map(final_std, (0.0, 0.5, 1.0))
+    assert never < half < always  # the momentum of the optimizer lasts for some updates
+
+
 def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     policy = load_policy(finished / 'policy.onnx')
     network = policy_in(finished / 'model_1.pt', read_run(finished).training)

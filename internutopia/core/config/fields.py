@@ -38,6 +38,7 @@ def _as_seconds(value: Any) -> Any:
 
 PositiveFloat = Annotated[FiniteFloat, Field(gt=0)]
 NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list)]
 """Three finite numbers: a position, a translation (m) or a colour."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
+from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Share
 
 
 class TrainingCfg(BaseCfg):
@@ -37,6 +37,8 @@ class TrainingCfg(BaseCfg):
     """Decay of the advantage estimate per step."""
     entropy: NonNegativeFloat = 0.005
     """Weight of the entropy bonus."""
+    explore: Share = 0.7
+    """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
     save_every: Count = 25
     """Updates between two checkpoints."""
 

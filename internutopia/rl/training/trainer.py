@@ -35,6 +35,7 @@ class Runner(OnPolicyRunner):
             super().__init__(envs, settings.rsl_rl(), str(folder))
         self._folder, self._report = folder, report
         self._core = envs.envs.core
+        self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         self._write_log = self.logger.log
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
@@ -64,6 +65,7 @@ class Runner(OnPolicyRunner):
         if self.updates >= iterations:
             return True
         self.current_learning_iteration, self._stopped = self.updates, stopped
+        self._set_entropy(iterations)
         try:
             # random ages make episodes end at different times, and short ones of the first: not when a run goes on
             self.learn(iterations - self.updates, init_at_random_ep_len=self.updates == 0)
@@ -75,6 +77,7 @@ class Runner(OnPolicyRunner):
         with contextlib.redirect_stdout(io.StringIO()):  # its tables; progress goes through `report`
             self._write_log(**values)
         self.updates = values['it'] + 1
+        self._set_entropy(values['total_it'])
         steps = self.cfg['num_steps_per_env'] * self.env.num_envs
         seconds = values['collect_time'] + values['learn_time']
         before = self._last  # its means hold until an episode has ended
@@ -92,6 +95,10 @@ class Runner(OnPolicyRunner):
         self._report(self._last)
         if self.updates < values['total_it'] and self._stopped():
             raise _StoppedError
+
+    def _set_entropy(self, iterations: int) -> None:
+        exploring = self.updates < self._settings.explore * iterations
+        self.alg.entropy_coef = self._settings.entropy if exploring else 0.0
 
 
 def _last(progress: Sequence[Progress]) -> Progress:
