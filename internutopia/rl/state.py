@@ -116,17 +116,17 @@ class RobotState:
     def projected_gravity(self) -> Array:
         """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
         down = np.array([0.0, 0.0, -1.0], np.float32)
-        return self._once('gravity', lambda: quat_rotate_inverse(self.base_orientation, down))
+        return self.once('gravity', lambda: quat_rotate_inverse(self.base_orientation, down))
 
     @property
     def feet_positions(self) -> Array:
         """Origins of the robot's `feet` links `(n, k, 3)` [m]."""
-        return self._once('feet_positions', lambda: np.stack([foot.get_pose()[0] for foot in self._feet], axis=1))
+        return self.once('feet_positions', lambda: np.stack([foot.get_pose()[0] for foot in self._feet], axis=1))
 
     @property
     def feet_velocities(self) -> Array:
         """Velocities of those origins `(n, k, 3)` [m/s]."""
-        return self._once('feet_velocities', lambda: np.stack([f.get_linear_velocity() for f in self._feet], axis=1))
+        return self.once('feet_velocities', lambda: np.stack([f.get_linear_velocity() for f in self._feet], axis=1))
 
     @property
     def feet_forces(self) -> Array:
@@ -136,7 +136,7 @@ class RobotState:
     @property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
-        return self._once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+        return self.once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
 
     def scene_object(self, name: str) -> BodyView:
         """An object or movable scene body in all envs. KeyError with close matches."""
@@ -146,7 +146,7 @@ class RobotState:
 
     def object_positions(self, names: Sequence[str]) -> Array:
         """Positions of objects `(n, k, 3)` [m]."""
-        return self._once(
+        return self.once(
             f'objects {names}', lambda: np.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1)
         )
 
@@ -191,12 +191,12 @@ class RobotState:
 
     def _base_velocities_b(self) -> Array:
         # linear and angular at once: on small batches numpy takes no longer for two than for one
-        return self._once(
+        return self.once(
             'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, np.stack(self._base_velocities()))
         )
 
-    def _once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What holds until time goes on."""
+    def once(self, name: Any, compute: Callable[[], Any]) -> Any:
+        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so."""
         return _kept(self._memory, name, compute)
 
     def _always(self, name: Any, compute: Callable[[], Any]) -> Any:

@@ -128,7 +128,8 @@ def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
     wanted = np.array([0.05 + 0.08, 0.05])
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-4)
-    state.steps[:] = 4  # 0.1 and 0.6, a ninth of its swing
+    state.steps[:] = 4
+    state.changed()  # phases 0.1 and 0.6, a ninth of its swing
     wanted = np.array([0.05, 0.05 + 0.08 * np.sin(np.pi * 0.05 / 0.45)])
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-4)

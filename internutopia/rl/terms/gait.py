@@ -75,7 +75,11 @@ def swing_bend_cost(
 
 def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
     """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
-    phases = ((state.steps * state.step_dt / period)[:, None] + np.asarray(offsets)) % 1.0
-    progress = np.maximum(phases - stance, 0.0) / (1.0 - stance)
+
+    def by_clock() -> Array:
+        phases = ((state.steps * state.step_dt / period)[:, None] + np.asarray(offsets)) % 1.0
+        return (np.maximum(phases - stance, 0.0) / (1.0 - stance)).astype(np.float32)
+
+    progress = state.once(('swing', period, tuple(offsets), stance), by_clock)  # a command may change: not kept
     standing = np.linalg.norm(state.command(name), axis=-1) < STANDING
-    return np.where(standing[:, None], 0.0, progress).astype(np.float32)
+    return np.where(standing[:, None], np.float32(0.0), progress)
