@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -196,7 +196,7 @@ class LearningCore:
         cfg, state = self.learning.action, self.state
         values = state.actions[env_ids]
         if cfg.scale is not None:
-            values = state.action_offset + cfg.scale * values
+            values = state.action_offset + state.action_scale * values
         assert self._fleet is not None
         control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), env_ids)
         self._fleet.robot.articulation.apply_action(control, env_ids)
@@ -249,13 +249,17 @@ class LearningCore:
         state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
         state.bind(fleet.robot, env_id)
         cfg = self.learning
+        subset = controllers[name].get_joint_subset()
         if cfg.action.offset == 'home':
-            subset = controllers[name].get_joint_subset()
             if subset is None:
                 raise ValueError(f"learning.action.offset='home': controller {name!r} drives no joints by position")
             state.action_offset[:] = state.home[subset.joint_indices]
         elif isinstance(cfg.action.offset, float | int):
             state.action_offset[:] = cfg.action.offset
+        if isinstance(cfg.action.scale, dict):
+            state.action_scale[:] = _by_joint(cfg.action.scale, subset.joint_names if subset else [], name)
+        elif cfg.action.scale is not None:
+            state.action_scale[:] = cfg.action.scale
         self._state = state
         self.commands = Commands(cfg.commands, state)
         self.observations = Observations(cfg.observations, state)
@@ -302,6 +306,18 @@ class LearningCore:
     def _run(self, env_ids: NDArray[np.intp], running: Bools | bool) -> None:
         self.running[env_ids] = running
         self._running_ids = np.flatnonzero(self.running)
+
+
+def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
+    """One factor for each joint of a controller. ValueError naming a joint that has none, or is none of its."""
+    for name in scale:
+        if name not in joints:
+            hint = did_you_mean(name, joints)
+            raise ValueError(f'learning.action.scale: controller {controller!r} drives no joint {name!r}; {hint}')
+    for name in joints:
+        if name not in scale:
+            raise ValueError(f'learning.action.scale has no factor for joint {name!r} of controller {controller!r}')
+    return [scale[name] for name in joints]
 
 
 def _learning_of(config: Config) -> LearningCfg:

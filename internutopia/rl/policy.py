@@ -36,8 +36,8 @@ class PolicyCard(BaseCfg):
     """Joints that it drives."""
     offset: list[float]
     """Position targets for an action of zero, rad."""
-    scale: PositiveFloat
-    """Change of a position target for an action of one, rad."""
+    scale: PositiveFloat | list[PositiveFloat]
+    """Change of a position target for an action of one, rad; one number, or one per joint."""
     observations: list[ObservationTermCfg]
     """Its observation, part by part."""
     command: str
@@ -53,6 +53,8 @@ class PolicyCard(BaseCfg):
     def _lengths_agree(self) -> PolicyCard:
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
+        if isinstance(self.scale, list) and len(self.scale) != len(self.joint_names):
+            raise ValueError(f'scale must have {len(self.joint_names)} numbers, one per joint, has {len(self.scale)}')
         if len(self.command_low) != len(self.command_high):
             raise ValueError(f'command_low has {len(self.command_low)} numbers, command_high {len(self.command_high)}')
         return self

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-_WALKERS = {'H1': 'h1', 'Aliengo': 'aliengo', 'G1': 'g1', 'GR1': 'gr1'}  # robots of `internutopia.rl.tasks.walkers`
+_WALKERS = {  # robots of `internutopia.rl.tasks.walkers`
+    'H1': 'h1',
+    'H1WithHand': 'h1_with_hand',
+    'Aliengo': 'aliengo',
+    'G1': 'g1',
+    'GR1': 'gr1',
+}
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': ('cart_pole', {}),
     'InternUtopia/Jetbot-Goal-v0': ('jetbot_goal', {}),

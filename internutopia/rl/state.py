@@ -35,6 +35,7 @@ class RobotState:
         commands: current commands by name, `(n, k)`.
         levels: progress of the curriculum, 0 to 1, `(n,)`.
         action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
+        action_scale: what it is scaled by `(k,)`; ones then.
     """
 
     def __init__(self, world: World, step_dt: float, rng: np.random.Generator, action_size: int):
@@ -48,6 +49,7 @@ class RobotState:
         self.commands: dict[str, Array] = {}
         self.levels: Array = np.zeros(n, np.float32)
         self.action_offset: Array = np.zeros(action_size, np.float32)
+        self.action_scale: Array = np.ones(action_size, np.float32)
         self.robot: BaseRobot
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._facts: dict[Any, Any] = {}  # until another robot comes

@@ -65,7 +65,7 @@ class MoveBySpeedController(BoxActionController):
             self._observations = Observations(card.observations, self._robot_state)
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
-        self._offset = np.array(card.offset, np.float32)
+        self._offset, self._scale = np.array(card.offset, np.float32), np.array(card.scale, np.float32)
         self._lowest = np.array(card.command_low, np.float32)
         self._highest = np.array(card.command_high, np.float32)
         home = self._robot_state.home[self.joint_subset.joint_indices]
@@ -126,7 +126,7 @@ class MoveBySpeedController(BoxActionController):
         actions = self.policy(self._observations.compute()[rows])
         state.actions[rows] = actions
         state.steps[rows] += 1
-        self._targets[rows[:, None], self._driven] = self._offset + card.scale * actions
+        self._targets[rows[:, None], self._driven] = self._offset + self._scale * actions
         # a whole number of policy steps after the last action, unless nobody asked for a while
         late = now - self._due[rows]
         self._due[rows] = np.where(np.abs(late) < card.step_dt, self._due[rows], now) + card.step_dt

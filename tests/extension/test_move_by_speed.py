@@ -217,12 +217,12 @@ class TestWhatItSees:
         rng = np.random.default_rng(0)
         network = [(rng.normal(size=(17, 32)) / 4, rng.normal(size=32)), (rng.normal(size=(32, 2)) / 6, [0.1, -0.1])]
         offset = np.array(HOME, np.float32).tolist()
-        path = write_policy(network, observations=SENSES, offset=offset, scale=0.3)
+        path = write_policy(network, observations=SENSES, offset=offset, scale=[0.3, 0.2])
         env = start(hopper(path), env_num=2, rate=rate, substeps=substeps)
         policy = walk_of(env).policy
         command = [0.4, -0.2, 0.6]
         learning = {
-            'action': {'controller': 'joints', 'scale': 0.3, 'offset': 'home'},
+            'action': {'controller': 'joints', 'scale': {'hip': 0.3, 'tail': 0.2}, 'offset': 'home'},
             'observations': SENSES,
             'commands': {'speed': {'term': 'uniform', 'params': {'low': command, 'high': command}}},
         }

@@ -77,7 +77,7 @@ def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     assert np.abs(actions).max() > 0.01
     np.testing.assert_allclose(actions, network(observations), rtol=0.0, atol=EXPORT_ERROR)
     card = policy.card
-    assert (card.robot, card.joint_names, card.scale) == ('GenericRobot', ['shoulder'], ACTION_SCALE)
+    assert (card.robot, card.joint_names, card.scale) == ('GenericRobot', ['shoulder'], [ACTION_SCALE])
     assert card.offset == pytest.approx([0.1]) and card.step_dt == pytest.approx(STEP)
     assert (card.command_low, card.command_high) == ([-0.5, 0.0, -1.0], [1.0, 0.0, 1.0])
     assert [(term.term, term.noise, term.delay) for term in card.observations] == [

@@ -28,19 +28,19 @@ def test_robots_stand_over_their_feet(robot: str) -> None:
     np.testing.assert_allclose(state.base_position[:, 2], walker.base_height, atol=0.015)
     np.testing.assert_allclose(state.feet_positions[..., 2], walker.sole, atol=2e-3)
     assert state.feet_positions.shape[1] == len(walker.offsets)
-    assert envs.action_space.shape == (2, 12 if robot != 'h1' else 10)
+    assert envs.action_space.shape == (2, {'h1': 10, 'h1_with_hand': 10, 'gr1': 15}.get(robot, 12))
     envs.step(np.zeros((2, state.actions.shape[1]), np.float32))
     assert state.feet_contacts.all()
     envs.close()
 
 
-def test_arms_are_held_anywhere_in_their_range_and_fingers_are_fixed() -> None:
+def test_arms_are_held_anywhere_in_their_range_and_hands_are_fixed() -> None:
     envs = made(velocity.config(num_envs=8, robot='gr1', threads=1))
     state = envs.core.state
     elbows = state.joint_positions[:, state.dof_indices(tuple(WALKERS['gr1'].held))]
     assert elbows.min() > -1.5 and elbows.max() < 0.0 and np.ptp(elbows) > 0.4  # -1.3 to -0.2, and 0.1 of all joints
-    assert not any(name.startswith(('L_', 'R_')) for name in state.articulation.dof_names)
-    assert state.articulation.num_dof == 32  # of 54
+    assert not any(part in name for part in ('L_', 'R_', 'wrist', 'head') for name in state.articulation.dof_names)
+    assert state.articulation.num_dof == 23  # of 54
     envs.close()
 
 

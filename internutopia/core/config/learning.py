@@ -67,8 +67,9 @@ class ActionCfg(BaseCfg):
 
     controller: str
     """Name of the robot's controller that gets it."""
-    scale: PositiveFloat | None = None
-    """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is."""
+    scale: PositiveFloat | dict[str, PositiveFloat] | None = None
+    """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is. One
+    number, or one for each of a joint controller's joints, by name."""
     offset: float | Literal['home'] = 0.0
     """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
     repeat: Count = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.learning import (
@@ -99,7 +100,7 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
         resample_time=5.0,
     )
     return LearningCfg(
-        action=ActionCfg(controller='legs', scale=robot.action_scale, offset='home'),
+        action=ActionCfg(controller='legs', scale=_scale(robot), offset='home'),
         observations=[
             ObservationTermCfg(term='base_angular_velocity', scale=0.25, noise=0.1 * randomize),
             ObservationTermCfg(term='projected_gravity', noise=0.03 * randomize),
@@ -123,6 +124,10 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
         randomizations=_randomizations(robot, push_speed, curriculum) if randomize else [],
         curricula=[TermCfg(term='survival', params={'long': 12.0, 'short': 3.0, 'step': 0.2})] if curriculum else [],
     )
+
+
+def _scale(robot: Walker) -> float | dict[str, float]:
+    return dict(robot.action_scale) if isinstance(robot.action_scale, Mapping) else robot.action_scale
 
 
 def _rewards(robot: Walker) -> list[RewardTermCfg]:

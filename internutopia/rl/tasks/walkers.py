@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util import did_you_mean
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM, GR1_54, H1_GYM_19
-from internutopia_extension.configs.robots import aliengo, g1, gr1, h1
+from internutopia_extension.configs.robots import aliengo, g1, gr1, h1, h1_with_hand
 from internutopia_extension.robots.gr1 import GR1Robot
 
 
@@ -29,7 +29,7 @@ class Walker:
         period: duration of a gait cycle [s].
         offsets: phases of the feet in the cycle, in the order of the class's `feet`.
         swing_height: how far a foot is lifted [m].
-        action_scale: change of a joint's target for an action of 1 [rad].
+        action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, drawn anew for every episode [rad].
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
@@ -45,7 +45,7 @@ class Walker:
     period: float = 0.8
     offsets: tuple[float, ...] = (0.0, 0.5)
     swing_height: float = 0.08
-    action_scale: float = 0.25
+    action_scale: float | Mapping[str, float] = 0.25
     forward: tuple[float, float] = (-0.5, 1.0)
     lateral: tuple[float, float] = (-0.3, 0.3)
     yaw_rate: tuple[float, float] = (-1.0, 1.0)
@@ -68,12 +68,16 @@ def _sideways(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if 'hip' in name and ('yaw' in name or 'roll' in name))
 
 
-@BaseRobot.register('GR1FixedFingersRobot')
-class GR1FixedFingersRobot(GR1Robot):
-    """GR1 whose fingers cannot move: it learns to walk in two thirds of the time."""
+@BaseRobot.register('GR1FixedHandsRobot')
+class GR1FixedHandsRobot(GR1Robot):
+    """GR1 whose head, wrists and fingers cannot move: it learns to walk in half the time."""
 
     batched = True
-    frozen = tuple(name for name in GR1_54 if name[:2] in ('L_', 'R_'))
+    frozen = tuple(name for name in GR1_54 if name[:2] in ('L_', 'R_') or 'wrist' in name or 'head' in name)
+
+
+# the waist gives way by several degrees unless it is driven, too
+_GR1_DRIVEN = _legs(GR1_54) + tuple(name for name in GR1_54 if 'waist' in name)
 
 
 WALKERS = {
@@ -113,10 +117,12 @@ WALKERS = {
     ),
     'gr1': Walker(
         config=gr1.GR1RobotCfg(),
-        learns_as='GR1FixedFingersRobot',
+        learns_as='GR1FixedHandsRobot',
         walking=gr1.move_by_speed_cfg,
-        joints=_legs(GR1_54),
-        straight=_sideways(GR1_54),
+        joints=_GR1_DRIVEN,
+        straight=_sideways(GR1_54) + _GR1_DRIVEN[-3:],
+        # its ankles are soft (11 N·m/rad): only far targets give them a torque that matters
+        action_scale={name: 1.0 if 'ankle' in name else 0.25 for name in _GR1_DRIVEN},
         knees=('left_knee_pitch_joint', 'right_knee_pitch_joint'),
         root_height=0.898,
         base_height=1.226,
@@ -125,6 +131,10 @@ WALKERS = {
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),
 }
+# with the same legs, it walks by the policy that H1 has learned
+WALKERS['h1_with_hand'] = replace(
+    WALKERS['h1'], config=h1_with_hand.H1WithHandRobotCfg(), walking=h1_with_hand.move_by_speed_cfg
+)
 
 
 def look_up_walker(robot: str | Walker) -> Walker:

@@ -33,7 +33,7 @@ def policy_card(core: LearningCore, training: dict[str, Any]) -> PolicyCard:
         step_dt=core.state.step_dt,
         joint_names=subset.joint_names,
         offset=core.state.action_offset.tolist(),
-        scale=learning.action.scale,
+        scale=core.state.action_scale.tolist(),
         # what a real sensor would spoil is spoilt in training only
         observations=[term.update(noise=0.0, delay=0) for term in learning.observations],
         command=name,
