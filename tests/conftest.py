@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.object import BaseObject
+from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
@@ -194,6 +196,15 @@ class ToyBlock(BaseObject):
         )
 
 
+@pytest.fixture(scope='session', autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What is cached on disk goes into a folder of the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp('cache')
+        patch.setenv('INTERNUTOPIA_CACHE_PATH', str(folder))
+        yield folder
+
+
 @pytest.fixture(scope='session')
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Paths of the toy models by name."""
@@ -286,6 +297,16 @@ def make_env(make_config: Callable[..., Config]) -> Iterator[Callable[..., Env]]
     yield make
     for env in envs:
         env.close()
+
+
+@pytest.fixture(scope='session')
+def opengl() -> None:
+    """Skips where nothing can be rendered."""
+    try:
+        with ThreadPoolExecutor(1) as other_thread:  # OpenGL is bound to threads
+            other_thread.submit(lambda: open_context().free()).result()
+    except NoOpenGLError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
         assert values.keys() == KEYS
         json.dumps(values, allow_nan=False)
         if values['verdict'] == 'skipped':
-            assert 'pip install' in values['note']
+            assert 'pip install' in values['note']  # or a system's package beside it
         else:
             # memory may shrink, everything else is a rate or a time
             assert values['ours'] >= 0 or values['unit'] == 'MB'

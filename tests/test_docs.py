@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mujoco
 import pytest
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
+from internutopia.core.render.gl import NoOpenGLError, open_context
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'CHANGELOG.md', *sorted((ROOT / 'docs').glob('*.md'))]
@@ -54,14 +54,16 @@ def write_saved(page: Path, folder: Path) -> None:
 
 def can_render() -> bool:
     try:
-        mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 8, 8).close()
-    except Exception:  # OpenGL fails in many ways
+        open_context().free()
+    except NoOpenGLError:
         return False
     return True
 
 
 @pytest.mark.parametrize('page', pages_with('python'), ids=name_of)
 def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
+    if page.stem == 'sensors' and not can_render():
+        pytest.skip('its snippets draw pictures')
     text = page.read_text()
     source = ''
     for block in blocks(page, 'python'):
@@ -91,7 +93,7 @@ def test_commands_work_one_after_the_other(
             subprocess.run(['make', '--dry-run', *arguments], cwd=ROOT, capture_output=True, check=True)
             continue
         assert program == 'internutopia', f'{name_of(page)}: how shall {command!r} be checked?'
-        if arguments[0] == 'play' and not can_render():
+        if (arguments[0] in ('play', 'show') or '--video' in arguments) and not can_render():
             continue
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f'{command}: {result.output}'

@@ -12,7 +12,19 @@ from pathlib import Path
 from rich.console import Console
 
 import internutopia_extension
-from internutopia.bench import ant, array_door, front_doors, memory, report, resets, scenes, walking
+from internutopia.bench import (
+    ant,
+    array_door,
+    cameras,
+    front_doors,
+    furnished,
+    lidar,
+    memory,
+    report,
+    resets,
+    scenes,
+    walking,
+)
 from internutopia.bench.measure import Row
 from internutopia.core.util import did_you_mean
 
@@ -22,10 +34,13 @@ ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'restarts': array_door.restarts,
     'scenes': scenes.different_scenes,
     'ant': ant.ant,
+    'lidar': lidar.lidar_rays,
     'reset': resets.reset_one,
     'start': resets.start_env,
+    'furnished': furnished.furnished,
     'memory': memory.memory,
     'walking': walking.walking,
+    'cameras': cameras.cameras,
 }
 
 

@@ -45,6 +45,9 @@ def run_command(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help='Stop after this many steps of the envs.')] = None,
     overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
+    video: Annotated[
+        Path | None, typer.Option(help='Film the run into this file (.mp4, .gif).', metavar='FILE')
+    ] = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Draw no overview.png.')] = False,
     quiet: Annotated[bool, typer.Option('--quiet', help='Print errors only.')] = False,
 ) -> None:
@@ -60,9 +63,37 @@ def run_command(
             max_steps=steps,
             overwrite=overwrite,
             picture=not no_picture,
+            video=video,
             quiet=quiet,
         )
     )
+
+
+@app.command('show')
+def show_command(
+    source: Annotated[
+        str, typer.Argument(help='Scene or robot (USD, URDF, MJCF), or YAML file of a run.', metavar='SCENE')
+    ],
+    out: Annotated[Path | None, typer.Option(help='The picture; default: out/<name of the file>.png.')] = None,
+    size: Annotated[
+        tuple[int, int], typer.Option(min=1, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
+    ] = (1280, 960),
+) -> None:
+    """Write a picture of a scene, or of the envs of a run at its start."""
+    from internutopia.cli.show import show
+
+    raise typer.Exit(show(source, out, size))
+
+
+@app.command('inspect')
+def inspect_command(
+    file: Annotated[str, typer.Argument(help='Model file: USD, URDF or MJCF.', metavar='FILE')],
+    as_json: Annotated[bool, typer.Option('--json', help='Print JSON.')] = False,
+) -> None:
+    """Print what a model file holds: bodies, joints, colliders, masses, cameras, and what was dropped."""
+    from internutopia.cli.inspect import inspect
+
+    raise typer.Exit(inspect(file, as_json))
 
 
 @app.command('bench')

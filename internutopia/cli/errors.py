@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from internutopia.cli.extensions import load_extensions
 from internutopia.cli.interrupts import INTERRUPTED
 from internutopia.core.object import BaseObject
+from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor
@@ -43,6 +44,8 @@ def is_mistake(error: Exception) -> bool:
     """
     if isinstance(error, ImportError):
         return "pip install 'internutopia[" in str(error)  # an extra is missing
+    if isinstance(error, NoOpenGLError):
+        return True
     if not isinstance(error, ValueError | KeyError | OSError):
         return False
     registries = (

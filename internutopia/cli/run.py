@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import signal
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from internutopia.cli.errors import guarded
 from internutopia.cli.interrupts import INTERRUPTED, interrupts
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
-from internutopia.cli.session import run_episodes
+from internutopia.cli.session import Tally, run_episodes
 from internutopia.core.util import log
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
+from internutopia.overview.recording import Recording
 
 
 def run(
@@ -28,6 +30,7 @@ def run(
     max_steps: int | None,
     overwrite: bool,
     picture: bool,
+    video: Path | None,
     quiet: bool,
 ) -> int:
     """Run a file as the command line says; returns the exit code.
@@ -40,6 +43,7 @@ def run(
         max_steps: stop after this many steps.
         overwrite: replace earlier results.
         picture: draw `overview.png`.
+        video: film the run into this file.
         quiet: print errors only.
     """
     if quiet:
@@ -51,7 +55,7 @@ def run(
         run_file, results = _with_results(run_file, out, overwrite)
         if picture and importlib.util.find_spec('matplotlib') is None:
             raise ValueError("overview.png needs matplotlib: pip install 'internutopia[cli]', or use --no-picture")
-        return _run(run_file, results, out / 'overview.png' if picture else None, max_steps, quiet)
+        return _run(run_file, results, out / 'overview.png' if picture else None, video, max_steps, quiet)
 
     return guarded(f'run {path}', start)
 
@@ -69,26 +73,38 @@ def _with_results(run_file: RunFile, out: Path, overwrite: bool) -> tuple[RunFil
     return RunFile(config, run_file.actions), results
 
 
-def _run(run_file: RunFile, results: Path, picture: Path | None, max_steps: int | None, quiet: bool) -> int:
+def _run(
+    run_file: RunFile,
+    results: Path,
+    picture: Path | None,
+    video: Path | None,
+    max_steps: int | None,
+    quiet: bool,
+) -> int:
     config = run_file.config
     env = Env(config)
-    try:
+    with closing(env), ExitStack() as stack:
+        recording = stack.enter_context(Recording(env, video)) if video else None
         os.truncate(results, 0)  # not before: a config that does not work shall not cost the old results
         overview = Overview(env) if picture else None
         total = len(config.task_configs) if config.episode_order == 'once' else None
         with interrupts(signal.SIGINT) as interrupted, ProgressBar(total, quiet) as progress:
+
+            def on_step(tally: Tally) -> None:
+                progress.update(tally)
+                if recording is not None:
+                    recording.stepped()
+
             tally = run_episodes(
                 env,
                 run_file.actions,
                 max_steps=max_steps,
                 stopped=interrupted.is_set,
                 overview=overview,
-                on_step=progress.update,
+                on_step=on_step,
             )
         if overview is not None and picture is not None:
             overview.save(picture)
-    finally:
-        env.close()
     if not quiet:
-        print_summary(tally, [results, *([picture] if picture else [])])
+        print_summary(tally, [results, *(file for file in (picture, video) if file)])
     return INTERRUPTED if interrupted.is_set() else 0

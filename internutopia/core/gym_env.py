@@ -22,12 +22,16 @@ class Env(gymnasium.Env):
 
     Args:
         config: what to run, with `env_num=1` and at most one robot a task; ValueError otherwise.
+        render_mode: `'rgb_array'` lets `render` give pictures.
     """
 
     RESET_INFO_TASK_CONFIG = 'task_config'
-    metadata: dict[str, Any] = {'render_modes': []}
+    metadata: dict[str, Any] = {'render_modes': ['rgb_array']}
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, render_mode: str | None = None):
+        if render_mode not in (None, 'rgb_array'):
+            raise ValueError(f"render_mode={render_mode!r}: expected 'rgb_array' or None")
+        self.render_mode = render_mode
         if config.env_num != 1:
             raise ValueError(f'gym_env.Env runs one env, got env_num={config.env_num}; use vec_env.Env for more')
         for index, task in enumerate(config.task_configs):
@@ -97,8 +101,12 @@ class Env(gymnasium.Env):
         """Length of one physics step [s]."""
         return self._env.get_dt()
 
-    def render(self, mode: str = 'human') -> None:
-        """Do nothing: pictures come from cameras among the robot's sensors."""
+    def render(self, mode: str = 'human') -> Any:
+        """A picture of the env, see `vec_env.Env.render`; None without `render_mode='rgb_array'`.
+
+        `mode` is accepted for 2.x scripts.
+        """
+        return None if self.render_mode is None else self._env.render()
 
     def finished(self) -> bool:
         """Whether every episode has been run to its end."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.layout import grid_offsets
@@ -18,15 +19,17 @@ from internutopia.core.results import ResultsWriter
 from internutopia.core.robot.fleet import Fleet, Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import SceneModel
 from internutopia.core.scene.scene import IScene
-from internutopia.core.task.blueprint import check_implemented, scene_model
+from internutopia.core.sensor.noise import noise_key
+from internutopia.core.task.blueprint import check_implemented
+from internutopia.core.task.plan import EpisodePlan, Planner
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.util import did_you_mean
 from internutopia.core.world import create_world
 
 StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]
+Image = NDArray[np.uint8]
 NOTHING: StepResult = (None, None, None, None, None)
 _DEFAULT_RENDERING_INTERVAL = 5
 
@@ -92,6 +95,10 @@ class SimulatorRunner:
         """Number of steps so far."""
         return self._step_count
 
+    def set_current_time_step_index(self, index: int) -> None:
+        """Go on counting steps from here."""
+        self._step_count = index
+
     def get_obj(self, name: str, env_id: int = 0) -> IRigidBody:
         """The object or movable scene body of that name, in env 0 unless told. KeyError with close matches."""
         if env_id not in self._scenes:
@@ -109,8 +116,8 @@ class SimulatorRunner:
         episodes = [self.queue.take() for _ in env_ids]
         started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
         try:
-            scenes: dict[int, tuple[SceneModel, Any]] = {}  # by task: many envs may start the same one
-            plans = {env_id: self._plan(env_id, episode, scenes, observe) for env_id, episode in started.items()}
+            planner = Planner(self.world)
+            plans = {env_id: planner.plan(env_id, episode, observe) for env_id, episode in started.items()}
         except BaseException:
             self.queue.put_back(episodes)
             raise
@@ -136,7 +143,7 @@ class SimulatorRunner:
         env_ids = np.array(active, np.intp)
         failed = self.world.step(env_ids) if active else {}
         self._step_count += 1
-        render = self._step_count % (self.render_interval + 1) == 0
+        render = self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
         if failed:
             env_ids = np.array([i for i in active if i not in failed], np.intp)
         self._fleets.observe(env_ids)
@@ -149,11 +156,30 @@ class SimulatorRunner:
     def get_obs(self) -> list[dict[str, Any] | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
         IScene.use(self._scenes)
+        self.world.frame_due = True
         self._fleets.observe(np.array(self._active(), np.intp))
         return [
-            None if env is None else self._observe(env, False) if not env.ended else copy.deepcopy(env.last[0])
+            None if env is None else self._observe(env, True) if not env.ended else copy.deepcopy(env.last[0])
             for env in self.envs
         ]
+
+    def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
+        """A picture of all envs that hold an episode; see `vec_env.Env.render`."""
+        from internutopia.core.render.grid import draw_grid, eye_of
+
+        IScene.use(self._scenes)
+        cell = self.config.env_offset_size
+        return draw_grid(self.world, sorted(self._scenes), eye_of(camera, self.world, size, cell), size, cell)
+
+    def render_each(self, size: tuple[int, int]) -> list[Image]:
+        """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""
+        from internutopia.core.render.grid import draw_each
+
+        shown = sorted(self._scenes)
+        images = [np.zeros((size[1], size[0], 3), np.uint8) for _ in range(self.env_num)]
+        for env_id, image in zip(shown, draw_each(self.world, shown, size, self.config.env_offset_size), strict=True):
+            images[env_id] = image
+        return images
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
@@ -200,38 +226,6 @@ class SimulatorRunner:
         """The envs whose episode goes on."""
         return [env_id for env_id, env in enumerate(self.envs) if env is not None and not env.ended]
 
-    def _plan(self, env_id: int, episode: Episode, scenes: dict[int, tuple[SceneModel, Any]], shown: bool) -> _Plan:
-        """Everything about an episode that can go wrong before a running env is touched.
-
-        `scenes` holds what was prepared for this reset already; `shown`: whether the caller may show its config around.
-        """
-        try:
-            task_config = episode.snapshot()
-            # shares nothing with what a user gets
-            runtime_config = self._localize(episode.snapshot() if shown else task_config, env_id)
-            if episode.task_index not in scenes:
-                model = scene_model(task_config)
-                scenes[episode.task_index] = model, self.world.prepare(model)
-            return _Plan(episode, task_config, runtime_config, *scenes[episode.task_index])
-        except Exception as error:
-            error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
-            raise
-
-    def _localize(self, config: TaskCfg, env_id: int) -> TaskCfg:
-        """The config that classes inside the env see: names with the env id, absolute prim paths."""
-        root = f'/World/env_{env_id}'
-
-        def local(member: Any, parent: str) -> Any:
-            path = '/' + member.prim_path.lstrip('/')
-            return member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path})
-
-        return config.model_copy(
-            update={
-                'robots': [local(robot, config.robots_root_path) for robot in config.robots],
-                'objects': [local(obj, config.objects_root_path) for obj in config.objects],
-            }
-        )
-
     def _clear(self, env_ids: Sequence[int]) -> None:
         """Remove what runs in these envs."""
         for env_id in env_ids:
@@ -242,9 +236,10 @@ class SimulatorRunner:
             self._scenes.pop(env_id, None)
         self.world.unload(np.array(sorted(env_ids), np.intp))
 
-    def _start(self, plans: Mapping[int, _Plan]) -> None:
+    def _start(self, plans: Mapping[int, EpisodePlan]) -> None:
         self.world.load({env_id: (plan.handle, plan.model) for env_id, plan in plans.items()})
         for env_id, plan in plans.items():
+            self.world.noise_keys[env_id] = noise_key(self.queue.seed, plan.episode.id)
             scene = IScene(self.world, env_id, self._fleets)
             local, own = plan.runtime_config, plan.task_config
             scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
@@ -264,6 +259,9 @@ class SimulatorRunner:
     def _first_observation(self, env_id: int) -> dict[str, Any]:
         env = self._running(env_id)
         obs = self._observe(env, False)
+        for name, robot in env.task.robots.items():
+            if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
+                obs[name]['render'] = True  # what cameras show is of this episode
         env.last = (obs, 0.0, False, False, self._info(env))
         return obs
 
@@ -298,8 +296,7 @@ class SimulatorRunner:
         for fleet, planned in commands:
             fleet.apply(planned)
         for robot, planned in controls:
-            for control in planned:
-                robot.articulation.apply_action(control)
+            robot.command([(control, ...) for control in planned])
         for robot, robot_action in custom:
             robot.apply_action(robot_action)
 
@@ -353,14 +350,3 @@ class SimulatorRunner:
 
     def _info(self, env: RunningEpisode) -> dict[str, Any]:
         return {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': env.step}
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """An episode that is ready to start."""
-
-    episode: Episode
-    task_config: TaskCfg
-    runtime_config: TaskCfg
-    model: SceneModel
-    handle: Any

@@ -9,8 +9,13 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.runner import SimulatorRunner
+from internutopia.core.sensor.camera import checked_resolution
+from internutopia.core.state import SceneState, capture, restore
 from internutopia.core.task_config_manager import EpisodeQueue
 
 
@@ -160,6 +165,57 @@ class Env:
             raise ValueError('warm_up needs render=True or physics=True')
         self._runner.warm_up(steps, physics)
 
+    def render(
+        self, camera: str | tuple[Any, Any] | None = None, resolution: tuple[int, int] = (640, 480)
+    ) -> NDArray[np.uint8]:
+        """A picture of the whole grid as it is now, every env in its place.
+
+        Args:
+            camera: None stands above a corner of the grid and sees all of it; a prim path such as
+                `/World/env_3/robots/h1/logo_link/Camera` looks through that camera; two points, `(position, target)`,
+                world frame [m], stand at the first and look at the second.
+            resolution: width and height [pixels].
+
+        Returns:
+            RGB `(height, width, 3)`; black where no env holds an episode.
+
+        Raises:
+            ValueError: the resolution is not positive, or there is no such camera (KeyError: no such env).
+            NoOpenGLError: nothing can be rendered here; the message says what to install.
+        """
+        self._check_open('render')
+        return self._runner.render(camera, checked_resolution(resolution))
+
+    def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
+        """The full state of some envs, to go on from there later, to the bit; plain data that can be pickled.
+
+        What it holds is described in `internutopia.core.state`.
+
+        Args:
+            env_ids: ids of the envs, each once; None means all that hold an episode.
+
+        Raises:
+            ValueError: an entry is no env id, named twice, or holds no episode.
+        """
+        self._check_open('get_state')
+        if env_ids is None:
+            env_ids = list(self.active_task_configs)
+        return capture(self._runner, self._check_ids(env_ids, 'env_ids'))
+
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
+        """Put envs into a state that `get_state` returned, of this Env or another of the same task configs.
+
+        Args:
+            state: the state; it stays as it is and can be used again.
+            env_ids: the envs that get its rows, in their order; None means those that it was taken from.
+
+        Raises:
+            ValueError: the state does not fit (another task config, other models or steps, an env without an episode,
+                a wrong number of envs); nothing has changed.
+        """
+        self._check_open('set_state')
+        restore(self._runner, state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
+
     def get_dt(self) -> float:
         """Length of one physics step [s]."""
         self._check_open('get_dt')
@@ -180,17 +236,17 @@ class Env:
         if self.closed:
             raise RuntimeError(f'{call}: this Env is closed; build a new one')
 
-    def _check_ids(self, ids: Sequence[int]) -> list[int]:
+    def _check_ids(self, ids: Sequence[int], name: str = 'reset_list') -> list[int]:
         """Env ids as ints. ValueError naming the first that is none, or is named twice."""
         checked: dict[int, None] = {}  # an ordered set
         try:
             values = list(ids)
         except TypeError:
-            raise ValueError(f'reset_list must be a list of env ids, got {ids!r}') from None
+            raise ValueError(f'{name} must be a list of env ids, got {ids!r}') from None
         for value in values:
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.env_num:
-                raise ValueError(f'reset_list: {value!r} is no env id; expected integers in 0..{self.env_num - 1}')
+                raise ValueError(f'{name}: {value!r} is no env id; expected integers in 0..{self.env_num - 1}')
             if int(value) in checked:
-                raise ValueError(f'reset_list: env {value} is named twice')
+                raise ValueError(f'{name}: env {value} is named twice')
             checked[int(value)] = None
         return list(checked)

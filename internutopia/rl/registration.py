@@ -35,6 +35,8 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': ('cart_pole', {}),
     'InternUtopia/Jetbot-Goal-v0': ('jetbot_goal', {}),
     'InternUtopia/H1-Stand-v0': ('h1_stand', {}),
+    'InternUtopia/Franka-Reach-v0': ('reach', {}),
+    'InternUtopia/Franka-Lift-v0': ('lift', {}),
     **{f'InternUtopia/{name}-Velocity-v0': ('velocity', {'robot': robot}) for name, robot in _WALKERS.items()},
     **{
         f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
@@ -75,7 +77,7 @@ def register_task(env_id: str, module: str, **options: Any) -> None:
         )
 
 
-def make_single(task: str, render_mode: None = None, **options: Any) -> SingleEnv:
+def make_single(task: str, render_mode: str | None = None, **options: Any) -> SingleEnv:
     """One env of a task; `options` are those of its `config`. ValueError for an unknown option."""
     from internutopia.rl.single_env import SingleEnv
 
@@ -83,7 +85,7 @@ def make_single(task: str, render_mode: None = None, **options: Any) -> SingleEn
 
 
 def make_vector(
-    task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', render_mode: None = None, **options: Any
+    task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', render_mode: str | None = None, **options: Any
 ) -> VectorEnv:
     """Batched envs of a task; `options` are those of its `config`. ValueError for an unknown option."""
     from internutopia.rl.vector_env import VectorEnv

@@ -122,8 +122,8 @@ class SB3VecEnv(VecEnv):
         return [issubclass(wrapper_class, Monitor) for _ in self._checked_indices(indices)]
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """Nothing for each env: pictures come from cameras."""
-        return [None] * self.num_envs
+        """A picture of each env; None for each if the `VectorEnv` was made without `render_mode`."""
+        return list(self.envs.render())
 
     def _checked_indices(self, indices: VecEnvIndices) -> list[int]:
         ids = [int(index) for index in self._get_indices(indices)]

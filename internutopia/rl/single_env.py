@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.checks import real_array
-from internutopia.rl.vector_env import VectorEnv
+from internutopia.rl.vector_env import RENDER_MODES, VectorEnv
 
 Array = NDArray[np.float32]
 
@@ -27,16 +27,17 @@ class SingleEnv(gymnasium.Env[Array, Array]):
     Args:
         config: what to run, with `env_num=1`; ValueError otherwise.
         learning: what is learned; None takes `TaskCfg.learning` of the tasks.
-        render_mode: only None; pictures come from cameras.
+        render_mode: `'rgb_array'` lets `render` give pictures.
     """
 
-    metadata: dict[str, Any] = {'render_modes': []}
+    metadata: dict[str, Any] = {'render_modes': list(RENDER_MODES)}
 
-    def __init__(self, config: Config, learning: LearningCfg | None = None, *, render_mode: None = None):
+    def __init__(self, config: Config, learning: LearningCfg | None = None, *, render_mode: str | None = None):
         if config.env_num != 1:
             raise ValueError(f'SingleEnv runs one env, got env_num={config.env_num}; use VectorEnv for more')
         self._envs = VectorEnv(config, learning, autoreset_mode=AutoresetMode.DISABLED, render_mode=render_mode)
-        self.render_mode = None
+        self.render_mode = render_mode
+        self.metadata = {key: self._envs.metadata[key] for key in ('render_modes', 'render_fps')}
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
 
@@ -67,8 +68,9 @@ class SingleEnv(gymnasium.Env[Array, Array]):
         obs, rewards, terminated, truncated, info = self._envs.step(actions)
         return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
 
-    def render(self) -> None:
-        """Nothing: pictures come from cameras."""
+    def render(self) -> Any:
+        """A picture of the env, RGB `(480, 640, 3)`; None without `render_mode='rgb_array'`."""
+        return self._envs.render()[0]
 
     def close(self) -> None:
         """Free everything; twice is fine."""

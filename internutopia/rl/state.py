@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation import IArticulation
-from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import BodyView, World
@@ -123,12 +122,12 @@ class RobotState:
     @property
     def feet_positions(self) -> Array:
         """Origins of the robot's `feet` links `(n, k, 3)` [m]."""
-        return self.once('feet_positions', lambda: np.stack([foot.get_pose()[0] for foot in self._feet], axis=1))
+        return self._view.get_link_poses(self._feet)[0]
 
     @property
     def feet_velocities(self) -> Array:
         """Velocities of those origins `(n, k, 3)` [m/s]."""
-        return self.once('feet_velocities', lambda: np.stack([f.get_linear_velocity() for f in self._feet], axis=1))
+        return self._view.get_link_velocities(self._feet)[0]
 
     @property
     def feet_forces(self) -> Array:
@@ -139,6 +138,10 @@ class RobotState:
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
         return self.once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+
+    def link_position(self, link: str) -> Array:
+        """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
+        return self._view.body(link).get_poses()[0]
 
     def scene_object(self, name: str) -> BodyView:
         """An object or movable scene body in all envs. KeyError with close matches."""
@@ -186,10 +189,10 @@ class RobotState:
         self._facts.clear()
 
     @property
-    def _feet(self) -> list[IRigidBody]:
+    def _feet(self) -> Sequence[str]:
         if not self.robot.feet:
             raise ValueError(f'robot {self.robot.name!r}: its class names no feet')
-        return [self.articulation.body(link) for link in self.robot.feet]
+        return self.robot.feet
 
     def _base_velocities_b(self) -> Array:
         # linear and angular at once: on small batches numpy takes no longer for two than for one

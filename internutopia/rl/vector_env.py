@@ -24,6 +24,9 @@ from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.checks import check_finite, check_open, real_array
 from internutopia.rl.core import LearningCore, StepOutcome
 
+RENDER_MODES = ('rgb_array',)
+_PICTURE_SIZE = 640, 480  # pixels
+
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
@@ -37,7 +40,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         autoreset_mode: when an env that ended starts its next episode: in the next step (whose action is ignored), in
             the same step (`info['final_obs']` has the last observation, `info['final_info']` its info), or when `reset`
             is called with its `reset_mask`.
-        render_mode: only None; pictures come from cameras.
+        render_mode: `'rgb_array'` lets `render` give pictures.
 
     `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
     `episode_length` and `error` (text); each with a mask under `_key`.
@@ -50,16 +53,20 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         learning: LearningCfg | None = None,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: None = None,
+        render_mode: str | None = None,
     ):
-        if render_mode is not None:
-            raise ValueError(f'render_mode={render_mode!r}: only None; pictures come from cameras')
-        self.render_mode = None
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f'render_mode={render_mode!r}: expected {" or ".join(map(repr, RENDER_MODES))} or None')
+        self.render_mode = render_mode
         self.num_envs = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {'render_modes': [], 'autoreset_mode': self.autoreset_mode}
         observation_size, critic_size, self.single_action_space = _probe(config, learning)
         self.core = LearningCore(config, learning)
+        self.metadata = {
+            'render_modes': list(RENDER_MODES),
+            'render_fps': round(1.0 / self.core.step_dt),
+            'autoreset_mode': self.autoreset_mode,
+        }
         self.single_observation_space = spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -153,8 +160,14 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         setattr(self, name, values)
 
     def render(self) -> tuple[Any, ...]:
-        """Nothing for each env: pictures come from cameras."""
-        return (None,) * self.num_envs
+        """A picture of each env, RGB `(480, 640, 3)`, as `render_mode` says; None for each without one.
+
+        An env whose episodes are exhausted is black. For one picture of all envs in their places there is
+        `core.runner.render(None, (width, height))`.
+        """
+        if self.render_mode is None:
+            return (None,) * self.num_envs
+        return tuple(self.core.runner.render_each(_PICTURE_SIZE))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free everything."""

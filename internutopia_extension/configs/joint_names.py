@@ -100,3 +100,9 @@ GR1_DOF_54 = _names("""
     R_thumb_distal_joint
 """)
 """GR1 in the order of the simulation."""
+
+FRANKA_ARM_7 = [f'panda_joint{i}' for i in range(1, 8)]
+"""The joints of Franka's arm, from the base outwards."""
+
+FRANKA_FINGERS = ['panda_finger_joint1', 'panda_finger_joint2']
+"""The joints of Franka's fingers, left and right."""

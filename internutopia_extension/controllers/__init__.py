@@ -6,11 +6,14 @@ from internutopia_extension.controllers import (
     differential_drive_controller,
     g1_move_by_speed_controller,
     gr1_move_by_speed_controller,
+    gripper_controller,
     h1_move_by_speed_controller,
+    inverse_kinematics_controller,
     joint_controller,
     move_along_path_points_controller,
     move_to_point_by_speed_controller,
     recover_controller,
+    rmpflow_controller,
     rotate_controller,
 )
 
@@ -20,10 +23,13 @@ __all__ = [
     'aliengo_move_by_speed_controller',
     'g1_move_by_speed_controller',
     'gr1_move_by_speed_controller',
+    'gripper_controller',
+    'inverse_kinematics_controller',
     'h1_move_by_speed_controller',
     'joint_controller',
     'move_along_path_points_controller',
     'move_to_point_by_speed_controller',
     'recover_controller',
+    'rmpflow_controller',
     'rotate_controller',
 ]

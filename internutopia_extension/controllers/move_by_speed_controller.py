@@ -100,6 +100,15 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
 
+    def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
+        """What it remembers of these envs, see `internutopia.core.parts`."""
+        return [array[self._rows(env_ids)] for array in self._memory()]
+
+    def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
+        """Remember what was saved."""
+        for array, rows in zip(self._memory(), state, strict=True):
+            array[self._rows(env_ids)] = rows
+
     def action_space(self) -> gymnasium.Space[Any]:
         """The speeds that the policy was trained on."""
         from gymnasium.spaces import Box
@@ -130,6 +139,10 @@ class MoveBySpeedController(BoxActionController):
         # a whole number of policy steps after the last action, unless nobody asked for a while
         late = now - self._due[rows]
         self._due[rows] = np.where(np.abs(late) < card.step_dt, self._due[rows], now) + card.step_dt
+
+    def _memory(self) -> list[NDArray[Any]]:
+        state = self._robot_state
+        return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.card.command]]
 
     def _rows(self, env_ids: Any) -> NDArray[np.intp]:
         if env_ids is not ...:

@@ -9,13 +9,15 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives, RobotModel
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
+DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0  # per rad or m, where neither the config nor the file says any
+
 
 @BaseRobot.register('GenericRobot')
 class GenericRobot(BaseRobot):
     """The robot in `config.usd_path`, an MJCF, URDF or USD file.
 
     A model with actuators of its own keeps them and is commanded through an `ActuatorController`; another one gets
-    joint drives with the config's stiffness and damping.
+    joint drives: with the config's stiffness and damping, else with those of the drives in the file (USD).
     """
 
     batched = True
@@ -28,7 +30,12 @@ class GenericRobot(BaseRobot):
         return dataclasses.replace(
             model,
             fixed_base=config.fixed_base,
-            drives=Drives(config.stiffness, config.damping, only_if_bare=True),
+            drives=Drives(
+                DEFAULT_STIFFNESS if config.stiffness is None else config.stiffness,
+                DEFAULT_DAMPING if config.damping is None else config.damping,
+                only_if_bare=True,
+                asset_first=config.stiffness is None and config.damping is None,
+            ),
             joint_positions=config.initial_joint_positions,
         )
 

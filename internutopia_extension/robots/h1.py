@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from internutopia.core.robot.robot import BaseRobot
+from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
@@ -33,6 +34,7 @@ class H1Robot(LeggedRobot):
     home = MappingProxyType(both_sides(_HOME))
     base_link = 'pelvis'
     feet = ('left_ankle_link', 'right_ankle_link')
+    synonyms = MappingProxyType({joint.removesuffix('_joint'): joint for joint in H1_19})  # those of mujoco_menagerie
 
     def get_ankle_height(self) -> float:
         """Height of the lower ankle link in the env frame [m]."""

@@ -14,6 +14,7 @@ class JetbotRobot(BaseRobot):
     # Stiff enough to hold a commanded wheel speed within 1 % under the robot's own weight, within the motor's 0.08 N·m
     drives = Drives(stiffness=0.0, damping=0.1)
     fixed_base = False
+    at_root = True
 
     @property
     def prim_path(self) -> str:

@@ -25,6 +25,7 @@ class LeggedRobot(BaseRobot):
     """A floating base on legs, with drives that hold its joints."""
 
     fixed_base = False
+    at_root = True
 
     def set_gains(self) -> None:
         """Set the gains of this class again, after they were changed at run time."""

@@ -152,7 +152,9 @@ def test_forward_kinematics(name):
             joint, (position, axes) = link['joint'], poses[link['parent']]
             position = position + axes @ joint['origin_xyz']
             axes = axes @ matrix(joint['origin_quat_wxyz'])
-            if joint['type'] != 'fixed':
+            if joint['type'] == 'prismatic':
+                position = position + axes @ np.multiply(joint['axis'], data.joint(joint['name']).qpos[0])
+            elif joint['type'] != 'fixed':
                 axes = axes @ rotation(joint['axis'], data.joint(joint['name']).qpos[0])
             poses[link['name']] = position, axes
             np.testing.assert_allclose(data.body(link['name']).xpos, position, atol=FACT_DIGITS)

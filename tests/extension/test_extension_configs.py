@@ -140,7 +140,7 @@ def test_defaults_of_the_actuator_controller():
 def test_generic_robot():
     robot = GenericRobotCfg(usd_path='ant.xml', damping={'hip': 1.0}, initial_joint_positions={'hip': 0.1})
     assert (robot.name, robot.prim_path, robot.type) == ('robot', '/robot', 'GenericRobot')
-    assert (robot.stiffness, robot.damping, robot.fixed_base, robot.base_link) == (100.0, {'hip': 1.0}, None, None)
+    assert (robot.stiffness, robot.damping, robot.fixed_base, robot.base_link) == (None, {'hip': 1.0}, None, None)
     assert TaskCfg.model_validate_json(TaskCfg(robots=[robot]).model_dump_json()).robots == [robot]
     with pytest.raises(ValidationError, match='usd_path'):
         GenericRobotCfg.model_validate({'usd_path': None})

@@ -13,7 +13,7 @@ Make = Callable[..., VectorEnv]
 
 def positions(make: Make, scale: Any, action: list[float]) -> np.ndarray:
     envs = make(action={'controller': 'joints', 'scale': scale, 'offset': 'home'})
-    envs.reset(seed=0)
+    obs, _ = envs.reset(seed=0)
     for _ in range(3):
         obs = envs.step(np.tile(np.array(action, np.float32), (3, 1)))[0]
     return obs

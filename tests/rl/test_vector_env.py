@@ -44,9 +44,11 @@ def make() -> Iterator[Make]:
         config: Config | None = None,
         learning: LearningCfg | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
         **fields: Any,
     ) -> VectorEnv:
-        made.append(VectorEnv(config or carts(**fields), learning, autoreset_mode=autoreset_mode))
+        config = config or carts(**fields)
+        made.append(VectorEnv(config, learning, autoreset_mode=autoreset_mode, render_mode=render_mode))
         return made[-1]
 
     yield make_one
@@ -106,10 +108,16 @@ def test_observations_are_the_callers_own(make: Make) -> None:
     assert np.isfinite(envs.step(np.ones((3, 1), np.float32))[0]).all()
 
 
-def test_pictures_come_from_cameras(make: Make) -> None:
-    with pytest.raises(ValueError, match='pictures come from cameras'):
-        VectorEnv(carts(), render_mode='human')  # pyright: ignore[reportArgumentType]
+def test_pictures_of_each_env_if_told_so(make: Make, opengl: None) -> None:
+    with pytest.raises(ValueError, match="'human': expected 'rgb_array' or None"):
+        VectorEnv(carts(), render_mode='human')
     assert make(num_envs=2).render() == (None, None)
+    envs = make(num_envs=2, render_mode='rgb_array')
+    assert not any(picture.any() for picture in envs.render())  # no episode yet
+    envs.reset()
+    first, second = envs.render()
+    assert first.shape == second.shape == (480, 640, 3) and first.any()
+    assert envs.metadata['render_modes'] == ['rgb_array'] and envs.metadata['render_fps'] > 0
 
 
 # --- how episodes follow each other ----------------------------------------------------------------------------------

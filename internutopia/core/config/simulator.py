@@ -24,6 +24,8 @@ class SimConfig(BaseCfg):
     """Time between two frames of the renderer, s, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = None
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
+    render_quality: Literal['fast', 'full'] = 'fast'
+    """How pictures are drawn: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
     use_fabric: bool = False
     """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
     headless: bool = True

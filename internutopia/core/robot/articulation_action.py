@@ -32,6 +32,12 @@ class ArticulationAction:
         self.joint_efforts = joint_efforts
         self.joint_indices = joint_indices
 
+    def with_env_axis(self) -> ArticulationAction:
+        """This action of one env as one of several envs, of which there is one: `(k,)` becomes `(1, k)`."""
+        targets = (self.joint_positions, self.joint_velocities, self.joint_efforts)
+        rows = (None if target is None else np.asarray(target, np.float64)[None] for target in targets)
+        return ArticulationAction(*rows, joint_indices=self.joint_indices)
+
     def get_dof_action(self, index: int) -> dict[str, Any]:
         """The targets of one dof of the articulation; empty if this action has none for it."""
         if self.joint_indices is not None:

@@ -51,6 +51,10 @@ class Fleet:
         for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
             part.reset(env_ids)
 
+    def forget(self, env_id: int) -> None:
+        """The env was changed from outside: what was observed there before does not hold."""
+        self._rows.pop(env_id, None)
+
     def plan(self, actions: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Command]:
         """Check actions and gather them by controller, keeping each env's order.
 
@@ -72,25 +76,31 @@ class Fleet:
 
     def apply(self, commands: Iterable[Command]) -> None:
         """Run controllers on planned actions and set the joint targets they ask for."""
+        controls: list[tuple[ArticulationAction, Any]] = []
         for command in commands:
             if len(command) == 3:
                 controller, env_ids, action = command
-                self.robot.articulation.apply_action(controller.action_to_control(action, env_ids), env_ids)
+                controls.append((controller.action_to_control(action, env_ids), env_ids))
             else:
                 robot, control = command
-                robot.articulation.apply_action(control)
+                controls.append((control.with_env_axis(), np.array([robot._scene.env_id])))
+        self.robot.command(controls)
 
     def observe(self, env_ids: NDArray[np.intp]) -> None:
         """Compute the observations of some envs, to be fetched by `observation`."""
         mine = [env_id for env_id in env_ids.tolist() if env_id in self.robots]
         if mine:
-            rows = split_rows(self.robot.get_obs(), np.array(mine))
+            ids = np.array(mine)
+            for sensor in self.robot.sensors.values():
+                sensor.update(ids)
+            rows = split_rows(self.robot.get_obs(), ids)
             for env_id, row in zip(mine, rows, strict=True):
                 robot = self.robots[env_id]
                 for name, controller in robot.controllers.items():
                     row['controllers'][name] = own_values(controller.get_obs())
                 for name, sensor in robot.sensors.items():
-                    row['sensors'][name] = own_values(sensor.get_data())
+                    if name not in self.robot.sensors:
+                        row['sensors'][name] = own_values(sensor.observe())
                 self._rows[env_id] = row
 
     def observation(self, env_id: int) -> dict[str, Any]:
@@ -150,6 +160,11 @@ class BatchScene(IScene):
         super().__init__(world, ..., fleets)
         self._lead_env = lead_env
 
+    @property
+    def lead_env(self) -> int:
+        """The first env of the fleet."""
+        return self._lead_env
+
     def articulation(self, name: str, prim_path: str) -> Any:
         """The robot of that name in all envs."""
         from internutopia.core.robot.articulation import IArticulation
@@ -158,11 +173,16 @@ class BatchScene(IScene):
 
 
 def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """One dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values."""
+    """One dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
+
+    Lists have one entry per env, whose sizes may differ.
+    """
     columns: list[list[Any]] = []
     for value in tree.values():
         if isinstance(value, Mapping):
             columns.append(split_rows(value, env_ids))
+        elif isinstance(value, list):
+            columns.append([own_values(value[env_id]) for env_id in env_ids.tolist()])
         else:
             rows = np.asarray(value)[env_ids]
             columns.append(list(rows) if rows.ndim > 1 else rows.tolist())

@@ -13,7 +13,7 @@ class, `task.robots[name]`, to be looked at and posed; code written with `[..., 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from internutopia.core.robot.articulation import ArticulationAction, IArticulati
 from internutopia.core.robot.controller import BaseController, create_controllers
 from internutopia.core.robot.fleet import own_values
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel
+from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel, Vec3
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
 from internutopia.core.util import did_you_mean
@@ -42,23 +42,31 @@ class BaseRobot(OrderedKeys):
     Class attributes say what the robot is made of; `model` puts them together and may be overridden instead.
 
     Attributes:
-        drives: joint drives that its model gets.
+        drives: joint drives that its model gets; by default those of the asset (USD), else none that hold it.
         home: initial joint positions by joint name [rad or m], which are the first position targets too; others 0.
         base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
         fixed_base: see `RobotModel`.
         feet: links it stands on, whose contact forces are measured.
         frozen: joints of its model that are left out, fixed at zero.
+        synonyms: names of its joints and links, by the names that they have in other descriptions of the robot.
+        frames: links that are added to models without them: link that they are fixed to and position on it [m].
+        weightless: whether gravity does not act on its links, as if the drives made up for it.
+        at_root: whether its pose is that of its root, wherever a model puts that; else the two add up.
     """
 
     batched: ClassVar[bool] = False
     robots: ClassVar[dict[str, type[BaseRobot]]] = {}
 
-    drives: ClassVar[Drives] = Drives()
+    drives: ClassVar[Drives] = Drives(asset_first=True)
     home: ClassVar[Mapping[str, float]] = {}
     base_link: str | None = None
     fixed_base: ClassVar[bool | None] = None
     feet: ClassVar[tuple[str, ...]] = ()
     frozen: ClassVar[tuple[str, ...]] = ()
+    synonyms: ClassVar[Mapping[str, str]] = {}
+    frames: ClassVar[Mapping[str, tuple[str, Vec3]]] = {}
+    weightless: ClassVar[bool] = False
+    at_root: ClassVar[bool] = False
 
     def __init__(self, config: RobotCfg, scene: IScene):
         self.name = config.name
@@ -98,6 +106,10 @@ class BaseRobot(OrderedKeys):
             joint_positions=cls.home,
             contact_links=cls.feet,
             frozen=cls.frozen,
+            synonyms=cls.synonyms,
+            frames=cls.frames,
+            weightless=cls.weightless,
+            at_root=cls.at_root,
         )
 
     @property
@@ -139,8 +151,15 @@ class BaseRobot(OrderedKeys):
         if self.fleet is not None:
             self.fleet.apply(self.fleet.plan([(self._scene.env_id, action)]))
         else:
-            for control in self.controls(action):
-                self.articulation.apply_action(control)
+            self.command([(control, ...) for control in self.controls(action)])
+
+    def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
+        """Set the joint targets that controllers ask for, in this order.
+
+        Each comes with the ids of the envs that its rows are for; on the robot of one env, with `...`.
+        """
+        for control, env_ids in controls:
+            self.articulation.apply_action(control, env_ids)
 
     def controls(self, action: Mapping[str, Any]) -> list[ArticulationAction]:
         """The joint targets that an action asks for; nothing is commanded yet.
@@ -205,7 +224,7 @@ class BaseRobot(OrderedKeys):
             return obs['controllers'], obs['sensors']
         return (
             OrderedDict((name, controller.get_obs()) for name, controller in self.controllers.items()),
-            OrderedDict((name, sensor.get_data()) for name, sensor in self.sensors.items()),
+            OrderedDict((name, sensor.observe()) for name, sensor in self.sensors.items()),
         )
 
 

@@ -3,7 +3,8 @@
 A path is looked for as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
 with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
 H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
-have in InternUtopia's asset pack (`PACKAGED_AS`).
+have in InternUtopia's asset pack (`PACKAGED_AS`). `menagerie:<robot>` is a model of MuJoCo Menagerie
+(`internutopia.core.scene.menagerie`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from functools import cache, lru_cache
 from pathlib import Path
 
+from internutopia.core.scene import menagerie
 from internutopia.macros import gm
 
 PACKAGED_ASSETS = Path(__file__).parents[2] / 'assets'
@@ -20,6 +22,7 @@ PACKAGED_ASSETS = Path(__file__).parents[2] / 'assets'
 PACKAGED_AS = {
     'robots/aliengo/aliengo_camera': 'robots/aliengo/aliengo.xml',
     'robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000': 'robots/aliengo/move_by_speed.onnx',
+    'robots/franka/mocap_teleop_franka': 'robots/franka/franka.xml',
     'robots/g1/g1_29dof_color': 'robots/g1/g1.xml',
     'robots/g1/policy/move_by_speed/g1_15000': 'robots/g1/move_by_speed.onnx',
     'robots/gr1/policy/move_by_speed/gr1_policy': 'robots/gr1/move_by_speed.onnx',
@@ -45,6 +48,8 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
         ValueError: The file is not of a supported format.
     """
     wanted = os.path.expanduser(os.fspath(path))
+    if wanted.startswith(menagerie.PREFIX):
+        return menagerie.menagerie_file(wanted)
     tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)
     for candidate in tried:
         if os.path.isfile(candidate):

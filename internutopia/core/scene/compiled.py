@@ -17,16 +17,19 @@ from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
 from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.cameras import add_cameras, camera_layouts, find_camera, geom_labels
 from internutopia.core.scene.compose import (
     DRIVE_KINDS,
     DRIVEN_JOINTS,
+    TARGET_KINDS,
     compose,
     contact_sensor,
     object_body,
     robot_prefix,
 )
 from internutopia.core.scene.importer import content_key
-from internutopia.core.scene.model import IDENTITY_QUAT, RobotModel, SceneModel
+from internutopia.core.scene.model import IDENTITY_QUAT, Probe, RobotModel, SceneModel
+from internutopia.core.scene.probes import add_probes, probe_addresses
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
 
@@ -49,8 +52,10 @@ class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
     Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of
-    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators. `contacts` are
-    the addresses in `sensordata` of the contact forces on `contact_links`, three for each.
+    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators. `start[kind]` are
+    the targets that the asset's drives begin with, NaN where it says none. `contacts` are
+    the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
+    is measured.
     """
 
     name: str
@@ -60,17 +65,20 @@ class ArticulationLayout:
     qpos: Ints
     dof: Ints
     targets: Mapping[str, Ints]
+    start: Mapping[str, NDArray[np.float64]]
     driven: bool  # by joint drives, not by the model's own actuators
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
     contact_links: tuple[str, ...]
     contacts: Ints
+    probes: Mapping[Probe, Ints]
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
         """Equal for robots that can share batched arrays."""
-        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, self.contact_links)
+        measured = self.contact_links, tuple(self.probes)
+        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, *measured)
 
 
 class CompiledScene:
@@ -82,14 +90,20 @@ class CompiledScene:
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
             name = self.model.body(i).name
-            if name.startswith('scene/') and self.model.body_dofnum[i] == 6:
+            if name.startswith('scene/') and self.model.body_weldid[i] != 0:
                 short = name.removeprefix('scene/').lstrip('/')  # names from USD are prim paths
                 self.bodies[short] = _body(self.model, name, short)
+        self.cameras = camera_layouts(self.model)
+        self.labels, self.geom_labels = geom_labels(self.model, scene.objects)
 
     @property
     def robot_names(self) -> tuple[str, ...]:
         """Names of the robots in it."""
         return tuple(self.robots)
+
+    def camera_name(self, robot: str | None, path: str) -> str:
+        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+        return find_camera(self.model, self.cameras, robot, path)
 
     @cached_property
     def structure(self) -> bytes:
@@ -107,11 +121,21 @@ class CompiledScene:
                 digest.update(f'{name}={value!r}'.encode())
         for robot in self.robots.values():  # which of a model's own actuators take which target, told by their gains
             digest.update(b''.join(targets.tobytes() for targets in robot.targets.values()))
+            digest.update(repr(tuple(robot.probes)).encode())  # views find their robot by them
         # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
         digest.update(repr(self.model.stat.meaninertia).encode())
         for name in sorted(n for n in dir(self.model.opt) if not n.startswith('_')):
             if isinstance(value := getattr(self.model.opt, name), int):
                 digest.update(f'{name}={value!r}'.encode())
+        return digest.digest()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Digest of the whole model; equal for models on which a state means the same."""
+        digest = hashlib.blake2b(self.structure, digest_size=16)
+        for name in sorted(MODEL_FIELDS):
+            value = getattr(self.model.opt, name[4:]) if name.startswith('opt.') else getattr(self.model, name)
+            digest.update(np.asarray(value).tobytes())
         return digest.digest()
 
     def check(self, scene: SceneModel) -> None:
@@ -176,8 +200,9 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
 
     robots = [
         (
-            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen),
-            *(r.drives.stiffness, r.drives.damping, r.drives.only_if_bare),
+            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
+            r.drives,
+            *(r.synonyms, r.frames, r.weightless, r.at_root),
         )
         for r in scene.robots
     ]
@@ -189,6 +214,8 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
 
 def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
     spec = compose(scene, timestep)
+    add_probes(spec, scene.robots)
+    add_cameras(spec, scene.robots)
     try:
         return spec.compile()
     except ValueError as error:
@@ -246,6 +273,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
         qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         targets=targets,
+        start=_start_targets(model, targets) if driven else {},
         driven=driven,
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
@@ -259,7 +287,16 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
             ],
             np.intp,
         ),
+        probes=probe_addresses(model, robot),
     )
+
+
+def _start_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
+    """Targets that the drives of the asset begin with: where user data says `1, target`."""
+    if not model.nuser_actuator:
+        return {}
+    given = {kind: model.actuator_user[targets[kind]] for kind in TARGET_KINDS}
+    return {kind: np.where(user[:, 0] == 1, user[:, 1], np.nan) for kind, user in given.items()}
 
 
 def _own_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
@@ -297,8 +334,13 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
 
 
 def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:
-    """Write initial joint positions and make them the position targets."""
-    for joint, value in robot.joint_positions.items():
-        data['qpos'][layout.qpos[layout.dof_names.index(joint)]] = value
-    if layout.driven:
-        data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]
+    """Write initial joint positions and make them the position targets, but for joints with a target of their own."""
+    given = [layout.dof_names.index(joint) for joint in robot.joint_positions]
+    data['qpos'][layout.qpos[given]] = list(robot.joint_positions.values())
+    if not layout.driven:
+        return
+    data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]
+    for kind, targets in layout.start.items():
+        own = ~np.isnan(targets)
+        own[given] = False
+        data['ctrl'][layout.targets[kind][own]] = targets[own]

@@ -11,10 +11,11 @@ Where joint drives are added, Euler integration is replaced by `implicitfast`, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import mujoco
 
+from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
@@ -26,6 +27,7 @@ DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 # A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for
 # all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
 DRIVE_KINDS = ('position', 'velocity', 'effort')
+TARGET_KINDS = DRIVE_KINDS[:2]
 
 
 def robot_prefix(name: str) -> str:
@@ -47,7 +49,7 @@ def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
     """Build the spec of a scene with its robots and objects; `timestep` [s]. FileNotFoundError, ValueError."""
     spec = mujoco.MjSpec()
     base = load_spec(resolve(scene.asset)) if scene.asset else None
-    robots = [(robot, load_spec(resolve(robot.asset))) for robot in scene.robots]
+    robots = [(robot, load_spec(resolve(robot.asset), short_names=True)) for robot in scene.robots]
     _set_options(spec, base, robots, timestep)
     if base is not None:
         scale_spec(base, scene.scale)
@@ -63,7 +65,23 @@ def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
 
 def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
     """Whether joint drives are added to a robot; if not, it keeps the actuators of its asset."""
-    return not (robot.drives.only_if_bare and child.actuators)
+    return not (robot.drives.only_if_bare and any(not _drive_kind(actuator) for actuator in child.actuators))
+
+
+def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
+    """`position` or `velocity` for half of a drive that the asset brings (USD), called `<joint>/<kind>`."""
+    kind = actuator.name.rpartition('/')[2]
+    return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
+
+
+def _asset_drives(child: mujoco.MjSpec) -> dict[str, dict[str, tuple[float, float]]]:
+    """Gain and target of the drives that an asset brings, by joint and kind."""
+    drives: dict[str, dict[str, tuple[float, float]]] = {}
+    for actuator in child.actuators:
+        if kind := _drive_kind(actuator):
+            gain = float(actuator.gainprm[0])
+            drives.setdefault(actuator.target, {})[kind] = gain, float(actuator.biasprm[0] / gain) if gain else 0.0
+    return drives
 
 
 def _set_options(
@@ -90,6 +108,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
         child.delete(key)
     _name_parts(child)
+    adapt(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = list(child.worldbody.bodies)
@@ -112,7 +131,9 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
             child.delete(joint)
     joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
     driven = drives_robot(robot, child)
+    own = _asset_drives(child) if robot.drives.asset_first else {}
     if driven:
+        keep_effort_limits(child)
         for actuator in list(child.actuators):
             child.delete(actuator)
     child.option = spec.option
@@ -122,7 +143,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
         frame = spec.worldbody.add_frame()
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
     if driven:
-        _add_drives(spec, robot, joints)
+        _add_drives(spec, robot, joints, own)
     _add_contact_sensors(spec, robot)
 
 
@@ -135,12 +156,25 @@ def _name_parts(child: mujoco.MjSpec) -> None:
                 part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
 
 
-def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -> None:
-    """Put drives on joints of an attached robot; in the robot's own spec they would inherit its actuator defaults."""
+def _add_drives(
+    spec: mujoco.MjSpec,
+    robot: RobotModel,
+    joints: Iterable[str],
+    own: Mapping[str, Mapping[str, tuple[float, float]]],
+) -> None:
+    """Put drives on joints of an attached robot; in the robot's own spec they would inherit its actuator defaults.
+
+    `own`: drives of the asset that count instead of the robot's. Their targets are kept in the actuators' user data,
+    as `1, target`.
+    """
     prefix = robot_prefix(robot.name)
     for kind in DRIVE_KINDS:
         for joint in joints:
             kp, kd = robot.drives.gains(joint)
+            targets: dict[str, float] = {}
+            if own:
+                drive = own.get(joint, {})
+                (kp, targets['position']), (kd, targets['velocity']) = (drive.get(k, (0.0, 0.0)) for k in TARGET_KINDS)
             actuator = spec.add_actuator(
                 name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
             )
@@ -148,6 +182,8 @@ def _add_drives(spec: mujoco.MjSpec, robot: RobotModel, joints: Iterable[str]) -
             actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]
             actuator.biasprm[1] = -kp if kind == 'position' else 0.0
             actuator.biasprm[2] = -kd if kind == 'velocity' else 0.0
+            if joint in own and kind in targets:
+                actuator.userdata = [1.0, targets[kind]]
 
 
 def _check_contact_links(robot: RobotModel, links: list[str]) -> None:

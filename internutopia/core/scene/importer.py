@@ -20,12 +20,14 @@ from internutopia.core.scene import mjcf, urdf, usd
 from internutopia.core.scene.assets import MODEL_SUFFIXES
 
 
-def load_spec(path: Path) -> mujoco.MjSpec:
+def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
     """Read an asset.
 
     Args:
         path: A `.usd`, `.usda`, `.usdc`, `.usdz`, `.urdf` or `.xml` file; the latter is MJCF, or URDF if its root
             element is `<robot>`.
+        short_names: Call the bodies and joints of a USD file as their prims, where that is unique, or by their paths
+            below its default prim; not by their full paths.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -33,7 +35,8 @@ def load_spec(path: Path) -> mujoco.MjSpec:
             or the prim.
     """
     path = Path(os.path.abspath(path))
-    return _format(path).load(path)
+    reader = _format(path)
+    return usd.load(path, short_names=short_names) if reader is usd else reader.load(path)
 
 
 def is_urdf(path: Path) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 Vec3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
@@ -25,17 +26,60 @@ class Drives:
     """Joint drives to put on the joints of a robot, as Isaac Sim's: `kp * (q* - q) + kd * (v* - v) + effort`.
 
     `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint
-    name (joints not named get 0). `only_if_bare`: leave a model that has actuators of its own as it is.
+    name (joints not named get 0). `only_if_bare`: leave a model that has actuators of its own as it is. `asset_first`:
+    where the asset brings drives (USD), their gains and targets count instead.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
     damping: float | Mapping[str, float] = 0.0
     only_if_bare: bool = False
+    asset_first: bool = False
 
     def gains(self, joint: str) -> tuple[float, float]:
         """Stiffness and damping of one joint."""
         kp, kd = (v if isinstance(v, int | float) else v.get(joint, 0.0) for v in (self.stiffness, self.damping))
         return float(kp), float(kd)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something that is measured on a robot while physics runs; made by sensors, read by `ArticulationView.measure`.
+
+    | `kind` | `target` | what is measured |
+    |---|---|---|
+    | `'acceleration'` | link | proper acceleration `(3,)` [m/s2] of the frame, in its axes: 9.81 upwards at rest |
+    | `'contact'` | link, object or movable scene body | number of contacts and net force on it [N], env axes, `(4,)` |
+    | `'wrench'` | joint or link | force [N] and torque [N·m] `(6,)` that the parent exerts on the link through what
+      holds it, in the axes of the frame |
+    | `'effort'` | joint, `''` for all | force of all actuators on each, after clamping [N·m or N] |
+    | `'frame'` | link | nothing: the link has to be there |
+
+    Targets are names, or paths that end in one; as a link, `''` is the root. `position` [m] and `orientation` place a
+    frame on the link, relative to the link's, for a wrench of a joint: to the joint's anchor with the axes of the link.
+    `against`: contacts with that link, object or scene body alone. `sensor` is named in errors.
+    """
+
+    kind: Literal['acceleration', 'contact', 'wrench', 'effort', 'frame']
+    target: str = ''
+    position: Vec3 = (0.0, 0.0, 0.0)
+    orientation: Quat = IDENTITY_QUAT
+    against: str | None = None
+    sensor: str = field(default='', compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CameraModel:
+    """A camera that a robot gets beside those of its asset.
+
+    `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
+    `position` and `orientation` are relative to the link; it looks along its -z axis. `fovy`: vertical field of view
+    [degrees].
+    """
+
+    path: str
+    position: Vec3 = (0.0, 0.0, 0.0)
+    orientation: Quat = IDENTITY_QUAT
+    fovy: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +89,11 @@ class RobotModel:
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
     None does what the asset says (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
     `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
+    `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
+    `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
+    `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
+    position on it [m]. `weightless`: gravity does not act on the robot's own links.
+    `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
     """
 
     name: str
@@ -57,6 +106,12 @@ class RobotModel:
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     contact_links: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    cameras: tuple[CameraModel, ...] = ()
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    frames: Mapping[str, tuple[str, Vec3]] = field(default_factory=dict)
+    weightless: bool = False
+    at_root: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
             joint.range = joint.range * scale
             joint.ref *= scale
             joint.springref *= scale
+    for actuator in spec.actuators:
+        joint = spec.joint(actuator.target) if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT else None
+        if joint is not None and joint.type == mujoco.mjtJoint.mjJNT_SLIDE:
+            actuator.biasprm[0] *= scale  # the length or speed that it pursues at a control of zero
     for equality in spec.equalities:
         if equality.type in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
             equality.data[:6] *= scale  # anchor and relative position

@@ -10,7 +10,7 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.world.base import World
+from internutopia.core.world.base import CameraView, World
 
 if TYPE_CHECKING:
     from internutopia.core.robot.articulation import IArticulation
@@ -36,10 +36,16 @@ class IScene:
     def __init__(self, world: World, env_id: Any, fleets: Fleets):
         self.world = world
         self.env_id = env_id
+        self._lead_env = env_id
         self.fleets = fleets
         self.root_path = f'/World/env_{env_id}' if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
+
+    @property
+    def lead_env(self) -> int:
+        """An env that this scene shows; the models of its robots stand for those of all."""
+        return self.env_id
 
     @classmethod
     def create(cls, simulator_type: str = 'isaac_sim') -> IScene:
@@ -77,10 +83,20 @@ class IScene:
         for path, name in self.robot_paths.items():
             if prim_path.startswith(path + '/'):
                 # links are found by name, wherever their prim lies under the robot
-                return self.articulation(name, path).body(prim_path.rsplit('/', 1)[1])
+                robot, below = self.articulation(name, path), prim_path.removeprefix(path + '/')
+                return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
         if prim_path in self.object_paths:
             return self.get(self.object_paths[prim_path])
         return self.get(prim_path.removeprefix(f'{self.root_path}/scene/'))
+
+    def camera_at(self, prim_path: str) -> CameraView:
+        """The camera at a prim path. ValueError naming the cameras, or else the robots, that there are."""
+        robots = {f'{path}/': name for path, name in self.robot_paths.items()}
+        for path, robot in {**robots, f'{self.root_path}/scene/': None}.items():
+            if prim_path.startswith(path):
+                return self.world.camera(robot, prim_path.removeprefix(path), self._lead_env)
+        places = ', '.join((*robots, f'{self.root_path}/scene/'))
+        raise ValueError(f'there is no camera at {prim_path!r}: cameras are below {places}')
 
     def get(self, target: str) -> IRigidBody:
         """The object or movable scene body of that name. KeyError with close matches."""

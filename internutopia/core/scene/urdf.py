@@ -7,8 +7,10 @@
   3, which is not drawn by default.
 - `package://` means the folder of that name beside or above the file or in `ROS_PACKAGE_PATH`.
 - Mimic joints become joint equality constraints; effort limits become `actuatorfrcrange`, dynamics damping and
-  frictionloss. Velocity limits and textures have no counterpart and are dropped.
+  frictionloss. Velocity limits have no counterpart and are dropped, and so are textures of URDF's own materials.
 - Meshes may be STL, OBJ or MSH; other formats (DAE, ...) are read by `trimesh` if it can, else left out with a warning.
+  A unit in the file (DAE) counts, an up axis does not, as in RViz.
+- An OBJ whose link names no material has the colour and image of the material that most of its faces have.
 - Links without mass get a milligram, and inertias that no body can have are balanced; the attributes of a
   `<mujoco><compiler/></mujoco>` element in the file win over these two.
 """
@@ -25,6 +27,8 @@ from xml.etree.ElementTree import Element
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.images import add_texture, decode_image
+from internutopia.core.scene.obj_materials import obj_material
 from internutopia.core.util import did_you_mean, log
 
 WORLD_LINK = 'world_link'
@@ -47,6 +51,7 @@ def load(path: Path) -> mujoco.MjSpec:
     _complete_limits(robot)
     try:
         spec = _read(path, robot)
+        _dress_obj_meshes(path, spec)
         _read_foreign_meshes(path, spec)
         _group_geoms(spec)
         spec.copy().compile()  # some errors show up only here
@@ -56,8 +61,10 @@ def load(path: Path) -> mujoco.MjSpec:
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself and its meshes. ValueError for a broken file or a missing mesh."""
-    return {path, *(file for _, file in _mesh_files(path, _parse(path)))}
+    """The file itself, its meshes and their materials. ValueError for a broken file or a missing mesh."""
+    meshes = {file for _, file in _mesh_files(path, _parse(path))}
+    looks = (obj_material(file) for file in meshes if file.suffix.lower() == '.obj')
+    return {path, *meshes, *(file for look in looks if look for file in look.files)}
 
 
 def _parse(path: Path) -> Element:
@@ -180,6 +187,29 @@ def _complete_limits(robot: Element) -> None:
             limit.attrib.update({'lower': '0', 'upper': '0'} | limit.attrib)
 
 
+def _dress_obj_meshes(path: Path, spec: mujoco.MjSpec) -> None:
+    """Give visual geoms without a colour of their own the material that their OBJ mesh has."""
+    plain = mujoco.MjSpec().worldbody.add_geom().rgba
+    for mesh in [mesh for mesh in spec.meshes if Path(mesh.file).suffix.lower() == '.obj']:
+        geoms = [geom for geom in spec.geoms if geom.meshname == mesh.name and np.array_equal(geom.rgba, plain)]
+        look = obj_material(Path(mesh.file)) if geoms else None
+        if look is None:
+            continue
+        for geom in geoms:
+            geom.rgba = look.color
+        if look.image is None:
+            continue
+        try:
+            add_texture(spec, mesh.name, decode_image(look.image.read_bytes()))
+        except (ValueError, OSError) as error:
+            log.warning('%s: left out image %s: %s', path, look.image, error)
+            continue
+        material = spec.add_material(name=mesh.name)
+        material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = mesh.name
+        for geom in geoms:
+            geom.material = mesh.name
+
+
 def _read_foreign_meshes(path: Path, spec: mujoco.MjSpec) -> None:
     """Give MuJoCo the vertices of meshes whose format it does not know, or take out the geoms that use them."""
     for mesh in list(spec.meshes):
@@ -197,7 +227,8 @@ def _read_foreign_meshes(path: Path, spec: mujoco.MjSpec) -> None:
             spec.delete(mesh)
         else:
             mesh.file = ''
-            mesh.uservert = np.asarray(loaded.vertices, float).ravel()
+            metres = trimesh.units.unit_conversion(loaded.units, 'meters') if loaded.units else 1.0
+            mesh.uservert = metres * np.asarray(loaded.vertices, float).ravel()
             mesh.userface = np.asarray(loaded.faces, np.int32).ravel()
 
 

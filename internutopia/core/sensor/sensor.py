@@ -1,7 +1,8 @@
 """Sensors of a robot: base class and registry.
 
 Per env by default, batched like controllers (see `internutopia.core.robot.controller`): `batched = True` in the class's
-own body, values `(env_num, ...)`.
+own body, values `(env_num, ...)`, or lists with one entry per env where their sizes differ. Each env's robot still has
+an object of its own for a batched sensor, `robot.sensors[name]`, without the env axis: its `handle`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.robot.fleet import split_rows
+from internutopia.core.scene.model import RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
+from internutopia.core.world.base import EnvIds, SceneHandle
 
 if TYPE_CHECKING:
     from internutopia.core.robot.robot import BaseRobot
@@ -24,6 +30,8 @@ class BaseSensor(OrderedKeys, ABC):
     """Base class of sensors."""
 
     batched: ClassVar[bool] = False
+    renders: ClassVar[bool] = False
+    """Whether its data are pictures, taken when a frame is due; see `observe`."""
     sensors: ClassVar[dict[str, type[BaseSensor]]] = {}
 
     def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
@@ -38,9 +46,29 @@ class BaseSensor(OrderedKeys, ABC):
         """Class decorator: make the class the implementation of sensor type `name`."""
         return register_in(BaseSensor.sensors, name)
 
+    @classmethod
+    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+        """The model of a robot with whatever this sensor needs in it (a camera, a measured link, ...)."""
+        return model
+
+    @classmethod
+    def check(cls, config: Any, robot: RobotCfg, scene: SceneHandle) -> None:
+        """ValueError if the sensor cannot work on this robot; called before an episode starts, nothing has changed."""
+
     @abstractmethod
     def get_data(self) -> dict[str, Any]:
         """What the sensor reads now."""
+
+    def update(self, env_ids: EnvIds) -> None:
+        """Batched sensors: these envs are about to be observed, the rows of the others will not be looked at."""
+
+    def observe(self) -> dict[str, Any]:
+        """What goes into the observation: `get_data`, or for slow sensors what was read last."""
+        return self.get_data()
+
+    def handle(self, robot: BaseRobot) -> BaseSensor:
+        """Batched sensors: the object of one env, for its own robot."""
+        return SensorHandle(self, robot)
 
     def post_reset(self) -> None:
         """Called when the env's scene is ready."""
@@ -55,13 +83,30 @@ class BaseSensor(OrderedKeys, ABC):
         """Called when the env is reset or closed."""
 
 
+def enabled_sensors(robot: RobotCfg) -> list[SensorCfg]:
+    """The configs of the sensors that run."""
+    return [sensor for sensor in robot.sensors or [] if sensor.enable]
+
+
+class SensorHandle(BaseSensor):
+    """One env's part of a batched sensor."""
+
+    def __init__(self, batch: BaseSensor, robot: BaseRobot):
+        super().__init__(batch.config, robot, robot._scene)
+        self._batch = batch
+
+    def get_data(self) -> dict[str, Any]:
+        """What the sensor reads now in this env, arrays of the caller's own."""
+        return split_rows(self._batch.get_data(), np.array([self._scene.env_id]))[0]
+
+
 def create_sensors(robot_cfg: RobotCfg, robot: BaseRobot, scene: IScene) -> OrderedDict[str, BaseSensor]:
-    """The enabled sensors of a robot, by name; on a batched robot the batched ones, on its envs' robots the others."""
+    """The enabled sensors of a robot, by name; a batched robot has the batched ones, its envs' robots their handles."""
     sensors: OrderedDict[str, BaseSensor] = OrderedDict()
-    for config in robot_cfg.sensors or []:
-        if not config.enable:
-            continue
+    for config in enabled_sensors(robot_cfg):
         cls = look_up(BaseSensor.sensors, 'sensor', config.type)
         if robot.fleet is None or is_batched(cls) == robot.is_batch:
             sensors[config.name] = cls(config, robot=robot, scene=scene)
+        elif not robot.is_batch:
+            sensors[config.name] = robot.fleet.robot.sensors[config.name].handle(robot)
     return sensors

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from internutopia.core.config import Config
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import SceneModel
-from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.scene.model import RobotModel, SceneModel
+from internutopia.core.sensor.sensor import BaseSensor, enabled_sensors
 from internutopia.core.task.metric import BaseMetric
 from internutopia.core.task.reward import BaseReward
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.registry import look_up
+from internutopia.core.world.base import SceneHandle
 
 
 def scene_model(config: TaskCfg) -> SceneModel:
@@ -27,9 +28,27 @@ def scene_model(config: TaskCfg) -> SceneModel:
         scale=float(config.scene_scale[0]),
         position=config.scene_position,
         orientation=config.scene_orientation,
-        robots=tuple(look_up(BaseRobot.robots, 'robot', robot.type).model(robot) for robot in config.robots),
+        robots=tuple(_robot_model(robot) for robot in config.robots),
         objects=tuple(look_up(BaseObject.objs, 'object', obj.type).model(obj) for obj in config.objects),
     )
+
+
+def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:
+    """ValueError if a sensor cannot work in the scene of its task, naming robot and sensor."""
+    for robot in config.robots:
+        for sensor in enabled_sensors(robot):
+            try:
+                look_up(BaseSensor.sensors, 'sensor', sensor.type).check(sensor, robot, scene)
+            except ValueError as error:
+                raise ValueError(f'robot {robot.name!r}, sensor {sensor.name!r}: {error}') from error
+
+
+def _robot_model(config: RobotCfg) -> RobotModel:
+    """What a robot is made of, with what its sensors need."""
+    model = look_up(BaseRobot.robots, 'robot', config.type).model(config)
+    for sensor in enabled_sensors(config):
+        model = look_up(BaseSensor.sensors, 'sensor', sensor.type).equip(sensor, model)
+    return model
 
 
 def check_implemented(config: Config) -> None:
@@ -55,9 +74,8 @@ def _check_task(task: TaskCfg, checked: set[int]) -> None:
             continue
         look_up(BaseRobot.robots, 'robot', robot.type)
         _check_controllers(robot.controllers or [], f'robot {robot.name!r}')
-        for sensor in robot.sensors or []:
-            if sensor.enable:
-                _look_up_in(f'robot {robot.name!r}, sensor {sensor.name!r}', BaseSensor.sensors, 'sensor', sensor.type)
+        for sensor in enabled_sensors(robot):
+            _look_up_in(f'robot {robot.name!r}, sensor {sensor.name!r}', BaseSensor.sensors, 'sensor', sensor.type)
         checked.add(id(robot))
 
 

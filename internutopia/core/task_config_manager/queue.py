@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,11 @@ class Episode:
 
 
 class EpisodeQueue:
-    """Task configs in the order in which they are run."""
+    """Task configs in the order in which they are run.
+
+    Attributes:
+        seed: where everything random in the episodes starts; drawn if none was given.
+    """
 
     def __init__(
         self,
@@ -42,18 +47,20 @@ class EpisodeQueue:
         order: Literal['once', 'cycle', 'shuffle'] = 'once',
         seed: int | None = None,
     ):
+        self.seed: int = secrets.randbits(64) if seed is None else seed
         self._snapshots = [_snapshot(config) for config in task_configs]
         self._order = order
         self._returned: deque[Episode] = deque()
         self._next_id = 0
         self._upcoming: int | None = None
-        self._indices = self._task_indices(np.random.default_rng(seed))
+        self._indices = self._task_indices(np.random.default_rng(self.seed))
 
     def restart(self, seed: int) -> None:
         """Start an order without an end anew, `'shuffle'` from a seed; with `'once'` nothing is run a second time.
 
-        Episodes are numbered from 0 again.
+        What is random in episodes starts from the seed in any order. Episodes are numbered from 0 again.
         """
+        self.seed = seed
         if self._order != 'once':
             self._indices = self._task_indices(np.random.default_rng(seed))
             self._next_id = 0

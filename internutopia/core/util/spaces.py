@@ -12,11 +12,11 @@ from gymnasium import spaces
 def space_of(value: Any) -> spaces.Space[Any]:
     """The space that an observation like this one lies in: unbounded boxes for arrays, two values for a bool.
 
-    Raises TypeError for a value that no space holds.
+    Records of varying number (a list of dicts, or an empty list) are left out of the space of what they are in. Raises
+    TypeError for a value that no space holds.
     """
     if isinstance(value, Mapping):
-        # gymnasium allows no empty Dict inside another
-        return spaces.Dict({k: space_of(v) for k, v in value.items() if not (isinstance(v, Mapping) and not v)})
+        return spaces.Dict({k: space_of(v) for k, v in value.items() if not _has_no_space(v)})
     if isinstance(value, bool | np.bool_):
         return spaces.Discrete(2)
     if isinstance(value, int | np.integer):
@@ -28,6 +28,12 @@ def space_of(value: Any) -> spaces.Space[Any]:
         limits = np.iinfo(array.dtype)
         return spaces.Box(limits.min, limits.max, array.shape, array.dtype.type)
     raise TypeError(f'no gymnasium space holds an observation like {value!r}')
+
+
+def _has_no_space(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return not value  # gymnasium allows no empty Dict inside another
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def conform(value: Any, space: spaces.Space[Any]) -> Any:

@@ -21,4 +21,6 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64]) 
         raise ValueError(f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu'")
     from internutopia.core.world.mujoco import MujocoWorld
 
-    return MujocoWorld(env_num, offsets, float(config.physics_dt), config.substeps, config.threads)
+    return MujocoWorld(
+        env_num, offsets, float(config.physics_dt), config.substeps, config.threads, config.render_quality
+    )

@@ -23,16 +23,27 @@ Life of a scene::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.model import SceneModel
+from internutopia.core.render.lens import Frame, Lens, Quality, Shot
+from internutopia.core.scene.kinematics import KinematicChain
+from internutopia.core.scene.model import Probe, SceneModel
 
 Array = NDArray[np.float32]
 EnvIds = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SavedPhysics:
+    """The physics of one env, `World.save`: digest of its model, and arrays by names that are the backend's own."""
+
+    model: bytes
+    arrays: Mapping[str, NDArray[Any]]
 
 
 class SceneHandle(Protocol):
@@ -41,6 +52,10 @@ class SceneHandle(Protocol):
     @property
     def robot_names(self) -> tuple[str, ...]:
         """Names of the robots in it."""
+        ...
+
+    def camera_name(self, robot: str | None, path: str) -> str:
+        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
         ...
 
 
@@ -74,6 +89,32 @@ class BodyView(ABC):
         """Set masses `(n,)` [kg]; inertias scale along."""
 
 
+class CameraView(ABC):
+    """A camera in every env that has it; it looks along its -z axis, +y is up in the picture."""
+
+    name: str
+
+    @abstractmethod
+    def get_poses(self) -> tuple[Array, Array]:
+        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)`, env frame."""
+
+    @abstractmethod
+    def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        """Move the camera on the link that carries it, where it stays until the episode ends; `(n, 3)`, `(n, 4)`."""
+
+    @abstractmethod
+    def get_mount_poses(self) -> tuple[Array, Array]:
+        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of what carries the camera, env frame."""
+
+    @abstractmethod
+    def lens(self, env_id: int, size: tuple[int, int]) -> Lens:
+        """How the camera projects onto pictures of `size` (width, height) [pixels]."""
+
+    @abstractmethod
+    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
+        """Draw what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+
+
 class ArticulationView(ABC):
     """One robot in every env that holds it with the same dofs and bodies."""
 
@@ -99,12 +140,46 @@ class ArticulationView(ABC):
         """Net contact forces on the links `contact_links` during the last substep, `(env_num, k, 3)` [N], env axes."""
 
     @abstractmethod
+    def measure(self, probe: Probe) -> Array:
+        """What a probe of the robot's model measures, `(env_num, k)`, see `Probe`.
+
+        Values are those of the last substep, at its beginning; in a fresh episode, those of its first instant.
+        KeyError if the model has no such probe.
+        """
+
+    @abstractmethod
+    def cast_rays(
+        self,
+        env_ids: EnvIds,
+        origins: Any,
+        directions: Any,
+        *,
+        groups: Sequence[int],
+        link: str,
+        through_robot: bool = True,
+    ) -> NDArray[np.float64]:
+        """Distances [m] along rays to the first geom, `(n, rays)`, infinite where there is none.
+
+        `origins` `(n, rays or 1, 3)` and `directions` (unit vectors) `(n, rays, 3)` are in the frames of the envs
+        `env_ids`. Geoms of the given groups are seen, but never those of the link `link`, and none of the robot if rays
+        go `through_robot`.
+        """
+
+    @abstractmethod
     def get_root_poses(self) -> tuple[Array, Array]:
         """Position `(env_num, 3)` and orientation `(env_num, 4)` of the root body."""
 
     @abstractmethod
     def get_root_velocities(self) -> tuple[Array, Array]:
         """Linear and angular velocity of the root body, `(env_num, 3)` each, env axes."""
+
+    @abstractmethod
+    def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
+        """Positions `(env_num, k, 3)` and orientations `(env_num, k, 4)` of k links. KeyError with close matches."""
+
+    @abstractmethod
+    def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
+        """Linear and angular velocities of k links, `(env_num, k, 3)` each, env axes. KeyError with close matches."""
 
     @abstractmethod
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
@@ -168,6 +243,13 @@ class ArticulationView(ABC):
     def body(self, name: str) -> BodyView:
         """The link of that name. KeyError with close matches."""
 
+    @abstractmethod
+    def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
+        """The joints between two links, `''` being the root, as the model of one env has them.
+
+        KeyError if there is no such link, ValueError if `tip` does not hang on `base`.
+        """
+
 
 class World(ABC):
     """`env_num` envs of physics."""
@@ -177,6 +259,9 @@ class World(ABC):
     dt: float  # [s], one substep
     substeps: int  # of one step
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
+    version: int  # grows whenever any state may have changed
+    frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
+    noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
 
     @property
     def step_dt(self) -> float:
@@ -200,6 +285,18 @@ class World(ABC):
         """Advance the given envs by one step. Returns the envs that failed (diverged) with the reason."""
 
     @abstractmethod
+    def save(self, env_id: int) -> SavedPhysics:
+        """Everything that the physics of an env depends on, its changes of the model included; a copy."""
+
+    @abstractmethod
+    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
+        """Why an env cannot be put into a saved state, None if it can."""
+
+    @abstractmethod
+    def restore(self, env_id: int, saved: SavedPhysics) -> None:
+        """Put an env into a saved state that fits: it goes on from there to the bit."""
+
+    @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
         """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure."""
 
@@ -210,6 +307,21 @@ class World(ABC):
     @abstractmethod
     def body_names(self, env_id: int) -> tuple[str, ...]:
         """Names of the objects and movable scene bodies of one env."""
+
+    @abstractmethod
+    def camera(self, robot: str | None, path: str, env_id: int) -> CameraView:
+        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+
+    @abstractmethod
+    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+        """Draw pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
+
+        NoOpenGLError if nothing can be rendered here.
+        """
+
+    @abstractmethod
+    def labels(self, env_id: int) -> tuple[str, ...]:
+        """What `Frame.labels` of an env refers to."""
 
     @abstractmethod
     def close(self) -> None:

@@ -12,23 +12,32 @@ The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are sna
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
+from internutopia.core.render.lens import Eye, Frame, Quality, Shot
 from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import SceneModel
 from internutopia.core.util import did_you_mean, log
-from internutopia.core.world.base import EnvIds, SceneHandle, World
+from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
+from internutopia.core.world.mujoco_articulation import MujocoArticulationView
+from internutopia.core.world.mujoco_bodies import MujocoBodyView
+from internutopia.core.world.mujoco_cameras import MujocoCameraView
 from internutopia.core.world.mujoco_group import Group, Index, Slots, as_index
-from internutopia.core.world.mujoco_views import MujocoArticulationView, MujocoBodyView
+
+if TYPE_CHECKING:
+    from internutopia.core.render.renderer import Renderer
+
+T = TypeVar('T')
 
 # Scenes are cached for the whole process: a second Env of the same scenes starts at once
 _SCENES = SceneCache()
@@ -44,13 +53,20 @@ class MujocoWorld(World):
     """`env_num` envs on the CPU; a step is `substeps` times `dt` [s], `threads` None means all cores."""
 
     def __init__(
-        self, env_num: int, offsets: NDArray[np.float64], dt: float, substeps: int = 1, threads: int | None = None
+        self,
+        env_num: int,
+        offsets: NDArray[np.float64],
+        dt: float,
+        substeps: int = 1,
+        threads: int | None = None,
+        render_quality: Quality = 'fast',
     ):
         self.env_num = env_num
         self.offsets = offsets
         self.dt = dt
         self.substeps = substeps
         self.times = np.zeros(env_num)
+        self.noise_keys = np.zeros(env_num, np.uint64)
         self.threads = threads or os.cpu_count() or 1
         self.version = 0  # grows whenever any state may have changed: views cache by it
         self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
@@ -59,7 +75,9 @@ class MujocoWorld(World):
         self.groups: list[Group] = []
         self._scene: list[CompiledScene | None] = [None] * env_num
         self._group: list[Group | None] = [None] * env_num
-        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView] = {}
+        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
+        self._render_quality: Quality = render_quality
+        self._renderers: dict[Quality, Renderer] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._work: list[tuple[Group, Slots | None]] = []
         self._work_rows: Index = slice(0)
@@ -110,14 +128,34 @@ class MujocoWorld(World):
         key = self.layout, env_ids.tobytes()
         if key != self._work_key:  # mostly the same envs step again and again
             self._work_key, self._work, self._work_rows = key, self._work_for(env_ids), as_index(env_ids)
-        work = self._work
         self.version += 1
         self.times[self._work_rows] += self.step_dt
-        if len(work) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in work):
-            results = [group.step(slots, self.substeps) for group, slots in work]
-        else:
-            results = self._step_concurrently(work)
+        results = self.share_out(
+            [(group, functools.partial(group.step, slots, self.substeps)) for group, slots in self._work]
+        )
         return {env_id: reason for failed in results for env_id, reason in failed.items()}
+
+    def save(self, env_id: int) -> SavedPhysics:
+        """See `World.save`."""
+        scene, group = self._scene_of(env_id), cast(Group, self._group[env_id])
+        arrays = {'time': self.times[[env_id]], **group.save(int(self.slot[env_id]), scene)}
+        return SavedPhysics(scene.digest, arrays)
+
+    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
+        """See `World.misfit`."""
+        scene, group = self._scene_of(env_id), cast(Group, self._group[env_id])
+        if saved.model != scene.digest:
+            return 'its models are not those that the state was taken from: an asset file is another one'
+        if not group.takes(saved.arrays):
+            return f'MuJoCo {mujoco.__version__} lays out states in another way than the version that saved it'
+        return None
+
+    def restore(self, env_id: int, saved: SavedPhysics) -> None:
+        """See `World.restore`."""
+        group = cast(Group, self._group[env_id])
+        group.restore(int(self.slot[env_id]), self._scene_of(env_id), saved.arrays)
+        self.times[env_id] = saved.arrays['time'][0]
+        self.version += 1
 
     def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
         """View over the robot `name`; KeyError with close matches."""
@@ -145,6 +183,34 @@ class MujocoWorld(World):
         """Names of the objects and movable scene bodies of an env."""
         return tuple(self._scene_of(env_id).bodies)
 
+    def camera(self, robot: str | None, path: str, env_id: int) -> MujocoCameraView:
+        """View over a camera; ValueError naming the cameras there are."""
+        name = self._scene_of(env_id).camera_name(robot, path)
+        view = self._views.get(('camera', name))
+        if view is None:
+            view = self._views[('camera', name)] = MujocoCameraView(self, name)
+        return cast(MujocoCameraView, view)
+
+    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+        """Draw pictures of envs; see `World.draw`."""
+        from internutopia.core.render.renderer import Renderer, Scenery
+
+        quality = quality or self._render_quality
+        if quality not in self._renderers:
+            self._renderers[quality] = Renderer(self.threads, quality)
+        by_env: dict[int, list[tuple[Eye, Frame]]] = {}
+        for shot in shots:
+            by_env.setdefault(shot.env_id, []).append((shot.eye, shot.frame))
+        sceneries: list[Scenery] = []
+        for env_id, views in by_env.items():
+            scene, (batch, slot) = self._scene_of(env_id), self.batch(env_id)
+            sceneries.append(Scenery(scene.model, batch.state[slot], scene.geom_labels, views))
+        self._renderers[quality].draw(sceneries)
+
+    def labels(self, env_id: int) -> tuple[str, ...]:
+        """What is labelled in an env."""
+        return self._scene_of(env_id).labels
+
     def scene(self, env_id: int) -> CompiledScene:
         """The compiled scene that an env runs; ValueError if it runs none."""
         return self._scene_of(env_id)
@@ -167,12 +233,35 @@ class MujocoWorld(World):
         group = cast(Group, self._group[env_id])
         return group.batch, int(self.slot[env_id])
 
+    def share_out(self, calls: Sequence[tuple[Group, Callable[[], T]]]) -> list[T]:
+        """Make calls of groups and return their results, in no particular order.
+
+        Groups of one thread each are served on `threads` threads, this one included; the largest first.
+        """
+        if len(calls) < 2 or self.threads == 1 or any(group.nthread > 1 for group, _ in calls):
+            return [call() for _, call in calls]
+        queue = iter([call for _, call in sorted(calls, key=lambda item: -item[0].used)])
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
+
+        def drain(queue: Iterator[Callable[[], T]]) -> list[T]:
+            # `next` of a list iterator is atomic: whoever is free takes the next group
+            return [call() for call in queue]
+
+        others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(calls)) - 1)]
+        results = drain(queue)
+        for other in others:
+            results += other.result()
+        return results
+
     def close(self) -> None:
         """Free threads and memory."""
         self.unload(np.arange(self.env_num))
         self.groups.clear()
         self._work.clear()
         self._views.clear()
+        for renderer in self._renderers.values():
+            renderer.close()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -230,19 +319,3 @@ class MujocoWorld(World):
             elif stepped.any():
                 work.append((group, np.flatnonzero(stepped).astype(np.int32)))
         return work
-
-    def _step_concurrently(self, work: Sequence[tuple[Group, Slots | None]]) -> list[dict[int, str]]:
-        """Step groups of one thread each on `threads` threads, this one included; the largest first."""
-        queue = iter(sorted(work, key=lambda item: -(len(item[0].envs) if item[1] is None else len(item[1]))))
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
-
-        def drain(queue: Iterator[tuple[Group, Slots | None]]) -> list[dict[int, str]]:
-            # `next` of a list iterator is atomic: whoever is free takes the next group
-            return [group.step(slots, self.substeps) for group, slots in queue]
-
-        others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(work)) - 1)]
-        results = drain(queue)
-        for other in others:
-            results += other.result()
-        return results

@@ -7,6 +7,7 @@ of its envs, and what is changed per env at run time (gains, masses), lives in t
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,7 @@ _DIVERGED = {
     int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
 }
 _FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
+_FIELD = 'model/'  # prefix of model fields among saved arrays
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
@@ -49,6 +51,9 @@ class Group:
         self.efforts = np.zeros((capacity, scene.model.nv))  # of actuators on dofs in the last substep, after clamping
         self._step_sensors = self.batch.bind('sensordata')  # likewise
         self.sensors = np.zeros((capacity, scene.model.nsensordata))  # in the last substep
+        probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
+        self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
+        self._unmeasured: set[int] = set()  # slots that have made no substep yet
         self._occupied: tuple[Index, Index] | None = None
         self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
         self._fields: dict[str, NDArray[Any]] = {}
@@ -113,6 +118,7 @@ class Group:
         self._write_model(slot, scene)
         self.efforts[slot] = self.sensors[slot] = 0.0
         self._stale.add(slot)
+        self._unmeasured.add(slot)
         return slot
 
     def remove(self, slots: NDArray[np.intp]) -> None:
@@ -121,6 +127,7 @@ class Group:
         self.used -= len(slots)
         self._occupied = None
         self._stale.difference_update(slots.tolist())
+        self._unmeasured.difference_update(slots.tolist())
 
     def read(self, name: str) -> NDArray[Any]:
         """The live `(capacity, ...)` array of an `MjData` field, describing the current state of every env."""
@@ -134,6 +141,17 @@ class Group:
             self.batch.forward(np.array(sorted(self._stale), np.int32), stage=_VELOCITY_STAGE)
             self._stale.clear()
         return array
+
+    def measured(self) -> NDArray[np.float64]:
+        """`sensors`, where probes hold what they measure at the first instant until a substep was made."""
+        if self._unmeasured:
+            slots = np.array(sorted(self._unmeasured), np.int32)
+            self._unmeasured.clear()
+            if len(self._probed):
+                with contextlib.suppress(SimulationError):  # the next step meets and reports it
+                    self.batch.forward(slots)
+                self.sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
+        return self.sensors
 
     def touched(self, slots: Index) -> None:
         """Positions or velocities of these slots were written: derived fields must follow when read next."""
@@ -163,6 +181,40 @@ class Group:
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
         self.touched(slots)
 
+    def save(self, slot: int, scene: CompiledScene) -> dict[str, NDArray[Any]]:
+        """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
+        changed = {
+            f'{_FIELD}{name}': row.copy()
+            for name in sorted(self._expanded)
+            if not np.array_equal(row := self.values(name)[slot], _per_simulation(scene, name, row), equal_nan=True)
+        }
+        measured = {name: getattr(self, name)[slot].copy() for name in ('efforts', 'sensors')}
+        fresh = np.array(slot in self._unmeasured)
+        return {'state': self.batch.state[slot].copy(), **measured, 'fresh': fresh, **changed}
+
+    def takes(self, saved: Mapping[str, NDArray[Any]]) -> bool:
+        """Whether arrays that were saved have the shapes of this group's."""
+        own = {'state': self.batch.state[0], 'efforts': self.efforts[0], 'sensors': self.sensors[0]}
+        fields = [name.removeprefix(_FIELD) for name in saved if name.startswith(_FIELD)]
+        if not own.keys() <= saved.keys() or not MODEL_FIELDS.issuperset(fields):
+            return False
+        own |= {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
+        return all(saved[name].shape == row.shape for name, row in own.items())
+
+    def restore(self, slot: int, scene: CompiledScene, saved: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot a state that was saved."""
+        self.batch.state[slot] = saved['state']
+        self.batch.warning[slot] = 0
+        self.efforts[slot], self.sensors[slot] = saved['efforts'], saved['sensors']
+        self._write_model(slot, scene)
+        for name, row in saved.items():
+            if name.startswith(_FIELD):
+                self.expand(name.removeprefix(_FIELD))[slot] = row
+        self._stale.add(slot)
+        self._unmeasured.discard(slot)
+        if saved['fresh']:
+            self._unmeasured.add(slot)
+
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
         """Advance slots (None: all); returns {env id: reason} for those that failed."""
         failed: dict[int, str] = {}
@@ -176,6 +228,8 @@ class Group:
         rows = slice(None) if slots is None else slots
         self.efforts[rows] = self._step_efforts[rows]
         self.sensors[rows] = self._step_sensors[rows]
+        if self._unmeasured:
+            self._unmeasured.difference_update(range(self.capacity) if slots is None else slots.tolist())
         if stage == _NO_STAGE:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:
@@ -202,9 +256,14 @@ class Group:
             ]
         for name in (*self._differing[scene], *self._expanded):
             target = self.expand(name)
-            value = model_field(scene.model, name)
-            # bvh_aabb is per simulation for the bodies' volumes only, which come first
-            target[slot] = value[: len(target[slot])] if value.ndim else value
+            target[slot] = _per_simulation(scene, name, target[slot])
+
+
+def _per_simulation(scene: CompiledScene, name: str, row: NDArray[Any]) -> NDArray[Any]:
+    """A field of a scene's model, as long as the `row` that a simulation has of it."""
+    value = model_field(scene.model, name)
+    # bvh_aabb is per simulation for the bodies' volumes only, which come first
+    return value[: len(row)] if value.ndim else value
 
 
 def as_index(ids: NDArray[np.intp]) -> Index:

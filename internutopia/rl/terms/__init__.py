@@ -20,7 +20,16 @@ What it gets and returns depends on the kind:
 A name may be registered again; the later function counts.
 """
 
-from internutopia.rl.terms import commands, curricula, gait, observations, randomizations, rewards, terminations
+from internutopia.rl.terms import (
+    commands,
+    curricula,
+    gait,
+    manipulation,
+    observations,
+    randomizations,
+    rewards,
+    terminations,
+)
 from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms, term
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     'curricula',
     'gait',
     'look_up_term',
+    'manipulation',
     'observations',
     'randomizations',
     'registered_terms',

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.util.rotations import quat_conjugate, quat_rotate, wrap_angle, yaw_of
+from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
@@ -91,8 +91,7 @@ def phase(state: RobotState, period: float) -> Array:
 @term('observation')
 def link_position(state: RobotState, link: str) -> Array:
     """Position of a link's origin in the base frame `(n, 3)` [m]."""
-    position, _ = state.articulation.body(link).get_pose()
-    return quat_rotate(quat_conjugate(state.base_orientation), position - state.base_position)
+    return quat_rotate_inverse(state.base_orientation, state.link_position(link) - state.base_position)
 
 
 @term('observation')

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,9 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.render import video
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+from internutopia.core.render.video import Video
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import yaw_of
 from internutopia.rl.training.evaluation import velocity_command, walking_test
@@ -26,10 +28,11 @@ from internutopia.rl.training.loading import ActFn, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 
 Image = NDArray[np.uint8]
-SUFFIXES = ('.png', '.gif', '.mp4')
+SUFFIXES = ('.png', *video.SUFFIXES)
 VIDEO_RATE = 24.0  # frames per second, at most
 STRIP_FRAMES = 8
-_ELEVATION = -12.0  # degrees
+_ELEVATION = math.radians(12.0)  # of the camera above what it looks at
+_FOVY = 45.0  # degrees
 _NEAREST, _FARTHEST = 1.2, 4.5  # m, of the camera
 _TILE = {'.png': (300, 240), '.gif': (320, 240), '.mp4': (640, 480)}  # width, height [pixels]
 
@@ -57,15 +60,15 @@ def play(
         on_frame: called after each frame with its number and their number.
 
     Raises:
-        ValueError: the suffix is unknown, the task takes no velocity command, the policy does not fit, or nothing
-            can be rendered here.
+        ValueError: the suffix is unknown, the task takes no velocity command, or the policy does not fit.
+        NoOpenGLError: nothing can be rendered here.
         ImportError: the library that writes such a file is missing.
         OSError: the file cannot be written.
     """
     if out.suffix not in SUFFIXES:
         raise ValueError(f'{out}: suffix {out.suffix!r} is not one of those that can be written; '
                          f'{did_you_mean(out.suffix, SUFFIXES)}')  # fmt: skip
-    write = {'.png': _write_strip, '.gif': _write_gif, '.mp4': _write_mp4}[out.suffix]
+    write = _write_strip if out.suffix == '.png' else _write_video
     learning = _played(config, command)
     step_dt = step_length(config)
     steps = max(round(seconds / step_dt), 1)
@@ -107,13 +110,13 @@ def _tiles(
     envs = VectorEnv(config, learning, autoreset_mode='SameStep')
     try:
         obs = started(policy, envs)
-        with ExitStack() as stack:
-            cameras = [stack.enter_context(closing(_Camera(envs, i, size))) for i in range(envs.num_envs)]
-            for step in range(shown[-1] + 1):
-                if step:
-                    obs, *_ = envs.step(policy(obs))
-                if step in shown:
-                    yield step, [camera.look() for camera in cameras]
+        cameras = [_Camera(envs, i, size) for i in range(envs.num_envs)]
+        for step in range(shown[-1] + 1):
+            if step:
+                obs, *_ = envs.step(policy(obs))
+            if step in shown:
+                envs.core.runner.world.draw([camera.shot() for camera in cameras], quality='full')
+                yield step, [camera.image() for camera in cameras]
     finally:
         envs.close()
 
@@ -122,47 +125,36 @@ class _Camera:
     """Follows the robot of an env."""
 
     def __init__(self, envs: VectorEnv, env_id: int, size: tuple[int, int]):
-        self._core, self._env_id, self._size = envs.core, env_id, size
+        self._core, self._env_id = envs.core, env_id
         self._world: Any = envs.core.runner.world  # pictures need more than its contract: the engine's own objects
-        self._camera = mujoco.MjvCamera()
-        self._camera.elevation = _ELEVATION
-        self._renderer: mujoco.Renderer | None = None
+        self._lens = Lens.of_height(half_angle(_FOVY), size)
+        self._frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
         self._episode = -1
 
-    def look(self) -> Image:
-        """What it sees now `(height, width, 3)`."""
+    def shot(self) -> Shot:
+        """The picture to take of it now."""
         if self._episode != self._core.episode_ids[self._env_id]:
             self._start()
-        assert self._renderer is not None
         x, y, _ = self._core.state.base_position[self._env_id]
-        self._camera.lookat = [x, y, self._height]  # a fixed height: who falls, falls in the picture
-        self._renderer.update_scene(self._world.data(self._env_id), self._camera)
-        return self._renderer.render()
+        target = np.array([x, y, self._height])  # a fixed height: who falls, falls in the picture
+        return Shot(self._env_id, Eye.looking_at(target, target + self._arm, self._lens), self._frame)
 
-    def close(self) -> None:
-        """Free what the engine needs for pictures."""
-        if self._renderer is not None:
-            self._renderer.close()
+    def image(self) -> Image:
+        """What it saw last `(height, width, 3)`."""
+        assert self._frame.rgba is not None
+        return self._frame.rgba[..., :3].copy()
 
     def _start(self) -> None:
         """An episode has begun, perhaps in another scene: stand beside its robot."""
-        self.close()
         self._episode = int(self._core.episode_ids[self._env_id])
-        model: mujoco.MjModel = self._world.model(self._env_id)
-        model.vis.global_.offwidth, model.vis.global_.offheight = self._size
-        try:
-            self._renderer = mujoco.Renderer(model, self._size[1], self._size[0])
-        except Exception as error:  # what OpenGL lacks is said in many ways
-            raise ValueError(
-                f'pictures cannot be rendered here ({type(error).__name__}: {error}). They need OpenGL without a '
-                'display: set the environment variable MUJOCO_GL=egl (a GPU, or Mesa: apt install libegl1), or '
-                'MUJOCO_GL=osmesa (apt install libosmesa6)'
-            ) from error
         state = self._core.state
         base = state.base_position[self._env_id]
         self._height = 0.8 * float(base[2])
-        self._camera.azimuth = 90.0 + np.degrees(float(yaw_of(state.base_orientation[self._env_id])))
-        self._camera.distance = np.clip(2.5 * _reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
+        model: mujoco.MjModel = self._world.model(self._env_id)
+        distance = np.clip(2.5 * _reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
+        side = float(yaw_of(state.base_orientation[self._env_id])) - 0.5 * math.pi  # to the right of the robot
+        level = math.cos(_ELEVATION)
+        self._arm = distance * np.array([level * math.cos(side), level * math.sin(side), math.sin(_ELEVATION)])
 
 
 def _reach(model: mujoco.MjModel, data: mujoco.MjData, base: NDArray[np.float32]) -> float:
@@ -193,33 +185,10 @@ def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: 
     figure.savefig(path, format='png')
 
 
-def _write_gif(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
-    try:
-        from PIL import Image as Pictures
-    except ImportError as error:
-        raise ImportError(f"a GIF needs pillow ({error}): pip install 'internutopia[cli]'") from error
-    images = [Pictures.fromarray(_mosaic(tiles)) for _, tiles in frames]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / rate), loop=0)
-
-
-def _write_mp4(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
-    try:
-        import imageio_ffmpeg  # pyright: ignore[reportMissingImports] - an extra
-    except ImportError as error:
-        raise ImportError(
-            f"an MP4 video needs imageio-ffmpeg ({error}): pip install 'internutopia[video]', or let --out end in .gif"
-        ) from error
-    writer = None
-    try:
+def _write_video(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
+    with Video(path, rate) as video:
         for _, tiles in frames:
-            image = _mosaic(tiles)
-            if writer is None:
-                writer = imageio_ffmpeg.write_frames(os.fspath(path), image.shape[1::-1], fps=rate)
-                writer.send(None)
-            writer.send(np.ascontiguousarray(image))
-    finally:
-        if writer is not None:
-            writer.close()
+            video.add(_mosaic(tiles))
 
 
 def _mosaic(tiles: list[Image]) -> Image:

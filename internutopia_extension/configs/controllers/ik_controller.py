@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from internutopia.core.config.fields import NonNegativeFloat, PathStr
+from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat
 from internutopia.core.config.robot import ControllerCfg
 
 
@@ -10,13 +10,17 @@ class InverseKinematicsControllerCfg(ControllerCfg):
     """Moves an end effector to a position and, if given, an orientation."""
 
     type: str = 'InverseKinematicsController'
-    robot_description_path: PathStr
-    """Description of the arm: which joints may move, and their default positions (YAML)."""
-    robot_urdf_path: PathStr
-    """Kinematics of the arm (URDF)."""
+    robot_description_path: PathStr = ''
+    """Description of the arm for Isaac Sim (YAML). Not read by the embedded engine: the robot's own model says all."""
+    robot_urdf_path: PathStr = ''
+    """Kinematics of the arm for Isaac Sim (URDF). Not read by the embedded engine: the robot's own model says all."""
     end_effector_frame_name: str
-    """Link of the URDF that is brought to the target."""
+    """Link that is brought to the target."""
     threshold: NonNegativeFloat
     """Distance to the target below which it counts as reached, m at scale 1."""
     reference: Literal['world', 'robot', 'arm_base'] | None = None
     """Frame of the targets: the env's (`'world'`), the robot's or the arm base's; None means `'world'`."""
+    joint_names: list[str] | None = None
+    """Joints that may move; None means all between the arm base and the end effector."""
+    joint_speed: PositiveFloat = 1.5
+    """Speed of the joint that has the longest way to the target, rad/s (sliding joints: m/s); the others keep pace."""

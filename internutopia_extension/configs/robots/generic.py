@@ -14,15 +14,17 @@ class GenericRobotCfg(RobotCfg):
     prim_path: str = '/robot'
     usd_path: PathStr  # pyright: ignore[reportGeneralTypeIssues,reportIncompatibleVariableOverride] - required here
     """Model file with one articulation: USD, URDF (`.urdf`) or MJCF (`.xml`)."""
-    stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] = 100.0
+    stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own.
+    Used where the model has no actuators of its own. None: 100, or, if damping is None too, what the drives of a USD
+    file say.
     """
-    damping: NonNegativeFloat | dict[str, NonNegativeFloat] = 10.0
+    damping: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own.
+    Used where the model has no actuators of its own. None: 10, or, if stiffness is None too, what the drives of a USD
+    file say.
     """
     fixed_base: bool | None = None
     """Whether the base is fixed to the env; None means as the model says."""

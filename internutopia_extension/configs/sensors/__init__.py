@@ -2,6 +2,20 @@
 
 from internutopia.core.config.fields import Quaternion, Resolution, Vector
 from internutopia.core.config.sensor import SensorCfg
+from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
+from internutopia_extension.configs.sensors.imu import IMUCfg
+from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
+from internutopia_extension.configs.sensors.lidar import LidarCfg
+
+__all__ = [
+    'ContactSensorCfg',
+    'IMUCfg',
+    'JointForceSensorCfg',
+    'LayoutEditMocapControlledCameraCfg',
+    'LidarCfg',
+    'MocapControlledCameraCfg',
+    'RepCameraCfg',
+]
 
 
 class RepCameraCfg(SensorCfg):

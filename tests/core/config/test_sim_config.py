@@ -12,6 +12,7 @@ def test_defaults():
         'physics_dt': 1 / 60,
         'rendering_dt': 1 / 60,
         'rendering_interval': None,
+        'render_quality': 'fast',
         'use_fabric': False,
         'headless': True,
         'webrtc': False,

@@ -6,6 +6,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from PIL import Image
 
 from internutopia.core.scene.importer import content_key, is_urdf, load_spec
 from internutopia.core.scene.urdf import WORLD_LINK
@@ -244,6 +245,49 @@ def test_other_mesh_formats_are_read_by_trimesh(tmp_path):
     trimesh.creation.box((1, 2, 3)).export(tmp_path / 'part.ply')
     model = attached(write(tmp_path, link('base', mesh('collision', 'part.ply'), mass=0)))
     assert model.body('r/base').mass[0] == pytest.approx(6000)  # 1000 kg/m3
+
+
+def test_a_unit_in_a_collada_file_counts(tmp_path):
+    pytest.importorskip('collada')
+    (tmp_path / 'part.dae').write_text("""<?xml version="1.0"?>
+        <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+        <asset><unit name="millimeter" meter="0.001"/><up_axis>Z_UP</up_axis></asset>
+        <library_geometries><geometry id="g"><mesh>
+        <source id="p"><float_array id="a" count="12">0 0 0 100 0 0 0 200 0 0 0 300</float_array>
+        <technique_common><accessor source="#a" count="4" stride="3"><param name="X" type="float"/>
+        <param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common></source>
+        <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+        <triangles count="4"><input semantic="VERTEX" source="#v" offset="0"/><p>0 2 1 0 1 3 0 3 2 1 2 3</p></triangles>
+        </mesh></geometry></library_geometries>
+        <library_visual_scenes><visual_scene id="s"><node id="n"><instance_geometry url="#g"/></node></visual_scene>
+        </library_visual_scenes><scene><instance_visual_scene url="#s"/></scene></COLLADA>""")
+    model = attached(write(tmp_path, link('base', mesh('collision', 'part.dae'), mass=0)))
+    assert model.body('r/base').mass[0] == pytest.approx(0.1 * 0.2 * 0.3 / 6 * 1000)
+
+
+def test_an_obj_has_the_look_of_most_of_its_faces_unless_the_link_names_one(tmp_path):
+    Image.new('RGB', (4, 2), (10, 20, 30)).save(tmp_path / 'wood.jpg')
+    (tmp_path / 'part.mtl').write_text('newmtl red\nKd 1 0 0\nnewmtl wood\nKd 1 1 1\nmap_Kd -clamp on wood.jpg\n')
+    points, _, _ = OBJ.partition('f ')
+    faces = (
+        'vt 0 0\nvt 1 0\nvt 1 1\nusemtl red\nf 1/1 3/2 2/3\nusemtl {}\nf 1/1 2/2 4/3\nf 2/1 3/2 4/3\nf 1/1 4/2 3/3\n'
+    )
+    for name in 'wood', 'red':
+        (tmp_path / f'{name}.obj').write_text(f'mtllib part.mtl\n{points}{faces.format(name)}')
+    own = '<material name="m"><color rgba="0 0 1 1"/></material>'
+    parts = [
+        mesh('visual', 'wood.obj'),
+        mesh('visual', 'red.obj'),
+        mesh('visual', 'red.obj').replace('</v', own + '</v'),
+    ]
+    path = write(tmp_path, link('base', *parts))
+    model = attached(path)
+    np.testing.assert_allclose(model.geom_rgba, [[1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 1, 1]])
+    assert (model.ntex, model.nmat) == (1, 1) and model.geom_matid[0] == 0 and model.geom_matid[1] == -1
+    np.testing.assert_allclose(model.tex_data.reshape(-1, 3), [[10, 20, 30]] * 8, atol=3)
+    before = content_key(path)
+    Image.new('RGB', (4, 2)).save(tmp_path / 'wood.jpg')
+    assert content_key(path) != before
 
 
 # Errors

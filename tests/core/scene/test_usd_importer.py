@@ -435,8 +435,8 @@ def test_a_concave_collider_is_reported_once_and_a_convex_one_is_not(tmp_path, c
     sides = [[i, (i + 1) % 6, 6 + (i + 1) % 6, 6 + i] for i in range(6)]
     # the top and bottom in convex pieces: fans around a corner would fold over
     caps = [[3, 2, 1, 0], [5, 4, 3, 0], [6, 7, 8, 9], [6, 9, 10, 11]]
-    add_mesh(stage, '/corner', points, sides + caps)
-    add_cube_mesh(stage, '/cube')
+    rigid(add_mesh(stage, '/corner', points, sides + caps))
+    rigid(add_cube_mesh(stage, '/cube'))
     with caplog.at_level(logging.WARNING, 'internutopia'):
         saved(stage)
     (message,) = [record.getMessage() for record in caplog.records]
@@ -484,19 +484,6 @@ def test_a_broken_file_names_file_and_line(tmp_path):
         path.write_bytes(b'nonsense')
         with pytest.raises(ValueError, match=f'broken{suffix}'):
             load_spec(path)
-
-
-@pytest.mark.parametrize('articulation', ['joint', 'root'])
-def test_articulations_are_refused_by_name(tmp_path, articulation):
-    stage = new_stage(tmp_path / 'a.usda')
-    cube = UsdGeom.Cube.Define(stage, '/robot').GetPrim()
-    if articulation == 'joint':
-        UsdPhysics.RevoluteJoint.Define(stage, '/robot/hip')
-    else:
-        UsdPhysics.ArticulationRootAPI.Apply(cube)
-    name = r'/robot/hip \(PhysicsRevoluteJoint\)' if articulation == 'joint' else r'/robot \(Cube\)'
-    with pytest.raises(ValueError, match=rf'a\.usda: {name}: articulated USD comes later'):
-        saved(stage)
 
 
 def test_binary_and_packaged_files_give_the_same_model(tmp_path):

@@ -92,6 +92,25 @@ def test_a_write_for_all_envs_reaches_those_that_hold_the_robot(env):
     assert view.get_joint_positions()[:4].tolist() == np.arange(8.0).reshape(4, 2).tolist()
 
 
+def test_several_links_at_once_are_as_one_by_one(env):
+    """Also where a scene's bodies come first, and where envs that hold another robot lie between."""
+    env.reset([1])
+    view = arm_of(env, 0).view
+    view.set_joint_velocities(np.arange(5), np.arange(10.0).reshape(5, 2))
+    links = view.body_names[::-1]
+    for _ in range(2):
+        for several, name in (('get_link_poses', 'get_poses'), ('get_link_velocities', 'get_velocities')):
+            one_by_one = [getattr(view.body(link), name)() for link in links]
+            for got, expected in zip(getattr(view, several)(links), zip(*one_by_one, strict=True), strict=True):
+                assert got.shape == (5, len(links), expected[0].shape[1]) and got[[0, 2, 3]].any()
+                np.testing.assert_allclose(got[[0, 2, 3]], np.stack(expected, axis=1)[[0, 2, 3]], atol=1e-6)
+        env.step([{}] * 5)
+    with pytest.raises(ValueError, match='read-only'):
+        view.get_link_poses(links)[0][0] = 1.0
+    with pytest.raises(KeyError, match="robot 'arm' has no link 'lowr'.*lower"):
+        view.get_link_velocities(['lower', 'lowr'])
+
+
 def test_a_handle_of_an_episode_that_is_over_touches_nothing(env):
     env.reset([2, 1, 0])  # 'other' robots, all in scenes of another structure
     stale: list[Any] = [arm_of(env, 3)]

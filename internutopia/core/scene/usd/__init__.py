@@ -7,17 +7,17 @@ What is read:
   primitives as long as the transform allows it (a sphere scaled unevenly is an ellipsoid), else they become meshes.
 - Colliders are the prims with `CollisionAPI` (on the prim itself or on one above it). In a stage without any,
   everything visible collides. A collider that is invisible collides all the same, in geom group 3. Meshes collide as
-  their convex hulls; a warning names those for which that is far off. Flat ones are made 5 cm thick.
+  their `physics:approximation` says (`internutopia.core.scene.usd.colliders`). Flat ones are made 5 cm thick.
 - A `Plane` that collides is an infinite plane if it says so with `CollisionAPI` or faces up, and does not move; else a
   thin box.
-- A prim with `RigidBodyAPI` is a body with a free joint (kinematic: without). Its mass is that of `MassAPI`, or follows
-  from a density (that of the collider, of the body, or 1000 kg/m3).
-- Colours come from the bound preview surface, else from `displayColor`. A `DistantLight` is a light, a `DomeLight` a
-  sky.
+- A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
+  joints make trees, and what becomes of loops: `articulation`, `constraints`; masses: `masses`; contacts: `contacts`.
+- Materials, textures, `GeomSubset`s, normals (`internutopia.core.scene.usd.looks`); cameras and lights
+  (`internutopia.core.scene.usd.lights`).
 
 Bodies and geoms have the path of their prim as name, as in `/World/box`. Geometry that does not move belongs to the
-world body. Time-sampled attributes are taken at their first sample. Stages with joints are refused: articulated USD
-comes later. Anything wrong is a ValueError that names the file and the prim or the layer.
+world body. Time-sampled attributes are taken at their first sample. Anything wrong is a ValueError that names the file
+and the prim or the layer.
 """
 
 from __future__ import annotations
@@ -27,14 +27,30 @@ from pathlib import Path
 import mujoco
 
 from internutopia.core.scene.usd.build import build
+from internutopia.core.scene.usd.materials import texture_files
+from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.stage import layer_files, open_stage
+from internutopia.core.util import log
 
 
-def load(path: Path) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing."""
-    return build(path, open_stage(path))
+def load(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
+    """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing.
+
+    `short_names`: call bodies and joints as their prims, where that is unique, not by their full paths.
+    """
+    spec, notes = load_with_notes(path, short_names=short_names)
+    for note in notes:
+        log.warning('%s: %s', path, note)
+    return spec
+
+
+def load_with_notes(path: Path, *, short_names: bool = False) -> tuple[mujoco.MjSpec, list[str]]:
+    """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
+    notes = Notes()
+    return build(path, open_stage(path), notes, short_names=short_names), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself and the layers it is composed of. ValueError as for `load`."""
-    return {path, *layer_files(open_stage(path))}
+    """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
+    stage = open_stage(path)
+    return {path, *layer_files(stage), *texture_files(stage)}

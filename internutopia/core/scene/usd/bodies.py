@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from internutopia.core.scene.usd.shapes import value
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pxr import Usd
 
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
@@ -24,13 +22,6 @@ class PhysicsReader:
         self._kilograms = UsdPhysics.GetStageKilogramsPerUnit(stage)
         self._cubic_metres = UsdGeom.GetStageMetersPerUnit(stage) ** 3
 
-    def check_static(self, path: Path, prim: Usd.Prim) -> None:
-        """ValueError for a prim of an articulation."""
-        if prim.IsA(self._schema.Joint) or prim.HasAPI(self._schema.ArticulationRootAPI):
-            raise ValueError(
-                f'{path}: {prim.GetPath()} ({prim.GetTypeName()}): articulated USD comes later; use URDF or MJCF'
-            )
-
     def collides(self, prim: Usd.Prim) -> bool | None:
         """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""
         owner = _nearest(prim, self._schema.CollisionAPI)
@@ -40,6 +31,10 @@ class PhysicsReader:
         """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
         owner = _nearest(prim, self._schema.RigidBodyAPI)
         return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
+
+    def is_body(self, prim: Usd.Prim) -> bool:
+        """Whether a prim is a rigid body."""
+        return self.body_of(prim) == prim
 
     def is_kinematic(self, body: Usd.Prim) -> bool:
         """Whether a rigid body is moved by its author only, not by forces."""
@@ -51,8 +46,14 @@ class PhysicsReader:
 
     def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
         """Density [kg/m3] of a geometry prim of a rigid body."""
-        given = value(prim, 'physics:density') or value(body, 'physics:density')
+        given = value(prim, 'physics:density') or value(body, 'physics:density') or self._material_density(prim)
         return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
+
+    def _material_density(self, prim: Usd.Prim) -> float:
+        from pxr import UsdShade
+
+        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
+        return value(material.GetPrim(), 'physics:density') or 0.0 if material else 0.0
 
 
 def _nearest(prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:

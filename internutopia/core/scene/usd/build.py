@@ -1,4 +1,4 @@
-"""A stage of static scenery and single rigid bodies -> `MjSpec`."""
+"""A stage -> `MjSpec`."""
 
 from __future__ import annotations
 
@@ -9,63 +9,69 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from mujoco import mjtGeom, mjtMeshInertia
 
 from internutopia.core.scene.usd.bodies import PhysicsReader
-from internutopia.core.scene.usd.linear import Array, polar, to_quat
-from internutopia.core.scene.usd.looks import add_light, color
-from internutopia.core.scene.usd.shapes import SHAPES, Shape, enclosed_volume, shape_of
-from internutopia.core.scene.usd.stage import prims, unit_transform
+from internutopia.core.scene.usd.geometry import Geometry, Place
+from internutopia.core.scene.usd.lights import LIGHTS, Lights, add_camera
+from internutopia.core.scene.usd.linear import Array, Frame, polar
+from internutopia.core.scene.usd.mechanics import Mechanics
+from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.usd.shapes import SHAPES, shape_of
+from internutopia.core.scene.usd.stage import Places, prims
 from internutopia.core.util import log
 
 if TYPE_CHECKING:
     from pxr import Usd
 
-VISUAL_GROUP, HIDDEN_GROUP = 2, 3
-HULL_RATIO = 1.2
-"""A mesh whose convex hull has more than this many times its volume is reported as concave."""
 
+def build(path: Path, stage: Usd.Stage, notes: Notes, *, short_names: bool = False) -> mujoco.MjSpec:
+    """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim.
 
-def build(path: Path, stage: Usd.Stage) -> mujoco.MjSpec:
-    """The spec of a stage that was read from `path`. ValueError naming the prim."""
-    return _Builder(path, stage).build()
+    `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
+    """
+    return _Builder(path, stage, notes, short_names).build()
 
 
 @dataclass
 class _Body:
-    """A body under construction: its frame in the world, its geoms and which of them collide."""
+    """A body under construction: its frame in the file's world, its geoms and the prims they are of."""
 
     element: mujoco.MjsBody
     origin: Array
     rotation: Array
     prim: Usd.Prim | None = None
     geoms: list[mujoco.MjsGeom] = field(default_factory=list)
+    shapes: list[Usd.Prim] = field(default_factory=list)
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage):
-        from pxr import Usd, UsdGeom
-
+    def __init__(self, path: Path, stage: Usd.Stage, notes: Notes, short_names: bool):
         self._path = path
+        self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
         self._spec.modelname = path.stem
         self._physics = PhysicsReader(stage)
-        self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
-        self._units = unit_transform(stage)
-        self._bodies = {'': _Body(self._spec.worldbody, np.zeros(3), np.eye(3))}
-        self._meshes: dict[bytes, str] = {}
-        self._volumes: dict[str, float] = {}  # of the meshes that collide, by name
+        self._places = Places(stage)
+        self._short_names = short_names
+        self._bodies: dict[str, _Body] = {}
+        self._geometry = Geometry(self._spec, notes)
+        self._lights = Lights(self._spec, notes)
 
     def build(self) -> mujoco.MjSpec:
         found = list(prims(self._stage))
+        try:
+            mechanics = self._plant(found)
+        except ValueError as error:
+            raise ValueError(f'{self._path}: {error}') from error
         unknown: Counter[str] = Counter()
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
         for prim in found:
-            self._physics.check_static(self._path, prim)
             kind = str(prim.GetTypeName())
-            if kind in ('DistantLight', 'DomeLight'):
-                add_light(self._spec, prim, polar(self._matrix(prim)[:3, :3])[0])
+            if kind in LIGHTS and is_shown(prim):
+                self._lights.add(prim, *self._place_of(prim))
+            elif kind == 'Camera':
+                add_camera(prim, *self._place_of(prim), self._places.metres)
             elif kind in SHAPES:
                 self._add_geometry(prim, implicit)
             elif _is_geometry(prim):
@@ -73,12 +79,25 @@ class _Builder:
         if unknown:
             names = ', '.join(f'{count} {kind}' for kind, count in sorted(unknown.items()))
             log.warning('%s: left out what cannot be read yet: %s', self._path, names)
-        self._finish()
+        self._lights.finish()
+        self._geometry.finish()
+        self._finish(mechanics)
         return self._spec
+
+    def _plant(self, found: list[Usd.Prim]) -> Mechanics:
+        """Make all bodies, with their joints."""
+        top = self._stage.GetDefaultPrim()
+        home = (str(top.GetPath()) if top else '/') if self._short_names else None
+        mechanics = Mechanics(self._spec, found, self._physics, self._places, self._notes, home)
+        for path, element in mechanics.elements.items():
+            frame = mechanics.frames[path]
+            prim = self._stage.GetPrimAtPath(path) if path else None
+            self._bodies[path] = _Body(element, frame.position, frame.rotation, prim)
+        return mechanics
 
     def _add_geometry(self, prim: Usd.Prim, implicit: bool) -> None:
         """Add a geometry prim to its body; `implicit`: the stage names no colliders, so all that shows collides."""
-        shown = _is_shown(prim)
+        shown = is_shown(prim)
         collides = shown if implicit else bool(self._physics.collides(prim))
         if not (shown or collides):
             return
@@ -93,86 +112,61 @@ class _Builder:
         if shape is None:
             return
         body = self._body_of(prim)
-        if _is_too_thin(shape, collides=collides, implicit=implicit, moves=body.prim is not None):
-            shape = shape.thickened()
-        rotation = body.rotation.T @ shape.rotation
-        geom = body.element.add_geom(
-            name=str(prim.GetPath()),
-            type=shape.type,
-            size=[*shape.size, 0, 0, 0][:3],
-            pos=body.rotation.T @ (matrix[:3, 3] + shape.offset - body.origin),
-            quat=to_quat(rotation),
-            rgba=color(prim),
-            group=HIDDEN_GROUP if not shown else 0 if collides else VISUAL_GROUP,
+
+        def made(geom: mujoco.MjsGeom, share: float) -> None:
+            if body.prim is not None:
+                geom.density = self._physics.density(prim, body.prim)
+                geom.mass = (self._physics.mass(prim) or np.nan) * share
+            body.geoms.append(geom)
+            body.shapes.append(prim)
+
+        place = Place(
+            body.element,
+            Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T),
+            moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
+            boundless=not implicit,
+            made=made,
         )
-        if shape.vertices is not None:
-            geom.meshname = self._mesh(str(prim.GetPath()), shape, collides)
-        if not collides:
-            geom.contype = geom.conaffinity = 0
-        if body.prim is not None:
-            geom.density = self._physics.density(prim, body.prim)
-            geom.mass = self._physics.mass(prim) or np.nan
-        body.geoms.append(geom)
+        self._geometry.add(prim, shape, place, shown=shown, collides=collides)
+
+    def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
+        """The body that a light or camera is part of, and where it is on that, without its scale."""
+        body, matrix = self._body_of(prim), self._matrix(prim)
+        rotation = body.rotation.T @ polar(matrix[:3, :3])[0]
+        return body.element, Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), rotation)
 
     def _matrix(self, prim: Usd.Prim) -> Array:
         """`(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
-        return self._units @ np.array(self._xforms.GetLocalToWorldTransform(prim)).T
+        return self._places.matrix(prim)
 
     def _body_of(self, prim: Usd.Prim) -> _Body:
-        """The body that a geometry prim belongs to, made when it is first needed."""
+        """The body that a prim belongs to."""
         owner = self._physics.body_of(prim)
-        name = str(owner.GetPath()) if owner else ''
-        if owner and name not in self._bodies:
-            matrix = self._matrix(owner)
-            rotation = polar(matrix[:3, :3])[0]
-            element = self._spec.worldbody.add_body(name=name, pos=matrix[:3, 3], quat=to_quat(rotation))
-            if not self._physics.is_kinematic(owner):
-                element.add_freejoint(name=name)
-            self._bodies[name] = _Body(element, matrix[:3, 3], rotation, owner)
-        return self._bodies[name]
+        return self._bodies[str(owner.GetPath()) if owner else '']
 
-    def _mesh(self, name: str, shape: Shape, collides: bool) -> str:
-        """Name of the mesh asset of a shape; equal shapes, such as instances, share one."""
-        assert shape.vertices is not None
-        vertices = shape.vertices.round(7) + 0.0  # what instances differ by is noise; no negative zeros
-        faces = np.zeros((0, 3), np.int32) if shape.faces is None else shape.faces
-        key = vertices.tobytes() + faces.tobytes() + bytes([collides])
-        if key not in self._meshes:
-            mesh = self._spec.add_mesh(name=name, uservert=vertices.ravel(), userface=faces.ravel())
-            convex = collides or shape.faces is None
-            mesh.inertia = mjtMeshInertia.mjMESH_INERTIA_CONVEX if convex else mjtMeshInertia.mjMESH_INERTIA_SHELL
-            self._meshes[key] = name
-            if collides:
-                self._volumes[name] = shape.volume
-        return self._meshes[key]
-
-    def _finish(self) -> None:
-        """Compile once, to find errors, concave meshes, and the masses that densities have led to."""
+    def _finish(self, mechanics: Mechanics) -> None:
+        """Compile once, to find errors, concave meshes, and the masses that densities lead to; then do the rest."""
         for body in self._bodies.values():
             if any(geom.contype for geom in body.geoms):
                 for geom in body.geoms:
                     geom.mass = geom.mass if geom.contype else 0.0
         try:
+            mechanics.weigh_shapeless()
             model = self._spec.copy().compile()
+            colliders = [
+                (prim, geom)
+                for body in self._bodies.values()
+                for prim, geom in zip(body.shapes, body.geoms, strict=True)
+                if geom.contype
+            ]
+            mechanics.finish(colliders, model)
         except ValueError as error:
             raise ValueError(f'{self._path}: {error}') from error
-        for name, volume in self._volumes.items():
-            hull = _hull_volume(model, model.mesh(name).id)
-            if hull > HULL_RATIO * volume:
-                log.warning(
-                    '%s: %s: this concave mesh collides as its convex hull, which has %.3g times its volume',
-                    self._path, name, hull / max(volume, 1e-9),
-                )  # fmt: skip
-        for name, body in self._bodies.items():
-            mass = self._physics.mass(body.prim) if body.prim is not None else None
-            if mass:
-                factor = mass / float(model.body(name).mass[0])
-                for geom in body.geoms:
-                    geom.density *= factor
-                    geom.mass *= factor
+        self._geometry.note_hulls(model)
 
 
-def _is_shown(prim: Usd.Prim) -> bool:
+def is_shown(prim: Usd.Prim) -> bool:
+    """Whether a prim is visible and not a guide or a stand-in."""
     from pxr import Usd, UsdGeom
 
     image = UsdGeom.Imageable(prim)
@@ -180,23 +174,7 @@ def _is_shown(prim: Usd.Prim) -> bool:
     return visible and image.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
 
 
-def _is_too_thin(shape: Shape, *, collides: bool, implicit: bool, moves: bool) -> bool:
-    """Whether MuJoCo needs a shape to have a thickness."""
-    if shape.type == mjtGeom.mjGEOM_PLANE:  # collides as if it were infinite, and must not move
-        return moves or (collides and implicit and shape.rotation[2, 2] < 0.99)
-    return shape.vertices is not None and shape.is_flat() and (collides or len(shape.vertices) < 4)
-
-
 def _is_geometry(prim: Usd.Prim) -> bool:
     from pxr import UsdGeom
 
     return prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer)
-
-
-def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:
-    """Volume [m3] of a mesh's convex hull, out of the hull's graph as MuJoCo documents it."""
-    graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
-    vertices, faces = graph[:2]
-    first = 2 + 3 * vertices + 3 * faces  # skip addresses and ids of vertices, and the edges
-    corners = graph[first : first + 3 * faces].reshape(-1, 3)
-    return enclosed_volume(model.mesh_vert[model.mesh_vertadr[mesh] + corners].astype(float))

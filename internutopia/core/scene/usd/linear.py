@@ -1,6 +1,8 @@
-"""Taking the linear part of a transform apart: rotation, scale, shear."""
+"""Rotations and frames; taking the linear part of a transform apart into rotation, scale, shear."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
@@ -42,3 +44,50 @@ def to_quat(rotation: Array) -> Array:
     quat = np.zeros(4)
     mujoco.mju_mat2Quat(quat, rotation.ravel())
     return quat
+
+
+def from_quat(quat: Array) -> Array:
+    """Rotation matrix of a quaternion `(w, x, y, z)` of any length but 0."""
+    matrix = np.zeros(9)
+    mujoco.mju_quat2Mat(matrix, np.asarray(quat, float) / np.linalg.norm(quat))
+    return matrix.reshape(3, 3)
+
+
+def about(axis: int, angle: float) -> Array:
+    """Rotation by an angle [rad] about the x (0), y (1) or z (2) axis."""
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    rotation = np.eye(3)
+    rotation[i, i] = rotation[j, j] = np.cos(angle)
+    rotation[i, j], rotation[j, i] = -np.sin(angle), np.sin(angle)
+    return rotation
+
+
+def twist(rotation: Array, axis: int) -> float:
+    """The part of a rotation [rad] that is about the x (0), y (1) or z (2) axis, within -pi..pi."""
+    quat = to_quat(rotation)
+    angle = 2 * np.arctan2(quat[1 + axis], quat[0])
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)
+
+
+def euler_xyz(rotation: Array) -> Array:
+    """Angles `(3,)` [rad] with `rotation = about(0, a) @ about(1, b) @ about(2, c)`."""
+    b = np.arcsin(np.clip(rotation[0, 2], -1, 1))
+    if abs(rotation[0, 2]) > 1 - 1e-9:  # a and c turn about the same axis
+        return np.array([np.arctan2(rotation[2, 1], rotation[1, 1]), b, 0.0])
+    return np.array([np.arctan2(-rotation[1, 2], rotation[2, 2]), b, np.arctan2(-rotation[0, 1], rotation[0, 0])])
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A right-handed frame: position `(3,)` [m] and rotation `(3, 3)`."""
+
+    position: Array = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __matmul__(self, other: Frame) -> Frame:
+        """The frame that `other` is if it is given relative to this one."""
+        return Frame(self.position + self.rotation @ other.position, self.rotation @ other.rotation)
+
+    def inverse(self) -> Frame:
+        """The frame in which this one is the origin."""
+        return Frame(-self.rotation.T @ self.position, self.rotation.T)

@@ -13,13 +13,11 @@ import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
 
+from internutopia.core.scene.surfaces import FLAT_THICKNESS, signed_volume
 from internutopia.core.scene.usd.linear import Array, axis_scales, equal, polar
 
 if TYPE_CHECKING:
     from pxr import Usd
-
-FLAT_THICKNESS = 0.05
-"""Thickness [m] that flat colliders get; thin enough not to show, thick enough not to be pushed through."""
 
 _FLATNESS = 1e-4  # a mesh is flat if its least extent is below this part of its greatest
 _SEGMENTS = 32  # of a circle in a mesh
@@ -32,11 +30,20 @@ _FROM_Z = {
 
 
 @dataclass(frozen=True)
+class Indexed:
+    """Values `(k, width)` for the corners of triangles, and which of them each corner has, `index` `(m, 3)`."""
+
+    values: Array
+    index: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
 class Shape:
     """A geom, placed relative to the origin of its prim, along the axes of the world.
 
     `vertices` `(n, 3)` [m] and `faces` `(m, 3)` are those of a mesh, in the geom's rotated frame, and `volume` [m3] is
-    what they enclose; a mesh without faces is the convex hull of its vertices.
+    what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` says which
+    `faceVertexIndices` of the prim its faces come from, `stretch` `(3, 3)` how its points were stretched.
     """
 
     type: mjtGeom
@@ -46,6 +53,25 @@ class Shape:
     vertices: Array | None = None
     faces: NDArray[np.int32] | None = None
     volume: float = np.inf
+    corners: NDArray[np.intp] | None = None
+    stretch: Array = field(default_factory=lambda: np.eye(3))
+    normals: Indexed | None = None
+    coordinates: Indexed | None = None
+    """On a texture: from the left and from the top, 1 is the other end."""
+
+    def with_faces(self, chosen: NDArray[np.bool_]) -> Shape:
+        """The part of a mesh that consists of some of its faces; `chosen` `(m,)`."""
+        assert self.vertices is not None and self.faces is not None and self.corners is not None
+        used, faces = np.unique(self.faces[chosen], return_inverse=True)
+        faces = faces.reshape(-1, 3).astype(np.int32)
+        return replace(self, vertices=self.vertices[used], faces=faces, corners=self.corners[chosen])
+
+    def facing_out(self) -> Shape:
+        """A flat shape with all faces on the side that `thickened` leaves where it is; others as they are."""
+        if self.faces is None or not self.is_flat():
+            return self
+        against = self._crosses() @ self._front() < 0
+        return replace(self, faces=np.where(against[:, None], self.faces[:, ::-1], self.faces))
 
     def is_flat(self) -> bool:
         """Whether this is a mesh without volume, which MuJoCo cannot collide with."""
@@ -58,16 +84,24 @@ class Shape:
             size = (self.size[0], self.size[1], half)
             return replace(self, type=mjtGeom.mjGEOM_BOX, size=size, offset=-half * self.rotation[:, 2])
         assert self.vertices is not None and self.faces is not None
+        back = self.faces[:, ::-1] + len(self.vertices)
+        vertices = np.concatenate([self.vertices, self.vertices - FLAT_THICKNESS * self._front()])
+        faces = np.concatenate([self.faces, back]).astype(np.int32)
+        volume = FLAT_THICKNESS * float(np.linalg.norm(self._crosses(), axis=1).sum()) / 2
+        return Shape(self.type, self.rotation, vertices=vertices, faces=faces, volume=volume)
+
+    def _crosses(self) -> Array:
+        """`(m, 3)` normals of the faces of a mesh, as long as twice their areas."""
+        assert self.vertices is not None and self.faces is not None
         corners = self.vertices[self.faces]
-        crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+
+    def _front(self) -> Array:
+        """Unit normal `(3,)` of a flat mesh, on the side that most of its faces look to, or on the upper one."""
+        assert self.vertices is not None
         normal = _extents(self.vertices)[0][-1]
         up = float((self.rotation @ normal)[2])
-        normal = normal * np.sign(up if abs(up) > 0.5 else normal @ crosses.sum(axis=0) or 1.0)
-        back = self.faces[:, ::-1] + len(self.vertices)
-        vertices = np.concatenate([self.vertices, self.vertices - FLAT_THICKNESS * normal])
-        faces = np.concatenate([self.faces, back]).astype(np.int32)
-        volume = FLAT_THICKNESS * float(np.linalg.norm(crosses, axis=1).sum()) / 2
-        return replace(self, vertices=vertices, faces=faces, volume=volume)
+        return normal * np.sign(up if abs(up) > 0.5 else normal @ self._crosses().sum(axis=0) or 1.0)
 
 
 def shape_of(prim: Usd.Prim, linear: Array) -> Shape | None:
@@ -144,16 +178,25 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
         raise ValueError(f'faceVertexIndices must be within 0..{len(points) - 1}, the points there are')
     if not np.isfinite(points).all():
         raise ValueError('points must be finite numbers')
-    used, corners = np.unique(indices[_fans(counts)], return_inverse=True)
-    faces = corners.reshape(-1, 3).astype(np.int32)
+    corners = _fans(counts)
+    used, faces = np.unique(indices[corners], return_inverse=True)
+    faces = faces.reshape(-1, 3).astype(np.int32)
     rotation, stretch = polar(linear)
     vertices = points[used] @ stretch
     if len(used) < 3 or _extents(vertices)[1][1] < _FLATNESS:
         return None
     if (value(prim, 'orientation') == 'leftHanded') != (np.linalg.det(linear) < 0):
-        faces = faces[:, ::-1]
+        faces, corners = faces[:, ::-1], corners[:, ::-1]
     volume = enclosed_volume(vertices[faces])
-    return Shape(mjtGeom.mjGEOM_MESH, rotation, vertices=vertices, faces=faces, volume=volume)
+    return Shape(
+        mjtGeom.mjGEOM_MESH,
+        rotation,
+        vertices=vertices,
+        faces=faces,
+        volume=volume,
+        corners=corners,
+        stretch=stretch,
+    )
 
 
 SHAPES = {
@@ -178,8 +221,7 @@ def value(prim: Usd.Prim, name: str) -> Any:
 
 def enclosed_volume(triangles: Array) -> float:
     """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`."""
-    a, b, c = (triangles[:, k] - triangles[0, 0] for k in range(3))
-    return abs(float(np.einsum('ij,ij->', a, np.cross(b, c)))) / 6
+    return abs(signed_volume(triangles))
 
 
 def _convex(vertices: Array, linear: Array) -> Shape:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.scene.usd.linear import Frame, polar
+
 if TYPE_CHECKING:
     from pxr import Usd
 
@@ -39,13 +41,37 @@ def layer_files(stage: Usd.Stage) -> set[Path]:
     return {Path(name) for name in outer if name}
 
 
-def unit_transform(stage: Usd.Stage) -> NDArray[np.float64]:
-    """`(4, 4)` matrix from the stage's world, in its units and with its up axis, to metres with z up."""
-    from pxr import UsdGeom
+class Places:
+    """Where the prims of a stage are, in metres with z up.
 
-    matrix = np.eye(4)
-    matrix[:3, :3] = _UP_AXES[UsdGeom.GetStageUpAxis(stage)] * UsdGeom.GetStageMetersPerUnit(stage)
-    return matrix
+    Attributes:
+        metres: length of the stage's unit [m].
+        kilograms: mass of the stage's unit [kg].
+        units: `(4, 4)` matrix from the stage's world, in its units and with its up axis, to metres with z up.
+    """
+
+    def __init__(self, stage: Usd.Stage):
+        from pxr import Usd, UsdGeom, UsdPhysics
+
+        self.metres: float = UsdGeom.GetStageMetersPerUnit(stage)
+        self.kilograms: float = UsdPhysics.GetStageKilogramsPerUnit(stage)
+        self.units = np.eye(4)
+        self.units[:3, :3] = _UP_AXES[UsdGeom.GetStageUpAxis(stage)] * self.metres
+        self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
+
+    def matrix(self, prim: Usd.Prim) -> NDArray[np.float64]:
+        """`(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
+        matrix = self.units @ np.array(self._xforms.GetLocalToWorldTransform(prim)).T
+        if not np.isfinite(matrix).all():
+            raise ValueError(f'{prim.GetPath()}: the transform is not finite')
+        return matrix
+
+    def frame(self, prim: Usd.Prim) -> Frame:
+        """Position and rotation of a prim in the world, without its scale. ValueError if the scale is zero."""
+        matrix = self.matrix(prim)
+        if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
+            raise ValueError(f'{prim.GetPath()}: a rigid body cannot have a scale of zero')
+        return Frame(matrix[:3, 3], polar(matrix[:3, :3])[0])
 
 
 def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:

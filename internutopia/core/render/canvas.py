@@ -1,0 +1,199 @@
+"""Draws envs with the OpenGL context of one thread.
+
+A context is made once per thread, and what it holds of a model (meshes, textures) once per model: the least recently
+used models are dropped when there are many. `fast` pictures have no shadows, no reflections and no smooth edges.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.gl import open_context
+from internutopia.core.render.lens import FAR, NEAR, Eye, Frame, Quality
+
+_MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
+_STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+_SEEN = int(mujoco.mjtCatBit.mjCAT_STATIC | mujoco.mjtCatBit.mjCAT_DYNAMIC)
+_PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
+_DECORATION_GEOMS = 1000  # room for what is drawn besides geoms: tendons, skins, flexes
+_model_lock = threading.Lock()
+
+
+class Canvas:
+    """The drawing tools of one thread; all calls come from it, `free` too."""
+
+    def __init__(self, quality: Quality):
+        self._quality: Quality = quality
+        self._context = open_context()
+        self._sheets: OrderedDict[int, _Sheet] = OrderedDict()  # by id of the model, which the sheet keeps alive
+
+    def draw(
+        self,
+        model: mujoco.MjModel,
+        state: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        shots: Sequence[tuple[Eye, Frame]],
+    ) -> None:
+        """Draw one env as seen by some cameras.
+
+        Args:
+            model: of the env; it must stay as it is.
+            state: of the env, `mjSTATE_INTEGRATION`.
+            labels: label of each geom, -1 for none.
+            shots: cameras, and where their pictures go.
+        """
+        size = [max(frame.size[k] for _, frame in shots) for k in (0, 1)]
+        sheet = self._sheets.get(id(model))
+        if sheet is None:
+            sheet = self._sheets[id(model)] = _Sheet(model, size, self._quality)
+            if len(self._sheets) > _MODELS_KEPT[self._quality]:
+                self._sheets.popitem(last=False)[1].free()
+        self._sheets.move_to_end(id(model))
+        sheet.reserve(size)
+        sheet.pose(state)
+        for eye, frame in shots:
+            sheet.draw(eye, frame, labels)
+
+    def free(self) -> None:
+        """Give everything back."""
+        for sheet in self._sheets.values():
+            sheet.free()
+        self._sheets.clear()
+        self._context.free()
+
+
+class _Sheet:
+    """What a canvas holds of one model."""
+
+    def __init__(self, model: mujoco.MjModel, size: Sequence[int], quality: Quality):
+        self._model = model
+        self._smooth = quality == 'full'
+        self._data = mujoco.MjData(model)
+        self._scene = mujoco.MjvScene(model, 2 * model.ngeom + _DECORATION_GEOMS)
+        self._options = mujoco.MjvOption()
+        self._options.sitegroup[:] = 0  # places, not things
+        self._options.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
+        self._free_camera: Any = mujoco.MjvCamera()  # the scene wants one; `_look` replaces it
+        if not self._smooth:
+            self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
+        self._flags = self._scene.flags.copy()
+        self._size = list(size)
+        self._context = _context(model, self._size, quality)
+
+    def reserve(self, size: Sequence[int]) -> None:
+        """Make room for pictures of this size."""
+        if size[0] > self._size[0] or size[1] > self._size[1]:
+            self._size = [max(pair) for pair in zip(size, self._size, strict=True)]
+            mujoco.mjr_resizeOffscreen(*self._size, self._context)
+
+    def pose(self, state: NDArray[np.float64]) -> None:
+        """Put everything in its place."""
+        model, data = self._model, self._data
+        mujoco.mj_setState(model, data, state, _STATE)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        if model.nflex:
+            mujoco.mj_flex(model, data)
+        if model.ntendon:
+            mujoco.mj_tendon(model, data)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)  # models share the OpenGL context
+        mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
+
+    def draw(self, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
+        """Draw one picture."""
+        self._look(eye)
+        rect = mujoco.MjrRect(0, 0, *frame.size)
+        in_colour = frame.rgba is not None
+        # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
+        depth_in_colour = in_colour and not self._smooth and frame.labels is None
+        if frame.rgba is not None:
+            pixels = np.empty((*frame.rgba.shape[:2], 3), np.uint8)
+            depth = np.empty(frame.rgba.shape[:2], np.float32) if depth_in_colour and frame.depth is not None else None
+            mujoco.mjr_render(rect, self._scene, self._context)
+            mujoco.mjr_readPixels(pixels, depth, rect, self._context)
+            frame.rgba[..., :3] = pixels[::-1]  # OpenGL begins at the bottom
+            frame.rgba[..., 3] = 255
+            if depth is not None and frame.depth is not None:
+                frame.depth[:] = _metres(depth, eye)[::-1]
+                return
+        if frame.depth is not None or frame.labels is not None:
+            self._draw_plain(rect, eye, frame, labels)
+
+    def free(self) -> None:
+        """Give everything back."""
+        self._context.free()
+
+    def _draw_plain(self, rect: mujoco.MjrRect, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
+        """Depth and labels: every geom in one flat colour, which is its number."""
+        for flag in _PLAIN:
+            self._scene.flags[flag] = 1
+        width, height = frame.size
+        pixels = np.empty((height, width, 3), np.uint8) if frame.labels is not None else None
+        depth = np.empty((height, width), np.float32) if frame.depth is not None else None
+        mujoco.mjr_render(rect, self._scene, self._context)
+        mujoco.mjr_readPixels(pixels, depth, rect, self._context)
+        self._scene.flags[:] = self._flags
+        if depth is not None and frame.depth is not None:
+            frame.depth[:] = _metres(depth, eye)[::-1]
+        if pixels is not None and frame.labels is not None:
+            numbers = pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
+            frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
+
+    def _labels_by_number(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Label of each colour number: 0 is the background, others are one more than the number of what was drawn."""
+        table = np.full(self._scene.ngeom + 1, -1, np.int32)
+        for drawn in self._scene.geoms[: self._scene.ngeom]:
+            if drawn.segid >= 0 and drawn.objtype == mujoco.mjtObj.mjOBJ_GEOM:
+                table[drawn.segid + 1] = labels[drawn.objid]
+        return table
+
+    def _look(self, eye: Eye) -> None:
+        """Make this the camera of the scene (both eyes of it) and put the headlight there."""
+        lens = eye.lens
+        unit = 1.0 if lens.orthographic else NEAR
+        for camera in self._scene.camera:
+            camera.pos[:] = eye.position
+            camera.forward[:] = -eye.rotation[:, 2]
+            camera.up[:] = eye.rotation[:, 1]
+            camera.orthographic = lens.orthographic
+            camera.frustum_center = lens.centre[0] * unit
+            camera.frustum_width = lens.half_width * unit
+            camera.frustum_top = (lens.centre[1] + lens.half_height) * unit
+            camera.frustum_bottom = (lens.centre[1] - lens.half_height) * unit
+            camera.frustum_near, camera.frustum_far = NEAR, FAR
+        mujoco.mjv_makeLights(self._model, self._data, self._scene)
+
+
+def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
+    """What OpenGL needs of a model; its settings for pictures are changed meanwhile, which physics does not look at."""
+    vis = model.vis
+    with _model_lock:
+        kept = vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize
+        vis.global_.offwidth, vis.global_.offheight = size
+        if quality == 'fast':
+            vis.quality.offsamples = vis.quality.shadowsize = 0
+        try:
+            context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        finally:
+            vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize = kept
+    context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
+    return context
+
+
+def _metres(depth: NDArray[np.float32], eye: Eye) -> NDArray[np.float64]:
+    """Distance along the viewing direction [m] from what the depth buffer holds: 1 at the near plane, 0 at the far."""
+    value = depth.astype(np.float64)
+    if eye.lens.orthographic:
+        metres = FAR - value * (FAR - NEAR)
+    else:
+        metres = NEAR * FAR / (NEAR + value * (FAR - NEAR))
+    metres[depth <= 0.0] = np.inf
+    return metres

@@ -1,0 +1,137 @@
+"""One picture of all envs, each in its place on the grid.
+
+Envs may run different scenes, which one OpenGL scene cannot hold: each env is drawn as the camera sees it from there,
+and what is nearest wins at every pixel. Floors of neighbours lie in one another: there the env wins in whose cell the
+point lies. In a large grid only the cells of the envs are drawn (as high as they are wide), not what lies outside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle, rotation_of
+from internutopia.core.scene.scene import IScene
+from internutopia.core.world.base import World
+
+Image = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+_SHOWN_HEIGHT = 1.0  # m, about that of what stands in the envs
+_FOVY = 40.0  # degrees
+_FREE_FOVY = 45.0  # degrees, of a camera that a caller places
+_ELEVATION = math.radians(35.0)  # of the camera above what it looks at
+_AZIMUTH = math.radians(-125.0)  # where it stands, seen from what it looks at
+_DRAWN_WHOLE = 16  # envs, at most
+_SAME = 1e-4  # share of the distance that is no distance
+_OWN_CELL = 0.01  # share of the distance by which what lies in an env's own cell is put forward
+
+
+def overview_eye(low: Floats, high: Floats, size: tuple[int, int]) -> Eye:
+    """A camera that sees a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
+    corners = _corners(low, high)
+    target = 0.5 * (low + high)
+    towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
+    towards /= np.linalg.norm(towards)
+    lens = Lens.of_height(half_angle(_FOVY), size)
+    eye = Eye.looking_at(target, target + towards, lens)
+    right, up, back = ((corners - target) @ eye.rotation).T
+    distance = max((np.abs(right) / lens.half_width + back).max(), (np.abs(up) / lens.half_height + back).max())
+    return Eye(target + distance * towards, eye.rotation, lens)
+
+
+def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> Eye:
+    """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
+    if camera is None:
+        half = 0.5 * np.array([cell, cell, 0.0])
+        low, high = world.offsets.min(axis=0) - half, world.offsets.max(axis=0) + half
+        return overview_eye(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
+    if isinstance(camera, str):
+        scene = IScene.at(camera)
+        view = scene.camera_at(camera)
+        position, orientation = (values[scene.env_id] for values in view.get_poses())
+        eye = Eye(position.astype(float), rotation_of(orientation), view.lens(scene.env_id, size))
+        return eye.moved(world.offsets[scene.env_id])
+    position, target = camera
+    if np.array_equal(position, target):
+        raise ValueError(f'camera {camera!r}: position and target are the same point')
+    return Eye.looking_at(target, position, Lens.of_height(half_angle(_FREE_FOVY), size))
+
+
+def draw_grid(world: World, env_ids: Sequence[int], eye: Eye, size: tuple[int, int], cell: float) -> Image:
+    """What a camera sees of some envs, RGB `(height, width, 3)`, black if there are none.
+
+    Args:
+        world: what is drawn.
+        env_ids: the envs.
+        eye: the camera, world frame.
+        size: width and height of the picture [pixels].
+        cell: length of a cell's side [m].
+    """
+    width, height = size
+    picture = np.zeros((height, width, 3), np.uint8)
+    nearest = np.full((height, width), np.inf)
+    parts: list[tuple[slice, slice]] = []
+    shots: list[Shot] = []
+    for env_id in env_ids:
+        own = eye.moved(-world.offsets[env_id])
+        part = _part(own, size, cell) if shots and len(env_ids) > _DRAWN_WHOLE else (0, 0, width, height)
+        if part is None:
+            continue
+        left, top, right, bottom = part
+        lens = eye.lens.part(
+            (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
+            (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
+        )
+        shape = bottom - top, right - left
+        frame = Frame(np.zeros((*shape, 4), np.uint8), np.zeros(shape, np.float32))
+        parts.append((slice(top, bottom), slice(left, right)))
+        shots.append(Shot(env_id, Eye(own.position, own.rotation, lens), frame))
+    if shots:
+        world.draw(shots)
+    for number, (part, shot) in enumerate(zip(parts, shots, strict=True)):
+        assert shot.frame.rgba is not None and shot.frame.depth is not None
+        depth = shot.frame.depth.astype(np.float64)
+        inside = (np.abs(shot.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
+        depth[inside] *= 1.0 - _OWN_CELL
+        depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
+        front = depth < nearest[part]
+        nearest[part][front] = depth[front]
+        if number == 0:
+            front[:] = True  # the sky
+        picture[part][front] = shot.frame.rgba[front, :3]
+    return picture
+
+
+def draw_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell: float) -> list[Image]:
+    """A picture of each env alone, RGB `(height, width, 3)`, seen like the whole grid by default."""
+    half = 0.5 * np.array([cell, cell, 0.0])
+    eye = overview_eye(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
+    shots = [Shot(env_id, eye, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
+    if shots:
+        world.draw(shots)
+    return [shot.frame.rgba[..., :3] for shot in shots if shot.frame.rgba is not None]
+
+
+def _part(eye: Eye, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
+    """Left, top, right and bottom [pixels] of the part of the picture that shows an env's cell; None if it is not."""
+    half = 0.5 * cell
+    places, ahead = eye.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
+    if (ahead <= 0).all():
+        return None
+    if (ahead <= 0).any():  # the camera stands in or beside the cell
+        return (0, 0, *size)
+    (x0, y0), (x1, y1) = np.clip(places.min(axis=0), -1, 1), np.clip(places.max(axis=0), -1, 1)
+    left, right = math.floor(0.5 * (x0 + 1) * size[0]), math.ceil(0.5 * (x1 + 1) * size[0])
+    top, bottom = math.floor(0.5 * (1 - y1) * size[1]), math.ceil(0.5 * (1 - y0) * size[1])
+    return (left, top, right, bottom) if right > left and bottom > top else None
+
+
+def _corners(low: Floats, high: Floats) -> Floats:
+    """The corners `(8, 3)` of a box."""
+    return np.array(list(itertools.product(*zip(low, high, strict=True))))

@@ -1,0 +1,147 @@
+"""Where a camera is and how it projects.
+
+Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
+row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Quality = Literal['fast', 'full']
+
+NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
+APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
+
+
+@dataclass(frozen=True)
+class Lens:
+    """A projection without distortion.
+
+    `half_width` and `half_height` are those of the picture, `centre` is its middle relative to the camera's axis (to
+    the right, up): at distance 1 from the camera (dimensionless), or, if `orthographic`, everywhere [m]. `aperture` is
+    the width of the film [m], which pictures do not depend on.
+    """
+
+    half_width: float
+    half_height: float
+    orthographic: bool = False
+    aperture: float = APERTURE
+    centre: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Lens:
+        """The lens of a picture of `size` (width, height) [pixels] that shows this much vertically."""
+        return cls(half_height * size[0] / size[1], half_height, orthographic)
+
+    @classmethod
+    def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Lens:
+        """The lens of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
+        return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
+
+    @property
+    def focal_length(self) -> float:
+        """Distance of lens and film [m]; of an orthographic one, what `Lens.aperture` counts for at distance 1."""
+        return self.aperture / (2.0 * self.half_width)
+
+    def part(self, low: tuple[float, float], high: tuple[float, float]) -> Lens:
+        """The lens of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
+        half = self.half_width, self.half_height
+        centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
+        width, height = (0.5 * (b - a) * h for a, b, h in zip(low, high, half, strict=True))
+        return replace(self, half_width=width, half_height=height, centre=(centre[0], centre[1]))
+
+
+@dataclass(frozen=True)
+class Eye:
+    """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back."""
+
+    position: Floats
+    rotation: Floats
+    lens: Lens
+
+    @classmethod
+    def looking_at(cls, target: Any, position: Any, lens: Lens) -> Eye:
+        """At `position` [m], looking at `target` [m], with the z axis upwards in the picture."""
+        position = np.asarray(position, np.float64)
+        back = position - np.asarray(target, np.float64)
+        back /= np.linalg.norm(back)
+        right = np.array([-back[1], back[0], 0.0])
+        if not right.any():  # straight down or up: y is upwards in the picture
+            right = np.array([1.0, 0.0, 0.0])
+        right /= np.linalg.norm(right)
+        return cls(position, np.column_stack([right, np.cross(back, right), back]), lens)
+
+    def project(self, points: Floats) -> tuple[Floats, Floats]:
+        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Lens.part`, and how far ahead [m]."""
+        lens = self.lens
+        right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
+        scale = 1.0 if lens.orthographic else -back
+        x = (right / scale - lens.centre[0]) / lens.half_width
+        y = (up / scale - lens.centre[1]) / lens.half_height
+        return np.stack([x, y], axis=-1), -back
+
+    def points(self, depth: NDArray[Any]) -> Floats:
+        """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
+        lens, (height, width) = self.lens, depth.shape
+        x = ((np.arange(width) + 0.5) * 2.0 / width - 1.0) * lens.half_width + lens.centre[0]
+        y = (1.0 - (np.arange(height) + 0.5) * 2.0 / height) * lens.half_height + lens.centre[1]
+        ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
+        scale = 1.0 if lens.orthographic else ahead
+        local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
+        return local @ self.rotation.T + self.position
+
+    def moved(self, offset: Any) -> Eye:
+        """The same camera, this much farther along the axes of the env [m]."""
+        return Eye(self.position + np.asarray(offset), self.rotation, self.lens)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a picture is written to: arrays of the caller's, rows from the top; None for what is not wanted.
+
+    `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
+    infinite where nothing is; `labels` `(height, width)` int32, index into `World.labels`, -1 where no labelled thing
+    is.
+    """
+
+    rgba: NDArray[np.uint8] | None = None
+    depth: NDArray[np.float32] | None = None
+    labels: NDArray[np.int32] | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height [pixels]."""
+        array = next(a for a in (self.rgba, self.depth, self.labels) if a is not None)
+        return array.shape[1], array.shape[0]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture of one env."""
+
+    env_id: int
+    eye: Eye
+    frame: Frame
+
+
+def half_angle(fovy: float) -> float:
+    """`Lens.half_height` of a vertical field of view [degrees]."""
+    return math.tan(0.5 * math.radians(fovy))
+
+
+def rotation_of(quat: Any) -> Floats:
+    """Rotation matrices `(..., 3, 3)` of quaternions `(..., 4)`."""
+    w, x, y, z = np.moveaxis(np.asarray(quat, np.float64), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)

@@ -1,0 +1,275 @@
+"""Surfaces of triangles: what belongs together, what is closed, what is convex, and sheets cut into convex plates.
+
+A surface is `vertices` `(n, 3)` [m] and `faces` `(m, 3)`, counterclockwise seen from outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FLAT_THICKNESS = 0.05
+"""Thickness [m] that flat colliders get; thin enough not to show, thick enough not to be pushed through."""
+
+_SAME_POINT = 1e-6  # vertices closer than this part of the surface's extent are one
+_NO_VOLUME = 1e-12  # a sheet with two sides encloses less than this part of the cube around it
+_FLAT_EDGE = 1e-5  # how far a face may stand over its neighbour's plane, as part of the extent, and count as convex
+_SAME_PLANE = np.cos(np.radians(1.0))  # cosine between the normals of faces that become one plate
+_BEND = 1e-6  # sine of the angle that a corner of a convex polygon may bend inwards
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Triangles that share their vertices, without degenerate ones."""
+
+    vertices: Floats
+    faces: Ints
+
+    @property
+    def extent(self) -> Floats:
+        """`(3,)` size of the box around it along x, y, z [m]."""
+        return np.ptp(self.vertices, axis=0)
+
+    @property
+    def volume(self) -> float:
+        """What it encloses [m3] if it is closed, which its faces look out of; negative if they look inwards."""
+        return signed_volume(self.vertices[self.faces])
+
+    def is_closed(self) -> bool:
+        """Whether each edge of a face is one of a neighbour, too, in the other direction."""
+        forth, back = _codes(_edges(self.faces), len(self.vertices))
+        return np.array_equal(np.sort(forth), np.sort(back))
+
+    def is_convex(self) -> bool:
+        """Whether no face stands over the plane of a neighbour; of a closed connected surface that faces outwards."""
+        pairs = _neighbours(self.faces, len(self.vertices))
+        corners = self.vertices[self.faces]
+        normals = _normals(corners)
+        heights = np.einsum('pci,pi->pc', corners[pairs[:, 1]] - corners[pairs[:, 0], :1], normals[pairs[:, 0]])
+        return bool(heights.max(initial=0.0) <= _FLAT_EDGE * self.extent.max(initial=0.0))
+
+    def flipped(self) -> Surface:
+        """The same with inside and outside exchanged."""
+        return Surface(self.vertices, self.faces[:, ::-1])
+
+
+def signed_volume(triangles: Floats) -> float:
+    """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`; negative if they face inwards."""
+    a, b, c = (triangles[:, k] - triangles[0, 0] for k in range(3))
+    return float(np.einsum('ij,ij->', a, np.cross(b, c))) / 6
+
+
+def pieces(vertices: Floats, faces: NDArray[np.integer]) -> list[Surface]:
+    """The connected parts of a mesh, their vertices merged where they coincide.
+
+    What shares no vertices with the rest and is closed is a part, even where it touches another one. In the rest, parts
+    are connected by edges that two faces share. Of faces back to back, those between parts are left out; elsewhere one
+    of them stands for both sides of a sheet.
+    """
+    points, index = _merged(vertices)
+    labels = _connected(len(vertices), _edges(np.asarray(faces, np.int64)))[faces[:, 0]]
+    faces, distinct = _without_degenerate(index[faces])
+    labels = labels[distinct]
+    closed = _are_closed(points, faces, labels)
+    singles, doubles = _back_to_back(faces[~closed])
+    rest = np.concatenate([singles, doubles[~np.isin(doubles, singles).all(axis=1)]])
+    rest_labels = _connected(len(rest), _neighbours(rest, len(points)))
+    return _split(points, faces[closed], labels[closed]) + _split(points, rest, rest_labels)
+
+
+def simplified(vertices: Floats, faces: NDArray[np.integer], limit: int) -> Surface:
+    """A coarser mesh of at most `limit` triangles: vertices in one cell of an ever wider grid are merged.
+
+    Of those in a cell the outermost one stays, so the whole does not shrink.
+    """
+    surface = _welded(vertices, faces)
+    extent, cells = surface.extent.max(initial=0.0), 2048.0
+    while len(surface.faces) > limit:
+        points, low = surface.vertices, surface.vertices.min(axis=0)
+        order = np.argsort(-np.linalg.norm(points - low - surface.extent / 2, axis=1), kind='stable')
+        grid = np.floor((points[order] - low) * (cells / extent))
+        _, first, index = np.unique(grid, axis=0, return_index=True, return_inverse=True)
+        cell = np.empty(len(points), np.int64)
+        cell[order] = index.ravel()
+        surface = _welded(points[order[first]], cell[surface.faces])
+        cells *= 0.7
+    return surface
+
+
+def plates(sheet: Surface, thickness: float) -> list[tuple[Floats, float]]:
+    """A sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
+
+    Returns:
+        Vertices `(n, 3)` [m] and volume [m3] of each. Faces in a plane are put together as far as that is convex.
+    """
+    normals = _normals(sheet.vertices[sheet.faces])
+    found = []
+    for loop, normal in _convex_polygons(sheet, normals):
+        front = sheet.vertices[loop]
+        spans = np.cross(front[1:-1] - front[0], front[2:] - front[0])
+        area = float(np.linalg.norm(spans.sum(axis=0))) / 2
+        found.append((np.concatenate([front, front - thickness * normal]), area * thickness))
+    return found
+
+
+def _convex_polygons(sheet: Surface, normals: Floats) -> Iterable[tuple[list[int], Floats]]:
+    """Polygons, as loops of vertices, that the faces of a sheet add up to, with their normals.
+
+    As Hertel and Mehlhorn do it: begin with all triangles and take out edges between two that are convex without it,
+    the longest first.
+    """
+    vertices = sheet.vertices
+    loops = {i: face for i, face in enumerate(sheet.faces.tolist()) if normals[i].any()}
+    owner = {edge: i for i, loop in loops.items() for edge in _sides(loop)}
+    edges = sorted(edge for edge in owner if edge[::-1] in owner and edge[0] < edge[1])
+    lengths = [-np.linalg.norm(vertices[a] - vertices[b]) for a, b in edges]
+    for k in np.argsort(lengths, kind='stable'):
+        a, b = edges[k]
+        if (a, b) not in owner or (b, a) not in owner:
+            continue  # gone with another edge between the same polygons
+        left, right = owner[a, b], owner[b, a]
+        if left == right or normals[left] @ normals[right] < _SAME_PLANE:
+            continue
+        loop = _without_spikes(_joined(loops[left], loops[right], a, b))
+        if len(loop) < 3 or not _is_convex_loop(vertices[loop], normals[left]):
+            continue
+        for edge in (*_sides(loops[left]), *_sides(loops.pop(right))):
+            owner.pop(edge, None)
+        loops[left] = loop
+        owner.update(dict.fromkeys(_sides(loop), left))
+    return [(loop, normals[i]) for i, loop in loops.items()]
+
+
+def _sides(loop: list[int]) -> list[tuple[int, int]]:
+    return list(zip(loop, loop[1:] + loop[:1], strict=True))
+
+
+def _joined(left: list[int], right: list[int], a: int, b: int) -> list[int]:
+    """The loop around two polygons, of which the left one has the edge from a to b and the right one that back."""
+    i, j = left.index(b), right.index(a)
+    return left[i:] + left[:i] + (right[j:] + right[:j])[1:-1]
+
+
+def _without_spikes(loop: list[int]) -> list[int]:
+    """Takes out corners at which a loop turns back on itself: other edges that the polygons had in common."""
+    kept: deque[int] = deque()
+    for corner in loop:
+        kept.append(corner)
+        while len(kept) > 2 and kept[-1] == kept[-3]:
+            kept.pop()
+            kept.pop()
+    while len(kept) > 2 and (kept[-1] == kept[1] or kept[0] == kept[-2]):
+        if kept[-1] == kept[1]:
+            kept.popleft()
+            kept.popleft()
+        else:
+            kept.pop()
+            kept.pop()
+    return list(kept)
+
+
+def _is_convex_loop(corners: Floats, normal: Floats) -> bool:
+    sides = np.roll(corners, -1, axis=0) - corners
+    sides /= np.linalg.norm(sides, axis=1, keepdims=True)
+    ahead = np.roll(sides, -1, axis=0)
+    turns = np.cross(sides, ahead) @ normal
+    return bool((turns >= -_BEND).all() and (np.einsum('ij,ij->i', sides, ahead) > -1 + _BEND).all())
+
+
+def _welded(vertices: Floats, faces: NDArray[np.integer]) -> Surface:
+    points, index = _merged(vertices)
+    return Surface(points, _without_degenerate(index[faces])[0])
+
+
+def _merged(vertices: Floats) -> tuple[Floats, Ints]:
+    """Vertices without those that coincide with another one, and where each one is among them."""
+    vertices = np.asarray(vertices, float)
+    step = max(float(np.ptp(vertices, axis=0).max(initial=0.0)) * _SAME_POINT, np.finfo(float).tiny)
+    grid = np.round((vertices - vertices.min(axis=0)) / step)
+    _, first, index = np.unique(grid, axis=0, return_index=True, return_inverse=True)
+    return vertices[first], index.ravel().astype(np.int64)
+
+
+def _without_degenerate(faces: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Faces with three different vertices, and `(m,)` which these are."""
+    distinct = (faces != np.roll(faces, 1, axis=1)).all(axis=1)
+    return faces[distinct], distinct
+
+
+def _are_closed(vertices: Floats, faces: Ints, labels: Ints) -> NDArray[np.bool_]:
+    """`(m,)` whether the faces with the same label as a face form a closed surface around a volume."""
+    edges = np.sort(_edges(faces), axis=1)
+    signs = np.where(_edges(faces)[:, 0] == edges[:, 0], 1, -1)
+    keys, index = np.unique(np.column_stack([np.repeat(labels, 3), edges]), axis=0, return_inverse=True)
+    unpaired = keys[np.bincount(index.ravel(), signs, len(keys)) != 0, 0]
+    groups, index = np.unique(labels, return_inverse=True)
+    a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)
+    volumes = np.bincount(index, np.einsum('ij,ij->i', a, np.cross(b, c)) / 6, len(groups))
+    hollow = np.abs(volumes) > _NO_VOLUME * np.ptp(vertices, axis=0).max(initial=0.0) ** 3
+    return (hollow & ~np.isin(groups, unpaired))[index]
+
+
+def _split(vertices: Floats, faces: Ints, labels: Ints) -> list[Surface]:
+    """One surface for the faces of each label."""
+    order = np.argsort(labels, kind='stable')
+    groups = np.split(faces[order], np.flatnonzero(np.diff(labels[order])) + 1)
+    used = (np.unique(group, return_inverse=True) for group in groups if len(group))
+    return [Surface(vertices[corners], index.reshape(-1, 3).astype(np.int64)) for corners, index in used]
+
+
+def _back_to_back(faces: Ints) -> tuple[Ints, Ints]:
+    """Faces whose three vertices no other face has, and one of each group of those that share them."""
+    _, first, index, counts = np.unique(
+        np.sort(faces, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    return faces[counts[index.ravel()] == 1], faces[np.sort(first[counts > 1])]
+
+
+def _edges(faces: Ints) -> Ints:
+    """`(3 m, 2)` edges in the direction of their faces, those of a face in a row."""
+    return faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+
+
+def _codes(edges: Ints, count: int) -> tuple[Ints, Ints]:
+    """One number per edge, and that of the edge in the other direction."""
+    return edges[:, 0] * count + edges[:, 1], edges[:, 1] * count + edges[:, 0]
+
+
+def _neighbours(faces: Ints, count: int) -> Ints:
+    """`(p, 2)` pairs of faces at edges that just two faces have, in opposite directions; each pair both ways."""
+    forth, back = _codes(_edges(faces), count)
+    codes, first, counts = np.unique(forth, return_index=True, return_counts=True)
+    codes, first = codes[counts == 1], first[counts == 1]
+    place = np.minimum(np.searchsorted(codes, back[first]), max(len(codes) - 1, 0))
+    met = codes[place] == back[first] if len(codes) else np.zeros(0, bool)
+    return np.stack([first[met] // 3, first[place[met]] // 3], axis=1)
+
+
+def _connected(count: int, pairs: Ints) -> Ints:
+    """`(count,)` label of the group that each node is in, the least node of the group."""
+    labels = np.arange(count)
+    while True:
+        hooked = labels.copy()
+        least = labels[pairs].min(axis=1)
+        for side in range(2):
+            np.minimum.at(hooked, labels[pairs[:, side]], least)
+        while not np.array_equal(hooked, hooked[hooked]):
+            hooked = hooked[hooked]
+        if np.array_equal(hooked, labels):
+            return labels
+        labels = hooked
+
+
+def _normals(corners: Floats) -> Floats:
+    """`(m, 3)` unit normals of triangles `(m, 3, 3)`; zero for those without an area."""
+    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(crosses, axis=1, keepdims=True)
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
+    return np.where(lengths > _SAME_POINT * longest[:, None] ** 2, crosses / np.maximum(lengths, 1e-300), 0.0)

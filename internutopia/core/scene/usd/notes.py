@@ -1,0 +1,34 @@
+"""What a file says and the importer cannot represent: collected while it is read, by kind, with the prims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+_NAMED = 5  # prims that a note names before it only counts the rest
+
+
+class Notes:
+    """Notes by what was dropped; prims of one kind share a line."""
+
+    def __init__(self) -> None:
+        self._prims: dict[str, list[str]] = {}
+
+    def add(self, what: str, prim: Usd.Prim | str) -> None:
+        """Note that `what` holds for a prim (or its path)."""
+        path = prim if isinstance(prim, str) else str(prim.GetPath())
+        prims = self._prims.setdefault(what, [])
+        if path not in prims:
+            prims.append(path)
+
+    def lines(self) -> list[str]:
+        """One line for each kind: what, then the prims."""
+        return [f'{what}: {_listed(prims)}' for what, prims in self._prims.items()]
+
+
+def _listed(prims: list[str]) -> str:
+    rest = len(prims) - _NAMED
+    # one prim more is named rather than counted
+    return ', '.join(prims) if rest <= 1 else f'{", ".join(prims[:_NAMED])} and {rest} more'

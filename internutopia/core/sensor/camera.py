@@ -1,0 +1,162 @@
+"""Handle to a camera: pictures and pose.
+
+Pictures are drawn when they are asked for, so they always show the env as it is, and each is drawn once. A camera that
+is moved stays where it was put on the link that carries it until the episode ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.lens import Frame
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor.projection import camera_params, tight_boxes
+from internutopia.core.util.pose_mixin import Pose, PoseMixin
+from internutopia.core.world.base import CameraView
+
+DEFAULT_RESOLUTION = (64, 64)
+
+
+class ICamera(PoseMixin):
+    """A camera in one env.
+
+    It looks along its -z axis, +y is up in the picture (USD's convention): orientation `(-0.7071, 0, 0, 0.7071)` looks
+    straight down. What a getter returns is the caller's own; None for what was not asked for at creation.
+    """
+
+    def __init__(
+        self,
+        view: CameraView,
+        scene: IScene,
+        name: str,
+        prim_path: str,
+        resolution: tuple[int, int],
+        outputs: frozenset[str],
+    ):
+        self.name = name
+        self.prim_path = prim_path
+        self.resolution = resolution
+        self.env_id: int = scene.env_id
+        self.offset: list[float] = scene.world.offsets[scene.env_id].tolist()
+        self._view = view
+        self._world = scene.world
+        self._outputs = outputs
+        width, height = resolution
+        boxes = 'bounding_box_2d_tight' in outputs
+        self._frame = Frame(
+            np.zeros((height, width, 4), np.uint8) if 'rgba' in outputs else None,
+            np.zeros((height, width), np.float32) if 'distance_to_image_plane' in outputs else None,
+            np.zeros((height, width), np.int32) if boxes else None,
+        )
+        self._drawn = -1
+
+    @classmethod
+    def create(
+        cls,
+        simulator_type: str = 'isaac_sim',
+        name: str = 'camera',
+        prim_path: str | None = None,
+        rgba: bool = True,
+        distance_to_image_plane: bool = False,
+        bounding_box_2d_tight: bool = False,
+        camera_params: bool = False,
+        resolution: tuple[int, int] | None = None,
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+    ) -> ICamera:
+        """The camera at a prim path such as `/World/env_0/robots/h1/logo_link/Camera`.
+
+        Args:
+            simulator_type: accepted for 2.x scripts.
+            name: what it is called.
+            prim_path: where it is; it must be part of the task's scene.
+            rgba: whether `get_rgba` is wanted; the others likewise.
+            distance_to_image_plane: depth.
+            bounding_box_2d_tight: boxes around labelled things.
+            camera_params: intrinsics and pose.
+            resolution: width and height [pixels]; None means (64, 64).
+            position: where to move it, env frame [m].
+            translation: the same relative to its parent prim.
+            orientation: how to turn it, in the frame of `position` or else `translation`.
+
+        Raises:
+            ValueError: there is no such camera, or the resolution is not positive.
+            KeyError: the path is in no loaded env.
+        """
+        if prim_path is None:
+            raise ValueError('ICamera.create needs a prim_path')
+        size = checked_resolution(resolution or DEFAULT_RESOLUTION)
+        wanted = {
+            'rgba': rgba,
+            'distance_to_image_plane': distance_to_image_plane,
+            'bounding_box_2d_tight': bounding_box_2d_tight,
+            'camera_params': camera_params,
+        }
+        scene = IScene.at(prim_path)
+        outputs = frozenset(output for output, asked in wanted.items() if asked)
+        camera = cls(scene.camera_at(prim_path), scene, name, prim_path, size, outputs)
+        if translation is not None:
+            camera.set_local_pose(translation, orientation)
+        elif position is not None or orientation is not None:
+            camera.set_pose(position, orientation)
+        return camera
+
+    def get_rgba(self) -> NDArray[np.uint8] | None:
+        """What the camera sees now `(height, width, 4)`, alpha 255."""
+        return self._copy(self._frame.rgba)
+
+    def get_distance_to_image_plane(self) -> NDArray[np.float32] | None:
+        """Distance along the viewing direction `(height, width)` [m], infinite where nothing is."""
+        return self._copy(self._frame.depth)
+
+    def get_bounding_box_2d_tight(self) -> dict[str, Any] | None:
+        """Boxes around what is visible of each object, see `tight_boxes`."""
+        labels = self._copy(self._frame.labels)
+        return None if labels is None else tight_boxes(labels, self._world.labels(self.env_id))
+
+    def get_camera_params(self) -> dict[str, NDArray[np.float64]] | None:
+        """Intrinsics and pose, see `internutopia.core.sensor.projection.camera_params`, without the leading axis."""
+        if 'camera_params' not in self._outputs:
+            return None
+        position, orientation = self.get_pose()
+        lens = self._view.lens(self.env_id, self.resolution)
+        params = camera_params((position + np.array(self.offset))[None], orientation[None], lens, self.resolution)
+        return {key: values[0] for key, values in params.items()}
+
+    def get_pose(self) -> Pose:
+        """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
+        position, orientation = self._view.get_poses()
+        return position[self.env_id].copy(), orientation[self.env_id].copy()
+
+    def set_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move to a pose in the env frame; None leaves position or orientation as it is."""
+        rows = (None if value is None else np.asarray(value, np.float64)[None] for value in (position, orientation))
+        self._view.set_poses(np.array([self.env_id]), *rows)
+
+    def cleanup(self) -> None:
+        """Accepted for 2.x scripts: nothing is held that would have to be freed."""
+
+    def _parent_pose(self) -> Pose:
+        position, orientation = self._view.get_mount_poses()
+        return position[self.env_id], orientation[self.env_id]
+
+    def _copy(self, picture: NDArray[Any] | None) -> Any:
+        """A part of the picture, drawn if anything has happened since it was drawn last."""
+        if picture is None:
+            return None
+        if self._drawn != self._world.version:
+            self._view.render(np.array([self.env_id]), [self._frame])
+            self._drawn = self._world.version
+        return picture.copy()
+
+
+def checked_resolution(resolution: Any) -> tuple[int, int]:
+    """Width and height [pixels] as ints. ValueError if they are not positive."""
+    width, height = (int(value) for value in resolution)
+    if width < 1 or height < 1:
+        raise ValueError(f'resolution {resolution!r}: width and height must be positive')
+    return width, height

@@ -1,0 +1,66 @@
+"""Planning an episode: everything about it that can go wrong before a running env is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from internutopia.core.config import TaskCfg
+from internutopia.core.scene.model import SceneModel
+from internutopia.core.task.blueprint import check_sensors, scene_model
+from internutopia.core.task_config_manager import Episode
+from internutopia.core.world.base import SceneHandle, World
+
+
+@dataclass(frozen=True)
+class EpisodePlan:
+    """An episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`."""
+
+    episode: Episode
+    task_config: TaskCfg
+    runtime_config: TaskCfg
+    model: SceneModel
+    handle: SceneHandle
+
+
+class Planner:
+    """Plans the episodes of one reset: envs that start the same task share what is prepared for it."""
+
+    def __init__(self, world: World):
+        self._world = world
+        self._scenes: dict[int, tuple[SceneModel, SceneHandle]] = {}  # by task
+
+    def plan(self, env_id: int, episode: Episode, shown: bool) -> EpisodePlan:
+        """Prepare an episode for an env; `shown`: whether its config is handed to a user, who may change it.
+
+        Whatever the scene or a sensor raises names episode, task and env.
+        """
+        try:
+            task_config = episode.snapshot()
+            # shares nothing with what a user gets
+            runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
+            if episode.task_index not in self._scenes:
+                model = scene_model(task_config)
+                handle = self._world.prepare(model)
+                check_sensors(task_config, handle)
+                self._scenes[episode.task_index] = model, handle
+            return EpisodePlan(episode, task_config, runtime_config, *self._scenes[episode.task_index])
+        except Exception as error:
+            error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
+            raise
+
+
+def _localize(config: TaskCfg, env_id: int) -> TaskCfg:
+    """The config that classes inside the env see: names with the env id, absolute prim paths."""
+    root = f'/World/env_{env_id}'
+
+    def local(member: Any, parent: str) -> Any:
+        path = '/' + member.prim_path.lstrip('/')
+        return member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path})
+
+    return config.model_copy(
+        update={
+            'robots': [local(robot, config.robots_root_path) for robot in config.robots],
+            'objects': [local(obj, config.objects_root_path) for obj in config.objects],
+        }
+    )

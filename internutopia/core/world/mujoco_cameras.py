@@ -1,0 +1,82 @@
+"""Cameras in the CPU world: batched views, and pictures of envs.
+
+A camera that was moved keeps its new place on its link: the place is a model field of its env (`cam_pos`, `cam_quat`),
+which starts anew with each episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot, rotation_of
+from internutopia.core.scene.cameras import CameraLayout, lens_of
+from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia.core.world.base import Array, CameraView, EnvIds
+from internutopia.core.world.mujoco_view import Segment, View
+
+if TYPE_CHECKING:
+    from internutopia.core.world.mujoco import MujocoWorld
+
+
+class MujocoCameraView(View, CameraView):
+    """A camera, found by its name in the model."""
+
+    def __init__(self, world: MujocoWorld, name: str):
+        super().__init__(world, lambda scene: scene.cameras.get(name))
+        self.name = name
+
+    def get_poses(self) -> tuple[Array, Array]:
+        """See `CameraView`."""
+        return self._cached('pose', ((3,), (4,)), self._fill_poses)
+
+    def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        """See `CameraView`."""
+        for segment, slots, mine in self._rows(env_ids):
+            group, layout = segment.group, segment.layout
+            mount_quat = group.read('xquat')[slots, layout.body]
+            if positions is not None:
+                arm = np.asarray(positions, np.float64)[mine] - group.read('xpos')[slots, layout.body]
+                group.expand('cam_pos')[slots, layout.camera] = quat_rotate_inverse(mount_quat, arm)
+            if orientations is not None:
+                quat = np.asarray(orientations, np.float64)[mine]
+                quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
+                group.expand('cam_quat')[slots, layout.camera] = quat_multiply(quat_conjugate(mount_quat), quat)
+            self._world.version += 1
+
+    def get_mount_poses(self) -> tuple[Array, Array]:
+        """See `CameraView`."""
+
+        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+            position, orientation = buffers
+            position[segment.envs] = segment.group.read('xpos')[segment.rows, segment.layout.body]
+            orientation[segment.envs] = segment.group.read('xquat')[segment.rows, segment.layout.body]
+
+        return self._cached('mount', ((3,), (4,)), fill)
+
+    def lens(self, env_id: int, size: tuple[int, int]) -> Lens:
+        """See `CameraView`."""
+        scene = self._world.scene(env_id)
+        return lens_of(scene.model, scene.cameras[self.name].camera, size)
+
+    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
+        """See `CameraView`."""
+        positions, orientations = self.get_poses()
+        places, rotations = positions[env_ids].astype(float), rotation_of(orientations[env_ids])
+        self._world.draw(
+            [
+                Shot(env_id, Eye(place, rotation, self.lens(env_id, frame.size)), frame)
+                for env_id, place, rotation, frame in zip(env_ids.tolist(), places, rotations, frames, strict=True)
+            ]
+        )
+
+    def _fill_poses(self, segment: Segment, buffers: tuple[Array, ...]) -> None:
+        group, rows, layout = segment.group, segment.rows, segment.layout
+        assert isinstance(layout, CameraLayout)
+        mount_quat = group.read('xquat')[rows, layout.body]
+        position, orientation = buffers
+        offset = quat_rotate(mount_quat, group.values('cam_pos')[rows, layout.camera])
+        position[segment.envs] = group.read('xpos')[rows, layout.body] + offset
+        orientation[segment.envs] = quat_multiply(mount_quat, group.values('cam_quat')[rows, layout.camera])

@@ -1,0 +1,64 @@
+"""Lidar."""
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, FiniteFloat, field_validator, model_validator
+
+from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Vector
+from internutopia.core.config.sensor import SensorCfg
+
+
+class LidarCfg(SensorCfg):
+    """A lidar on a link: distances along a fan or grid of rays, around the x axis of the sensor."""
+
+    name: str = 'lidar'
+    prim_path: str | None = None
+    """The link that it sits on: its name, or a path that ends in it; None means the root."""
+    type: str = 'Lidar'
+    translation: Vector = (0.0, 0.0, 0.0)
+    """Where on the link (x, y, z), m, in the link's frame."""
+    orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    """How it is turned (w, x, y, z) relative to the link."""
+    horizontal_fov: PositiveFloat = 2 * math.pi
+    """Horizontal field of view, rad, at most 2 pi. Less than that: the first and last ray are on its borders."""
+    horizontal_rays: Count = 360
+    """Rays of a row, from right to left."""
+    vertical_fov: NonNegativeFloat = 0.0
+    """Vertical field of view, rad, at most pi; the first and last row are on its borders."""
+    vertical_rays: Count = 1
+    """Rows of rays, from the lowest to the highest; a single one is level."""
+    min_range: NonNegativeFloat = 0.0
+    """Distance, m, below which nothing can be measured."""
+    max_range: PositiveFloat = 30.0
+    """Distance, m, beyond which nothing is seen."""
+    miss: Literal['inf', 'max'] = 'inf'
+    """What `ranges` hold where nothing is seen: infinity (minus infinity if something is nearer than `min_range`, as
+    ROS has it), or `max_range` (`min_range`)."""
+    pointcloud: bool = False
+    """Whether to observe `pointcloud` as well: the points that were hit, env frame."""
+    exclude_robot: bool = True
+    """Whether rays pass through the robot itself; the link that the lidar sits on is never seen."""
+    geom_groups: list[Annotated[int, Field(ge=0, le=5)]] = [0, 1, 2]
+    """Groups of MuJoCo geoms that are seen; the default is what cameras show. Group 3 has colliders that are hidden."""
+    noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on the ranges, m."""
+
+    @field_validator('horizontal_fov', 'vertical_fov')
+    @classmethod
+    def _check_fov(cls, value: FiniteFloat, info: object) -> FiniteFloat:
+        name = getattr(info, 'field_name', '')
+        full, text = (2 * math.pi, '2 pi') if name == 'horizontal_fov' else (math.pi, 'pi')
+        if value > full * (1 + 1e-9):
+            raise ValueError(f'a field of view is in rad, at most {text}; got {value:g}: was it meant in degrees?')
+        return min(value, full)
+
+    @model_validator(mode='after')
+    def _check_rays(self) -> Self:
+        if self.vertical_rays > 1 and not self.vertical_fov:
+            raise ValueError(f'vertical_rays={self.vertical_rays} need a vertical_fov above 0')
+        if self.max_range <= self.min_range:
+            raise ValueError(f'max_range must be above min_range, got {self.max_range:g} and {self.min_range:g}')
+        if not self.geom_groups:
+            raise ValueError('geom_groups is empty: the lidar could see nothing')
+        return self

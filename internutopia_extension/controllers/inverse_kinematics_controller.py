@@ -1,0 +1,253 @@
+"""Bringing an end effector to a pose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.kinematics import KinematicChain
+from internutopia.core.scene.scene import IScene
+from internutopia.core.util import did_you_mean
+from internutopia.core.util.pose_mixin import Pose
+from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
+from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
+from internutopia_extension.controllers.navigation import observed
+
+if TYPE_CHECKING:
+    import gymnasium
+
+_SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
+_SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
+_NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several positions of the arm
+
+
+@BaseController.register('InverseKinematicsController')
+class InverseKinematicsController(BaseController):
+    """Moves the joints of an arm so that the link `config.end_effector_frame_name` comes to a pose.
+
+    Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
+    Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,
+    with NaN for what is None, is what the array front door sends.
+
+    The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
+    faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.
+
+    Observation, in the frame of the targets: `eef_position`, `eef_orientation`; `success`, whether there are joint
+    positions that meet the target; `finished`, whether the end effector is nearer to its position than `threshold`
+    times the robot's scale. Both are False before the first target.
+    """
+
+    batched = True
+
+    def __init__(self, config: InverseKinematicsControllerCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        articulation = robot.articulation
+        self._scale = float(robot.get_robot_scale()[0])
+        self._threshold = config.threshold * self._scale
+        self._reference = config.reference or 'world'
+        self._base = _arm_base(robot)
+        chain = self._chain(config.end_effector_frame_name)
+        names = [articulation.dof_names[joint] for joint in chain.joints]
+        self._tip = articulation.body(config.end_effector_frame_name)
+        self._moving = _moving(config, names)
+        self.joint_subset = ArticulationSubset(articulation, np.array(names)[self._moving].tolist())
+        self._joints = chain.joints
+        home = type(robot).model(robot.config).joint_positions
+        self._solver = InverseKinematics(chain, [home.get(name, 0.0) for name in names], self._moving, self._scale)
+        self._step = config.joint_speed * scene.world.step_dt  # rad or m
+        m = len(names)
+        # rows over envs, also where there is one env and no env axis
+        self._target = self.state((7,), np.nan).reshape(-1, 7)  # of the action
+        self._solved = self.state((7,), np.nan, np.float64).reshape(-1, 7)  # target in the arm base's frame ...
+        self._solution = self.state((m,), 0.0, np.float64).reshape(-1, m)  # ... and the joint positions for it
+        self._command = self.state((m,), 0.0, np.float64).reshape(-1, m)  # joint positions that the drives were told
+        self._time = self.state((), -np.inf, np.float64).reshape(-1)  # when [s]
+        self.success: NDArray[np.bool_] = self.state((), False, bool)
+        self._met = self.success.reshape(-1)
+
+    def parse_action(self, action: Any) -> NDArray[np.float32]:
+        """One env's action as `(7,)`, NaN for None."""
+        if isinstance(action, np.ndarray) and action.ndim == 1 and len(action) == 7 and action.dtype.kind == 'f':
+            action = [None if np.isnan(part).all() else part for part in (action[:3], action[3:])]
+        if not isinstance(action, list | tuple) or len(action) != 2:
+            raise ValueError(f'expected [end-effector position, orientation (w, x, y, z)] or 7 numbers, got {action!r}')
+        parsed = np.full(7, np.nan, np.float32)
+        position, orientation = action
+        if position is not None:
+            parsed[:3] = box_action(position, (3,), ' (end-effector position)')
+        if orientation is not None:
+            parsed[3:] = box_action(orientation, (4,), ' (end-effector orientation)')
+            if not parsed[3:].any():
+                raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
+        return parsed
+
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Joint targets on the way to the pose of the action."""
+        action = self.parsed(action, env_ids)
+        control, _ = self.forward(action[..., :3], action[..., 3:], env_ids)
+        return control
+
+    def forward(
+        self, eef_target_position: Any, eef_target_orientation: Any = None, env_ids: Any = ...
+    ) -> tuple[ArticulationAction, Any]:
+        """Joint targets, and whether the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
+
+        None or NaN: no position (hold the joints), no orientation (any will do). ValueError if only a part of one is
+        NaN, or if the orientation has length zero.
+        """
+        rows = np.zeros(1, np.intp) if env_ids is ... else np.asarray(env_ids)
+        target = _stacked(eef_target_position, eef_target_orientation, len(rows))
+        self._target[rows] = target
+        self._follow_measured(rows)
+        self._solve(rows, target)
+        goes = ~np.isnan(target[:, :1]) & self._moving
+        way = np.where(goes, self._solution[rows] - self._command[rows], 0.0)
+        longest = np.abs(way).max(axis=-1, keepdims=True)
+        self._command[rows] += way * np.minimum(1.0, self._step / np.maximum(longest, self._step))
+        positions = self._command[rows][:, self._moving]
+        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
+        return control, observed(self.success[env_ids])
+
+    def get_obs(self) -> dict[str, Any]:
+        """Where the end effector is, and whether it is where it should be."""
+        position, orientation = self._tip.get_pose()
+        if frame := self._frame(self._reference):
+            position = quat_rotate_inverse(frame[1], position - frame[0])
+            orientation = quat_multiply(quat_conjugate(frame[1]), orientation)
+        distance = np.linalg.norm(position - self._target[:, :3].reshape(position.shape), axis=-1)
+        return {
+            'eef_position': position,
+            'eef_orientation': orientation,
+            'success': observed(self.success),
+            'finished': observed(distance < self._threshold),
+        }
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Positions up to 2 m along each axis from the origin of the reference frame, and quaternions."""
+        from gymnasium.spaces import Box
+
+        return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
+
+    def _chain(self, tip: str) -> KinematicChain:
+        """The joints between the arm base and the end effector. ValueError if there are none."""
+        view, env_id = self.robot.articulation.view, self.scene.lead_env
+        try:
+            chain = view.chain(self._base, tip, env_id)
+        except KeyError as error:
+            raise ValueError(f'end_effector_frame_name: {error.args[0]}') from None
+        except ValueError:  # on another limb
+            self._base = ''
+            chain = view.chain(self._base, tip, env_id)
+        if not len(chain.joints):
+            raise ValueError(f'end_effector_frame_name: no joint moves link {tip!r} of robot {self.robot.name!r}')
+        return chain
+
+    def _follow_measured(self, rows: NDArray[np.intp]) -> None:
+        """Look where joints are that something else may have moved.
+
+        Those are all joints of envs that were not commanded in the last step, and those that never are.
+        """
+        env_ids = rows if self.batch_shape else self.scene.env_id
+        now = np.atleast_1d(self.scene.world.times[env_ids])
+        stale = now - self._time[rows] > 1.5 * self.scene.world.step_dt
+        self._time[rows] = now
+        follows = stale[:, None] | ~self._moving
+        if follows.any():
+            measured = np.atleast_2d(self.robot.articulation.get_joint_positions(self._joints))[rows]
+            self._command[rows] = np.where(follows, measured, self._command[rows])
+            self._solved[rows[stale]] = np.nan
+
+    def _solve(self, rows: NDArray[np.intp], target: NDArray[np.float32]) -> None:
+        """Find joint positions for those targets that are not what they were in the last step."""
+        local, solved = self._into_base(rows, target), self._solved[rows]
+        gone = np.isnan(local[:, 0])
+        self._met[rows[gone]] = False
+        same = (np.abs(local - solved) < _SAME_TARGET) | (np.isnan(local) & np.isnan(solved))
+        moved = (np.abs(self._command[rows] - self._solution[rows]) > _SAME_JOINT) & ~self._moving
+        due = np.flatnonzero(~gone & (~same.all(axis=-1) | moved.any(axis=-1)))
+        if not len(due):
+            return
+        near = np.linalg.norm(local[due, :3] - solved[due, :3], axis=-1) < _NEW_TARGET  # False without a former one
+        positions, met = self._solver.solve(
+            _matrices(local[due]), ~np.isnan(local[due, 3]), self._command[rows[due]], ~near
+        )
+        self._solution[rows[due]] = positions
+        self._solved[rows[due]] = local[due]
+        self._met[rows[due]] = met
+
+    def _into_base(self, rows: NDArray[np.intp], target: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Targets `(n, 7)` of the action in the frame of the arm base."""
+
+        def of_rows(pose: Pose) -> tuple[NDArray[np.float64], ...]:
+            return tuple(np.atleast_2d(part)[rows].astype(np.float64) for part in pose)
+
+        position, orientation = target[:, :3].astype(np.float64), target[:, 3:].astype(np.float64)
+        if frame := self._frame(self._reference):
+            p, q = of_rows(frame)
+            position, orientation = p + quat_rotate(q, position), quat_multiply(q, orientation)
+        base = self._frame('arm_base')
+        assert base is not None
+        p, q = of_rows(base)
+        position, orientation = quat_rotate_inverse(q, position - p), quat_multiply(quat_conjugate(q), orientation)
+        return np.concatenate([position, orientation], axis=-1)
+
+    def _frame(self, name: str) -> Pose | None:
+        """Pose of a frame of reference in the env frame; None for that frame itself."""
+        articulation = self.robot.articulation
+        if name == 'world':
+            return None
+        at_root = name == 'robot' or not self._base
+        return articulation.get_pose() if at_root else articulation.body(self._base).get_pose()
+
+
+def _arm_base(robot: BaseRobot) -> str:
+    """The link that arms start at; `''` is the root."""
+    find: Any = getattr(robot, 'get_robot_ik_base', None)
+    return '' if find is None else find().name.removeprefix(robot.config.prim_path + '/')
+
+
+def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray[np.bool_]:
+    """Which of the joints may move."""
+    wanted = names if config.joint_names is None else config.joint_names
+    unknown = next((name for name in wanted if name not in names), None)
+    if unknown is not None:
+        raise ValueError(
+            f'joint_names: no joint {unknown!r} moves link {config.end_effector_frame_name!r}; '
+            f'{did_you_mean(unknown, names)}'
+        )
+    return np.isin(names, wanted)
+
+
+def _stacked(position: Any, orientation: Any, n: int) -> NDArray[np.float32]:
+    """Targets of n envs `(n, 7)` with orientations of length 1."""
+    target = np.full((n, 7), np.nan, np.float32)
+    for part, values, what in ((slice(3), position, 'position'), (slice(3, 7), orientation, 'orientation')):
+        if values is None:
+            continue
+        target[:, part] = values
+        missing = np.isnan(target[:, part])
+        if not np.array_equal(missing.any(axis=-1), missing.all(axis=-1)):
+            raise ValueError(f'end-effector {what}: some of its numbers are NaN: {np.asarray(values)!r}')
+    length = np.linalg.norm(target[:, 3:], axis=-1, keepdims=True)
+    if (length == 0.0).any():
+        raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
+    target[:, 3:] /= length
+    return target
+
+
+def _matrices(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Targets `(n, 7)` as matrices `(n, 4, 4)`; those without an orientation are not rotated."""
+    poses = np.zeros((len(targets), 4, 4))
+    poses[:, 3, 3] = 1.0
+    poses[:, :3, 3] = targets[:, :3]
+    q = np.where(np.isnan(targets[:, 3:]), [1.0, 0.0, 0.0, 0.0], targets[:, 3:])
+    for k, axis in enumerate(np.eye(3)):
+        poses[:, :3, k] = quat_rotate(q, np.broadcast_to(axis, (len(q), 3)))
+    return poses

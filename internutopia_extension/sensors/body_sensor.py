@@ -1,0 +1,74 @@
+"""What sensors that sit on a robot and take no pictures have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Quat
+from internutopia.core.scene.probes import named
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor import BaseSensor
+from internutopia.core.sensor.noise import NormalNoise
+from internutopia.core.util.rotations import quat_multiply, quat_rotate
+
+C = TypeVar('C', bound=SensorCfg)
+
+
+class BodySensor(BaseSensor):
+    """A sensor that says what it reads in any number of envs, which serves one env and all of them."""
+
+    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self._articulation = robot.articulation.in_all_envs()
+
+    @abstractmethod
+    def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
+        """What it reads in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`."""
+
+    def get_data(self) -> dict[str, Any]:
+        """What it reads now, in its env, or in all of them."""
+        env_id = self._scene.env_id
+        if isinstance(env_id, int):
+            return {key: values[0] for key, values in self.read(np.array([env_id])).items()}
+        return self.read(...)
+
+    def noise(self, what: str, std: float) -> NormalNoise:
+        """Noise of this sensor on one of its values."""
+        robot = self._scene.robot_paths[self._robot.config.prim_path]
+        return NormalNoise(self._scene.world, f'{robot}/{self.name}/{what}', std)
+
+
+class Mount:
+    """The frame of a sensor, placed on a link."""
+
+    def __init__(self, sensor: BodySensor, link: str | None, translation: Any, orientation: Any):
+        articulation = sensor._articulation
+        self.link = named(link or '', articulation.view.body_names) or ''
+        self.body = articulation.body(self.link)
+        self._translation = np.asarray(translation, np.float32)
+        self._orientation = np.asarray(unit(orientation), np.float32)
+
+    def poses(self, env_ids: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Positions `(n, 3)` [m] and orientations `(n, 4)`, env frame."""
+        positions, orientations = (values[env_ids] for values in self.body.get_pose())
+        return (
+            positions + quat_rotate(orientations, self._translation),
+            quat_multiply(orientations, self._orientation),
+        )
+
+
+def own_config(config: SensorCfg, cls: type[C]) -> C:
+    """A sensor's config as its own class; what was written as a plain `SensorCfg` is checked now."""
+    return config if isinstance(config, cls) else cls.model_validate(dict(config))
+
+
+def unit(quaternion: Quat) -> Quat:
+    """A quaternion of length 1."""
+    w, x, y, z = (np.asarray(quaternion, float) / np.linalg.norm(quaternion)).tolist()
+    return w, x, y, z

@@ -1,0 +1,55 @@
+"""Contact sensor."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Probe, RobotModel
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor import BaseSensor
+from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
+from internutopia_extension.sensors.body_sensor import BodySensor, own_config
+
+
+@BaseSensor.register('ContactSensor')
+class ContactSensor(BodySensor):
+    """Contacts of a link, an object or a movable scene body. An object is measured with all that hangs on it.
+
+    - `force` `(3,)`: net contact force on it [N], env axes. Of the last substep; in a fresh episode of its first
+      instant.
+    - `in_contact`: whether it touches something, with a net force of at least `config.threshold`.
+    """
+
+    batched = True
+
+    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        cfg = own_config(config, ContactSensorCfg)
+        self._probe = _probe(cfg)
+        self._threshold = cfg.threshold
+        self._noise = self.noise('force', cfg.noise)
+
+    @classmethod
+    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+        """Let the contacts be measured."""
+        return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, ContactSensorCfg))))
+
+    def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
+        """See `BodySensor`."""
+        contacts = self._articulation.view.measure(self._probe)[env_ids]
+        force = contacts[:, 1:]
+        strong = np.square(force).sum(axis=-1) >= self._threshold**2
+        return {
+            'force': self._noise.add_to(force, env_ids),
+            'in_contact': (contacts[:, 0] > 0) & strong,
+        }
+
+
+def _probe(cfg: ContactSensorCfg) -> Probe:
+    return Probe('contact', cfg.prim_path or '', against=cfg.against, sensor=cfg.name)

@@ -1,0 +1,117 @@
+"""Lidar."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Probe, RobotModel
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor import BaseSensor
+from internutopia.core.sensor.sensor import SensorHandle
+from internutopia.core.util.rotations import quat_rotate
+from internutopia.core.world.base import EnvIds
+from internutopia_extension.configs.sensors.lidar import LidarCfg
+from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
+
+
+@BaseSensor.register('Lidar')
+class Lidar(BodySensor):
+    """Distances along rays, taken all at once at the end of a step.
+
+    Ray (i, j) has an elevation that grows with i from `-vertical_fov / 2` to `vertical_fov / 2` and an azimuth that
+    grows with j, counterclockwise seen from above, from `-horizontal_fov / 2` to `horizontal_fov / 2` (a full circle
+    leaves out the last, which would be the first again); (0, 0) is the x axis of the sensor, z is up.
+
+    - `ranges` `(vertical_rays, horizontal_rays)`: distances [m]; what stands for a miss is up to `config.miss`.
+    - `pointcloud` `(vertical_rays, horizontal_rays, 3)`, if configured: points [m] in the env frame, NaN for a miss.
+    """
+
+    batched = True
+
+    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self._cfg = cfg = own_config(config, LidarCfg)
+        self._mount = Mount(self, cfg.prim_path, cfg.translation, cfg.orientation)
+        self._noise = self.noise('ranges', cfg.noise)
+        self._directions = ray_directions(cfg)
+        self._last: dict[str, NDArray[Any]] = {}  # what was read for the observation, (env_num, ...)
+
+    @classmethod
+    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+        """Make sure that there is the link it sits on."""
+        cfg = own_config(config, LidarCfg)
+        return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))
+
+    def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
+        """See `BodySensor`."""
+        cfg = self._cfg
+        env_ids = np.arange(self._scene.world.env_num) if env_ids is ... else env_ids
+        positions, orientations = (values.astype(np.float64) for values in self._mount.poses(env_ids))
+        axes = quat_rotate(orientations[:, None], np.eye(3))  # (n, 3, 3): those of the sensor, as rows
+        axes /= np.linalg.norm(axes, axis=-1, keepdims=True)  # float32 poses are a little off
+        directions = self._directions @ axes
+        distances = self._articulation.view.cast_rays(
+            env_ids,
+            positions[:, None],
+            directions,
+            groups=cfg.geom_groups,
+            link=self._mount.link,
+            through_robot=cfg.exclude_robot,
+        )
+        shape = len(env_ids), cfg.vertical_rays, cfg.horizontal_rays
+        ranges = self._noise.add_to(distances.astype(np.float32).reshape(shape), env_ids)
+        far, near = ranges > cfg.max_range, ranges < cfg.min_range
+        data = {}
+        if cfg.pointcloud:
+            seen = np.where(far | near, np.nan, ranges)[..., None] * directions.reshape(*shape, 3)
+            data['pointcloud'] = (positions[:, None, None] + seen).astype(np.float32)
+        ranges[far], ranges[near] = (np.inf, -np.inf) if cfg.miss == 'inf' else (cfg.max_range, cfg.min_range)
+        return {'ranges': ranges, **data}
+
+    def update(self, env_ids: EnvIds) -> None:
+        """Cast the rays of the envs that are about to be observed."""
+        for key, values in self.read(env_ids).items():
+            if key not in self._last:
+                self._last[key] = np.zeros((self._scene.world.env_num, *values.shape[1:]), values.dtype)
+            self._last[key][env_ids] = values
+
+    def observe(self) -> dict[str, Any]:
+        """What `update` read."""
+        return self._last or self.get_data()
+
+    def handle(self, robot: BaseRobot) -> BaseSensor:
+        """The lidar of one env."""
+        return _LidarOfOneEnv(self, robot)
+
+
+class _LidarOfOneEnv(SensorHandle):
+    _batch: Lidar
+
+    def get_data(self) -> dict[str, Any]:
+        """What it reads now."""
+        return {key: values[0] for key, values in self._batch.read(np.array([self._scene.env_id])).items()}
+
+
+def ray_directions(cfg: LidarCfg) -> NDArray[np.float64]:
+    """Unit vectors of the rays in the sensor frame `(rays, 3)`, row by row."""
+    full_circle = math.isclose(cfg.horizontal_fov, 2 * math.pi)
+    azimuth = _angles(cfg.horizontal_fov, cfg.horizontal_rays, not full_circle)
+    elevation = _angles(cfg.vertical_fov, cfg.vertical_rays)[:, None]
+    x, y = np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth)
+    z = np.broadcast_to(np.sin(elevation), x.shape)
+    return np.stack([x, y, z], axis=-1).reshape(-1, 3)
+
+
+def _angles(fov: float, count: int, with_end: bool = True) -> NDArray[np.float64]:
+    return np.zeros(1) if count == 1 else np.linspace(-fov / 2, fov / 2, count, endpoint=with_end)
+
+
+def _frame(cfg: LidarCfg) -> Probe:
+    return Probe('frame', cfg.prim_path or '', sensor=cfg.name)

@@ -1,0 +1,176 @@
+"""Camera among the sensors of a robot: pictures, depth, point cloud, boxes, camera parameters.
+
+Observations hold the picture of the last frame: one is drawn at an env's reset and whenever a frame is due
+(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env draws when asked:
+`get_data` always shows the env as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.robot import RobotCfg
+from internutopia.core.robot.fleet import split_rows
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution
+from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
+from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.util.pose_mixin import Pose
+from internutopia.core.world.base import EnvIds, SceneHandle
+from internutopia_extension.sensors.pictures import Pictures
+
+
+@BaseSensor.register('RepCamera')
+class RepCamera(BaseSensor):
+    """A camera of the robot's model, found by its prim path below the robot.
+
+    Data, each if asked for, in this order (on the object for all envs with a leading env axis, lists where sizes
+    differ):
+
+    - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around the task's objects, see `tight_boxes`, and
+      the names of those that are visible.
+    - `rgba`: `(height, width, 4)` uint8.
+    - `depth` (also with `pointcloud`): `(height, width)` float32, distance along the viewing direction [m], infinite
+      where nothing is.
+    - `camera_params` (also with `pointcloud`): see `internutopia.core.sensor.projection.camera_params`, world frame.
+    - `pointcloud`: `(k, 3)` float32 [m], env frame.
+    """
+
+    batched = True
+    renders = True
+    default_resolution = DEFAULT_RESOLUTION
+
+    def __init__(self, config: Any, robot: BaseRobot, scene: IScene):
+        super().__init__(config, robot, scene)
+        self.resolution = checked_resolution(config.resolution or self.default_resolution)
+        self.camera_prim_path = f'{robot.config.prim_path}/{config.prim_path}'
+        self._view = scene.camera_at(self.camera_prim_path)
+        self._camera: ICamera | None = None
+        self._frame = self._make_pictures()
+        self._now = self._make_pictures()
+        self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
+        self._version = -1  # of the world when an env's own object drew last
+
+    @classmethod
+    def outputs(cls, config: Any) -> set[str]:
+        """What a config asks for, of `pictures.OUTPUTS`."""
+        wanted = {
+            'bounding_box_2d_tight': config.landmarks,
+            'landmarks': config.landmarks,
+            'rgba': config.rgba,
+            'depth': config.depth or config.pointcloud,
+            'camera_params': config.camera_params or config.pointcloud,
+            'pointcloud': config.pointcloud,
+        }
+        return {output for output, asked in wanted.items() if asked}
+
+    @classmethod
+    def check(cls, config: Any, robot: RobotCfg, scene: SceneHandle) -> None:
+        """ValueError if the robot has no such camera, naming those that it has."""
+        if not config.prim_path:
+            raise ValueError('a camera needs a prim_path: which camera of the robot is it?')
+        scene.camera_name(robot.name, config.prim_path)
+
+    def handle(self, robot: BaseRobot) -> BaseSensor:
+        """An object of one env, which draws when asked."""
+        return type(self)(self.config, robot, robot._scene)
+
+    def post_reset(self) -> None:
+        """Make the handle to the camera."""
+        if not self._serves_all:
+            self.restore_sensor_info()
+
+    def restore_sensor_info(self) -> None:
+        """Make the handle to the camera anew."""
+        self._camera = self.create_camera()
+
+    def create_camera(self) -> ICamera:
+        """A handle to the camera in this env."""
+        names = {'depth': 'distance_to_image_plane'}  # as `ICamera.create` calls it
+        outputs = frozenset(names.get(output, output) for output in self.outputs(self.config))
+        scene = self._scene
+        return ICamera(self._view, scene, self.name, self.camera_prim_path, self.resolution, outputs)
+
+    def reset(self, env_ids: Any = ...) -> None:
+        """What was seen in these envs is no longer there."""
+        self._seen[env_ids] = False
+
+    def update(self, env_ids: EnvIds) -> None:
+        """Draw the envs that are due."""
+        due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
+        self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
+        self._seen[due] = True
+
+    def observe(self) -> dict[str, Any]:
+        """The last frame, drawn anew if one is due."""
+        if self._serves_all:
+            return self._frame.data()
+        self.update(np.array([self._scene.env_id]))
+        return self._only_row(self._frame)
+
+    def get_data(self) -> dict[str, Any]:
+        """What the camera sees now."""
+        if not self._serves_all:
+            return self.get_camera_data()
+        assert self._robot.fleet is not None
+        env_ids = np.array(sorted(self._robot.fleet.robots), np.intp)
+        self._now.take(env_ids, env_ids)
+        return self._now.data()
+
+    def get_camera_data(self) -> dict[str, Any]:
+        """What the camera sees now in this env, arrays of the caller's own."""
+        world = self._scene.world
+        if self._version != world.version:
+            self._now.take(np.array([self._scene.env_id]), np.array([0]))
+            self._version = world.version
+        return self._only_row(self._now)
+
+    def get_pose(self) -> Pose:
+        """Position `(3,)` [m] and orientation `(4,)`, env frame; it looks along -z, +y is up in the picture."""
+        return self.camera.get_pose()
+
+    def set_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move the camera, env frame; it stays there on its link until the episode ends."""
+        self.camera.set_pose(position, orientation)
+
+    def get_world_pose(self) -> Pose:
+        """Position `(3,)` [m] and orientation `(4,)`, world frame."""
+        return self.camera.get_world_pose()
+
+    def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move the camera, world frame; it stays there on its link until the episode ends."""
+        self.camera.set_world_pose(position, orientation)
+
+    @property
+    def camera(self) -> ICamera:
+        """The handle to the camera in this env. RuntimeError on the object for all envs."""
+        if self._camera is None:
+            raise RuntimeError(f'camera {self.name!r} has poses in each env: ask task.robots[name].sensors[...]')
+        return self._camera
+
+    @staticmethod
+    def get_intrinsic_matrix(camera_params: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Matrix `(3, 3)` [pixels], see `intrinsic_matrix`."""
+        return intrinsic_matrix(camera_params)
+
+    def get_pointcloud_gpu(self, depth: Any, camera_params: Mapping[str, Any]) -> NDArray[np.float32]:
+        """Points `(k, 3)` [m], env frame, of a depth picture; the name is that of 2.x, it works on the CPU."""
+        offset = self._scene.world.offsets[self._scene.env_id].astype(np.float32)
+        return point_cloud(np.asarray(depth), camera_params) - offset
+
+    @property
+    def _serves_all(self) -> bool:
+        return not isinstance(self._scene.env_id, int)
+
+    def _make_pictures(self) -> Pictures:
+        world = self._scene.world
+        rows = world.env_num if self._serves_all else 1
+        return Pictures(self._view, world, self.resolution, self.outputs(self.config), rows)
+
+    def _only_row(self, pictures: Pictures) -> dict[str, Any]:
+        return self._make_ordered(split_rows(pictures.data(), np.array([0]))[0])

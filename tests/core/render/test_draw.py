@@ -1,0 +1,184 @@
+"""What `World.draw` draws, against rays that the engine casts through the centres of the pixels."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from dataclasses import replace
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from internutopia.core.render import gl
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+
+SIZE = 32, 24
+LENS = Lens.of_height(half_angle(60.0), SIZE)
+# What depth may be wrong by: 1 mm and 0.5 %
+ABSOLUTE, RELATIVE = 1e-3, 5e-3
+THINGS = """
+<worldbody>
+  <light pos="0 0 3" dir="0 0 -1"/>
+  <geom type="plane" size="30 30 0.1" rgba="0.2 0.2 0.2 1"/>
+  <geom type="box" size="0.3 0.2 0.4" pos="1.5 0.5 0.4" euler="0 0 30" rgba="1 0 0 1"/>
+  <geom type="sphere" size="0.4" pos="2.5 -0.6 0.5" rgba="0 1 0 1"/>
+  <geom type="capsule" size="0.1 0.4" pos="1 -0.3 0.6" euler="30 0 0" rgba="0 0 1 1"/>
+</worldbody>"""
+
+
+@pytest.fixture
+def env(make_env, make_task, write_model, opengl):
+    env = make_env(tasks=[make_task(write_model('things', THINGS), robots=[])], env_num=1)
+    env.reset()
+    return env
+
+
+def frame(size=SIZE, labels: bool = False) -> Any:
+    width, height = size
+    return Frame(
+        np.zeros((height, width, 4), np.uint8),
+        np.zeros((height, width), np.float32),
+        np.zeros((height, width), np.int32) if labels else None,
+    )
+
+
+def cast(env, eye: Eye, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
+    """Depth `(height, width)` [m] by rays, infinite where they hit nothing, and what geom they hit, -1 for none."""
+    model, data = env.runner.world.model(0), env.runner.world.data(0)
+    lens, (width, height) = eye.lens, size
+    depth, geoms = np.full((height, width), np.inf), np.full((height, width), -1)
+    geom = np.zeros(1, np.int32)
+    for v, u in np.ndindex(height, width):
+        x = ((u + 0.5) / width * 2 - 1) * lens.half_width + lens.centre[0]
+        y = (1 - (v + 0.5) / height * 2) * lens.half_height + lens.centre[1]
+        start, ray = ([x, y, 0], [0, 0, -1]) if lens.orthographic else ([0, 0, 0], [x, y, -1])
+        start, ray = eye.position + eye.rotation @ start, eye.rotation @ np.array(ray, float)
+        distance = mujoco.mj_ray(model, data, start, ray, None, 1, -1, geom)
+        if distance >= 0:
+            depth[v, u], geoms[v, u] = distance, geom[0]  # of a ray of length 1 ahead
+    return depth, geoms
+
+
+def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) -> None:
+    depth, geoms = cast
+    # at an edge, round shapes being drawn as polyhedra, a pixel may show either side
+    neighbours = [np.roll(geoms, shift, axis) for axis in (0, 1) for shift in (-1, 1)]
+    plain = (np.array(neighbours) == geoms).all(axis=0)
+    assert plain.mean() > 0.6
+    np.testing.assert_allclose(drawn[plain], depth[plain], rtol=RELATIVE, atol=ABSOLUTE)
+
+
+@pytest.mark.parametrize('quality', ['fast', 'full'])
+@pytest.mark.parametrize(
+    'position, target, lens',
+    [
+        ((0.0, 0.0, 0.8), (2.0, 0.0, 0.4), LENS),
+        ((1.5, 0.0, 4.0), (1.5, 0.0, 0.0), LENS),
+        ((0.0, 0.0, 2.0), (2.0, 0.0, 0.4), Lens.of_height(1.0, SIZE, orthographic=True)),
+        ((-1.0, 0.5, 1.5), (2.0, 0.0, 0.4), replace(LENS, centre=(0.15, -0.1))),
+    ],
+    ids=['ahead', 'down', 'orthographic', 'off_centre'],
+)
+def test_depth_is_what_rays_measure(env, quality, position, target, lens):
+    eye = Eye.looking_at(target, position, lens)
+    picture = frame()
+    env.runner.world.draw([Shot(0, eye, picture)], quality)
+    assert picture.depth is not None and picture.depth.dtype == np.float32
+    assert_same_depth(picture.depth, cast(env, eye))
+
+
+def test_depth_alone_is_the_same(env):
+    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    depth = np.zeros(SIZE[::-1], np.float32)
+    env.runner.world.draw([Shot(0, eye, Frame(depth=depth))])
+    assert_same_depth(depth, cast(env, eye))
+
+
+def test_colours_and_nothing(env):
+    world = env.runner.world
+    pictures = [frame(labels=True), frame(labels=True)]
+    up = Eye.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
+    red = Eye.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Lens.of_height(0.05, SIZE))
+    world.draw([Shot(0, up, pictures[0]), Shot(0, red, pictures[1])])
+    assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == -1).all()
+    r, g, b, alpha = np.moveaxis(pictures[1].rgba.astype(int), -1, 0)
+    assert (r > 60).all() and (g < 0.2 * r).all() and (b < 0.2 * r).all() and (alpha == 255).all()
+
+
+def test_full_pictures_have_shadows(make_env, make_task, write_model, opengl):
+    lit = """<visual><headlight diffuse="0 0 0" ambient="0.2 0.2 0.2"/></visual>
+    <worldbody><light pos="0 0 4" dir="0 0 -1" directional="true"/><geom type="plane" size="5 5 0.1"/>
+    <geom type="box" size="0.5 0.5 0.02" pos="0 0 1"/></worldbody>"""
+    env = make_env(tasks=[make_task(write_model('lit', lit), robots=[])], env_num=1)
+    env.reset()
+    under = Eye.looking_at((0.0, 0.0, 0.0), (0.0, -1.5, 0.4), Lens.of_height(0.05, SIZE))
+    pictures = {quality: frame() for quality in ('fast', 'full')}
+    for quality, picture in pictures.items():
+        env.runner.world.draw([Shot(0, under, picture)], quality)
+    assert pictures['full'].rgba[12, 16, 0] < 0.7 * pictures['fast'].rgba[12, 16, 0]
+
+
+def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, opengl):
+    eye = Eye.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
+    pictures = {}
+    for threads in (1, 3):
+        tasks = [make_task(scene, robots=[make_robot('hopper', position=(0, 0, 0.5))]) for scene in ('floor', 'crates')]
+        env = make_env(tasks=tasks, env_num=4, episode_order='cycle', sim={'threads': threads})
+        env.reset()
+        pictures[threads] = [frame() for _ in range(4)]
+        for _ in range(2):  # a second time with what is there already
+            env.runner.world.draw([Shot(i, eye, picture) for i, picture in enumerate(pictures[threads])])
+        env.close()
+    for one, other in zip(*pictures.values(), strict=True):
+        assert (one.rgba == other.rgba).all() and (one.depth == other.depth).all()
+    assert (pictures[1][0].rgba != pictures[1][1].rgba).any() and (pictures[1][0].rgba == pictures[1][2].rgba).all()
+
+
+def test_pictures_may_become_larger(env):
+    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    large = frame((64, 48))
+    for picture in (frame(), large):
+        env.runner.world.draw([Shot(0, eye, picture)])
+    assert_same_depth(large.depth, cast(env, eye, (64, 48)))
+
+
+def _draw_in_child(env, eye, expected, queue):
+    picture = frame()
+    env.runner.world.draw([Shot(0, eye, picture)])
+    queue.put((picture.depth == expected).all())
+
+
+def test_a_forked_child_draws_too(env):
+    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    picture = frame()
+    env.runner.world.draw([Shot(0, eye, picture)])
+    context = multiprocessing.get_context('fork')
+    queue = context.SimpleQueue()
+    child = context.Process(target=_draw_in_child, args=(env, eye, picture.depth, queue))
+    child.start()
+    child.join(20)
+    hangs = child.is_alive()
+    child.kill()
+    assert not hangs and queue.get()
+
+
+def test_without_opengl_the_error_says_what_to_install(make_env, make_task, monkeypatch):
+    env = make_env(tasks=[make_task('floor')], env_num=1)
+    env.reset()
+    for name in ('egl', 'osmesa', 'cgl', 'glfw'):
+        monkeypatch.setitem(sys.modules, f'mujoco.{name}', None)
+    with pytest.raises(gl.NoOpenGLError, match='apt install libegl1'):
+        env.render()
+    monkeypatch.setenv('MUJOCO_GL', 'off')
+    with pytest.raises(gl.NoOpenGLError, match='MUJOCO_GL=off'):
+        env.render()
+    assert env.step([None])[0][0] is not None
+
+
+def test_opengl_starts_with_the_first_picture(make_env, make_task, monkeypatch):
+    monkeypatch.setattr(gl, 'open_context', lambda: pytest.fail('OpenGL was opened'))
+    env = make_env(tasks=[make_task('floor')], env_num=1)
+    env.reset()
+    env.step([None])

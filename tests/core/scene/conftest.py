@@ -1,0 +1,82 @@
+"""Meshes and USD stages that tests of the importers share."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
+TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
+
+
+@pytest.fixture(scope='session')
+def make_apartment() -> ModuleType:
+    """The program that writes the scene of that name."""
+    pytest.importorskip('pxr')
+    module_spec = importlib.util.spec_from_file_location('make_apartment', TOOL)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope='session')
+def blocks(make_apartment: ModuleType) -> Callable[..., Mesh]:
+    """Makes the closed surface of the solid cells `(i, j, k)` of a grid: vertices, and triangles that face outwards."""
+
+    def triangulated(xs: Sequence[float], ys: Sequence[float], zs: Sequence[float], solid: Any) -> Mesh:
+        points, quads = make_apartment.blocks(xs, ys, zs, np.asarray(solid, bool))
+        return points, np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
+
+    return triangulated
+
+
+@pytest.fixture(scope='session')
+def room(blocks: Callable[..., Mesh]) -> Mesh:
+    """Walls 0.1 m thick around 2 m x 2 m, 0.6 m high, as one mesh; at x = 1 with a doorway 0.6 m wide, 0.4 m high."""
+    solid = np.zeros((3, 5, 2), bool)
+    solid[[0, -1]] = solid[:, [0, -1]] = True
+    solid[-1, 2, 0] = False
+    return blocks([-1.1, -1.0, 1.0, 1.1], [-1.1, -1.0, -0.3, 0.3, 1.0, 1.1], [0.0, 0.4, 0.6], solid)
+
+
+@pytest.fixture(scope='session')
+def trough(blocks: Callable[..., Mesh]) -> Mesh:
+    """A floor between two walls, 0.3 m x 0.2 m x 0.4 m, as thick as 0.1 m; the simplest thing that is not convex."""
+    return blocks([0.0, 0.1, 0.2, 0.3], [0.0, 0.2], [0.0, 0.1, 0.4], [[[1, 1]], [[1, 0]], [[1, 1]]])
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Any:
+    """A new stage with z up, in metres."""
+    usd, geom = pytest.importorskip('pxr.Usd'), pytest.importorskip('pxr.UsdGeom')
+    stage = usd.Stage.CreateNew(str(tmp_path / 'stage.usda'))
+    geom.SetStageUpAxis(stage, 'Z')
+    geom.SetStageMetersPerUnit(stage, 1.0)
+    return stage
+
+
+@pytest.fixture
+def add_mesh(stage: Any) -> Callable[..., Any]:
+    """Adds a mesh of `points` and `faces`, all of as many corners, to the stage; with an approximation, it collides."""
+    from pxr import UsdGeom, UsdPhysics
+
+    def add(path: str, points: Any, faces: Any, approximation: str | None = None) -> Any:
+        faces = np.asarray(faces)
+        mesh = UsdGeom.Mesh.Define(stage, path)
+        mesh.CreatePointsAttr(np.asarray(points, np.float32).tolist())
+        mesh.CreateFaceVertexCountsAttr([faces.shape[1]] * len(faces))
+        mesh.CreateFaceVertexIndicesAttr(faces.ravel().tolist())
+        if approximation is not None:
+            UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
+            UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(approximation)
+        return mesh
+
+    return add
