@@ -42,8 +42,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
         for name, robot in _WALKERS.items()
     },
-    # those that a walking policy comes with
-    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': _WALKERS[name]}) for name in ('H1', 'Aliengo')},
+    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot}) for name, robot in _WALKERS.items()},
 }
 """Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.scene.assets import PACKAGED_ASSETS
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
@@ -19,11 +18,6 @@ ROBOTS = {  # class of the config, and height of the root at home [m]
     'g1': ('G1RobotCfg', 0.785),
     'gr1': ('GR1RobotCfg', 0.898),
 }
-WALKING = [
-    robot
-    for robot in ROBOTS
-    if (PACKAGED_ASSETS / 'robots' / robot.removesuffix('_with_hand') / 'move_by_speed.onnx').exists()
-]
 PAIR = {'first': 0.0, 'second': 3.0}  # y of the two robots of an env [m]
 PATH = [(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (3.0, 2.0)]
 Reached = Callable[[dict[str, Any], float], bool]
@@ -63,7 +57,7 @@ def run(robot: str, controller: str, action: Callable[[float], Any], reached: Re
     return slowest
 
 
-@pytest.mark.parametrize('robot', WALKING)
+@pytest.mark.parametrize('robot', ROBOTS)
 def test_to_a_point_3_6_metres_away(robot: str) -> None:
     def reached(obs: dict[str, Any], y: float) -> bool:
         return bool(np.hypot(obs['position'][0] - 3.0, obs['position'][1] - 2.0 - y) < 0.1)
@@ -72,7 +66,7 @@ def test_to_a_point_3_6_metres_away(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.parametrize('robot', WALKING)
+@pytest.mark.parametrize('robot', ROBOTS)
 def test_half_a_turn(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
         return bool(obs['controllers']['rotate']['finished'])
@@ -81,7 +75,7 @@ def test_half_a_turn(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.parametrize('robot', WALKING)
+@pytest.mark.parametrize('robot', ROBOTS)
 def test_along_four_points(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
         return bool(obs['controllers']['move_along_path']['finished'])
