@@ -90,6 +90,7 @@ WALKERS = {
         root_height=0.981,
         base_height=0.981,
         sole=0.07,
+        period=0.65,
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
