@@ -228,8 +228,10 @@ class Group:
         rows = slice(None) if slots is None else slots
         self.efforts[rows] = self._step_efforts[rows]
         self.sensors[rows] = self._step_sensors[rows]
-        if self._unmeasured:
-            self._unmeasured.difference_update(range(self.capacity) if slots is None else slots.tolist())
+        if slots is None:
+            self._unmeasured.clear()
+        elif self._unmeasured:
+            self._unmeasured.difference_update(slots.tolist())
         if stage == _NO_STAGE:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:

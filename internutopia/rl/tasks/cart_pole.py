@@ -8,7 +8,7 @@ from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     LearningCfg,
@@ -17,6 +17,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.tasks.endless import endless
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
@@ -74,14 +75,7 @@ def config(
         controllers=[ActuatorControllerCfg()],
     )
     task = SingleInferenceTaskCfg(robots=[robot], learning=learning, max_episode_steps=max_episode_steps)
-    return Config(
-        simulator=SimConfig(physics_dt=1 / 200, substeps=4, threads=threads),
-        env_num=num_envs,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
-    )
+    return endless(task, num_envs, seed, physics_dt=1 / 200, substeps=4, threads=threads)
 
 
 def training(**options: Any) -> TrainingCfg:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     LearningCfg,
@@ -11,6 +11,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.tasks.endless import endless
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
@@ -83,11 +84,4 @@ def config(
         learning=learning,
         max_episode_steps=max_episode_steps,
     )
-    return Config(
-        simulator=SimConfig(physics_dt=1 / 200, substeps=4, threads=threads),
-        env_num=num_envs,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
-    )
+    return endless(task, num_envs, seed, physics_dt=1 / 200, substeps=4, threads=threads)

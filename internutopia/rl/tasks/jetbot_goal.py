@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     CommandTermCfg,
@@ -14,6 +14,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.tasks.endless import endless
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
@@ -71,11 +72,4 @@ def config(
         learning=learning,
         max_episode_steps=max_episode_steps,
     )
-    return Config(
-        simulator=SimConfig(physics_dt=1 / 200, substeps=4, threads=threads),
-        env_num=num_envs,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
-    )
+    return endless(task, num_envs, seed, physics_dt=1 / 200, substeps=4, threads=threads)

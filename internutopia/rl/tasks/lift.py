@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     LearningCfg,
@@ -13,6 +13,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.tasks.endless import endless
 from internutopia.rl.tasks.reach import TIP
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import JointControllerCfg
@@ -86,14 +87,7 @@ def config(
         learning=learning,
         max_episode_steps=max_episode_steps,
     )
-    return Config(
-        simulator=SimConfig(physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads),
-        env_num=num_envs,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
-    )
+    return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
 def training(**options: Any) -> TrainingCfg:

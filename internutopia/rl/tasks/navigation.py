@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     CommandTermCfg,
@@ -14,6 +14,7 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.tasks.endless import endless
 from internutopia.rl.tasks.velocity import PHYSICS_DT, SUBSTEPS
 from internutopia.rl.tasks.walkers import Walker, look_up_walker
 from internutopia_extension.configs.objects import StaticCubeCfg
@@ -74,14 +75,8 @@ def config(
         learning=_learning(walker, walker.walking.name, names, distance, radius),
         max_episode_steps=max_episode_steps,
     )
-    return Config(
-        simulator=SimConfig(physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads),
-        env_num=num_envs,
-        env_offset_size=20.0,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
+    return endless(
+        task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads, env_offset_size=20.0
     )
 
 

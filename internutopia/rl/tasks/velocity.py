@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     CommandTermCfg,
@@ -17,6 +17,7 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
+from internutopia.rl.tasks.endless import endless
 from internutopia.rl.tasks.walkers import Walker, look_up_walker
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -75,14 +76,7 @@ def config(
         learning=_learning(walker, push_speed, randomize, curriculum),
         max_episode_steps=max_episode_steps,
     )
-    return Config(
-        simulator=SimConfig(physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads),
-        env_num=num_envs,
-        task_configs=[task],
-        episode_order='cycle',
-        metrics_save_path=None,
-        seed=seed,
-    )
+    return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
 def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
