@@ -15,7 +15,13 @@ from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia.core.util.rotations import (
+    quat_conjugate,
+    quat_multiply,
+    quat_rotate,
+    quat_rotate_inverse,
+    quat_to_matrix,
+)
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
 from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
 from internutopia_extension.controllers.navigation import observed
@@ -247,7 +253,5 @@ def _matrices(targets: NDArray[np.float64]) -> NDArray[np.float64]:
     poses = np.zeros((len(targets), 4, 4))
     poses[:, 3, 3] = 1.0
     poses[:, :3, 3] = targets[:, :3]
-    q = np.where(np.isnan(targets[:, 3:]), [1.0, 0.0, 0.0, 0.0], targets[:, 3:])
-    for k, axis in enumerate(np.eye(3)):
-        poses[:, :3, k] = quat_rotate(q, np.broadcast_to(axis, (len(q), 3)))
+    poses[:, :3, :3] = quat_to_matrix(np.where(np.isnan(targets[:, 3:]), [1.0, 0.0, 0.0, 0.0], targets[:, 3:]))
     return poses

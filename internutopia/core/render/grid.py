@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle, rotation_of
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.rotations import quat_to_matrix
 from internutopia.core.world.base import World
 
 Image = NDArray[np.uint8]
@@ -55,7 +56,7 @@ def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, 
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
-        eye = Eye(position.astype(float), rotation_of(orientation), view.lens(scene.env_id, size))
+        eye = Eye(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
         return eye.moved(world.offsets[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):

@@ -134,14 +134,3 @@ class Shot:
 def half_angle(fovy: float) -> float:
     """`Lens.half_height` of a vertical field of view [degrees]."""
     return math.tan(0.5 * math.radians(fovy))
-
-
-def rotation_of(quat: Any) -> Floats:
-    """Rotation matrices `(..., 3, 3)` of quaternions `(..., 4)`."""
-    w, x, y, z = np.moveaxis(np.asarray(quat, np.float64), -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import FAR, NEAR, Lens, rotation_of
+from internutopia.core.render.lens import FAR, NEAR, Lens
+from internutopia.core.util.rotations import quat_to_matrix
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ def camera_params(positions: Any, orientations: Any, lens: Lens, size: tuple[int
         `cameraViewTransform` `(n, 16)` from the world to the camera frame, `cameraProjection` `(n, 16)` from the camera
         frame to (-1..1, -1..1).
     """
-    rotation, position = rotation_of(orientations), np.asarray(positions, np.float64)
+    rotation, position = quat_to_matrix(orientations), np.asarray(positions, np.float64)
     n = len(position)
     view = np.zeros((n, 4, 4))
     view[:, :3, :3] = rotation

@@ -50,6 +50,17 @@ def quat_rotate_inverse(q: Array, v: Array) -> Array:
     return quat_rotate(quat_conjugate(q), v)
 
 
+def quat_to_matrix(q: Array) -> NDArray[np.float64]:
+    """Rotation matrices `(..., 3, 3)`, in double precision."""
+    w, x, y, z = np.moveaxis(np.asarray(q, np.float64), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
 def yaw_of(q: Array) -> Array:
     """Heading (...) in (-pi, pi] [rad]: rotation about z in the order yaw, pitch, roll."""
     w, x, y, z = (q[..., k] for k in range(4))

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, rotation_of
+from internutopia.core.render.lens import Eye, Frame, Lens, Shot
 from internutopia.core.scene.cameras import CameraLayout, lens_of
-from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia.core.util.rotations import (
+    quat_conjugate,
+    quat_multiply,
+    quat_rotate,
+    quat_rotate_inverse,
+    quat_to_matrix,
+)
 from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.mujoco_view import Segment, View
 
@@ -64,7 +70,7 @@ class MujocoCameraView(View, CameraView):
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
         """See `CameraView`."""
         positions, orientations = self.get_poses()
-        places, rotations = positions[env_ids].astype(float), rotation_of(orientations[env_ids])
+        places, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
         self._world.draw(
             [
                 Shot(env_id, Eye(place, rotation, self.lens(env_id, frame.size)), frame)
