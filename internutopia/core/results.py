@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 
+class Results(Protocol):
+    """Where the results of episodes go. What was written lasts when `flush` returns."""
+
+    def write(self, result: dict[str, Any]) -> None:
+        """Take the result of one episode."""
+        ...
+
+    def flush(self) -> None:
+        """Make what was written last. Called at the end of each step in which an episode ended."""
+        ...
+
+    def close(self) -> None:
+        """Free everything."""
+        ...
+
+
 class ResultsWriter:
-    """Writes one line per ended episode, flushed at once.
+    """Writes one line per ended episode.
 
     `path` is a file that lines are appended to, `'console'` (standard output), or `'none'`/None.
     OSError naming the path at construction if the file cannot be written.
@@ -34,6 +50,10 @@ class ResultsWriter:
             print(line, flush=True)
         if self._file is not None:
             self._file.write(line + '\n')
+
+    def flush(self) -> None:
+        """See `Results.flush`."""
+        if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:

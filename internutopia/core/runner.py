@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.layout import grid_offsets
-from internutopia.core.results import ResultsWriter
+from internutopia.core.results import Results, ResultsWriter
 from internutopia.core.robot.fleet import Fleet, Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
@@ -47,9 +47,15 @@ class RunningEpisode:
 
 
 class SimulatorRunner:
-    """Steps and resets `config.env_num` envs. `queue` says which episode runs next."""
+    """Steps and resets `config.env_num` envs.
 
-    def __init__(self, config: Config, queue: EpisodeQueue):
+    Args:
+        config: what to run.
+        queue: which episode runs next.
+        results: gets the result of every ended episode; None means what the config says.
+    """
+
+    def __init__(self, config: Config, queue: EpisodeQueue, results: Results | None = None):
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
@@ -58,7 +64,7 @@ class SimulatorRunner:
         self.world = create_world(
             config.simulator, config.env_num, grid_offsets(config.env_num, config.env_offset_size)
         )
-        self.results = ResultsWriter(config.metrics_save_path)
+        self.results: Results = ResultsWriter(config.metrics_save_path) if results is None else results
         interval = config.simulator.rendering_interval
         self.render_interval = _DEFAULT_RENDERING_INTERVAL if interval is None else interval
         self.envs: list[RunningEpisode | None] = [None] * config.env_num
@@ -148,10 +154,12 @@ class SimulatorRunner:
             env_ids = np.array([i for i in active if i not in failed], np.intp)
         self._fleets.observe(env_ids)
         running = set(active)
-        return [
+        outcomes = [
             (self._finish_step(env_id, render, failed.get(env_id)) if env_id in running else self._repeat(env_id))
             for env_id in range(self.env_num)
         ]
+        self.results.flush()
+        return outcomes
 
     def get_obs(self) -> list[dict[str, Any] | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
@@ -188,6 +196,7 @@ class SimulatorRunner:
             active = np.array(self._active(), np.intp)
             for env_id, reason in self.world.step(active).items():
                 self._finish_step(env_id, False, reason)
+        self.results.flush()
 
     def end_episode(
         self,
@@ -198,7 +207,10 @@ class SimulatorRunner:
         metrics: dict[str, Any],
         error: str | None = None,
     ) -> None:
-        """Record that the episode in an env is over; the env stands still until it is reset."""
+        """Record that the episode in an env is over; the env stands still until it is reset.
+
+        The record lasts from the next `results.flush()`.
+        """
         env = self._running(env_id)
         env.ended = True
         self.results.write(

@@ -301,6 +301,7 @@ class LearningCore:
                 {'return': self.returns[env_id]},
                 outcome.errors.get(env_id),
             )
+        self.runner.results.flush()
         self._run(outcome.ended, False)
 
     def _run(self, env_ids: NDArray[np.intp], running: Bools | bool) -> None:
