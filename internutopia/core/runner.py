@@ -10,27 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from internutopia.core.commands import Commands, plan_commands
 from internutopia.core.config import Config, TaskCfg
+from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.layout import grid_offsets
 from internutopia.core.results import Results, ResultsWriter
-from internutopia.core.robot.fleet import Fleet, Fleets
+from internutopia.core.robot.fleet import Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
+from internutopia.core.state import SceneState, capture, restore
 from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task.plan import EpisodePlan, Planner
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
-from internutopia.core.util import did_you_mean
 from internutopia.core.world import create_world
 
-StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]
-Image = NDArray[np.uint8]
-NOTHING: StepResult = (None, None, None, None, None)
 _DEFAULT_RENDERING_INTERVAL = 5
 
 
@@ -59,6 +57,7 @@ class SimulatorRunner:
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
+        self.groups: Sequence[range] = [range(config.env_num)]
         self.dt = float(config.simulator.physics_dt)
         self.queue = queue
         self.world = create_world(
@@ -71,6 +70,7 @@ class SimulatorRunner:
         self._scenes: dict[int, IScene] = {}
         self._fleets = Fleets(self.world)
         self._step_count = 0
+        self._launched: Commands | None = None
 
     @property
     def current_tasks(self) -> dict[str, BaseTask]:
@@ -95,7 +95,7 @@ class SimulatorRunner:
     @property
     def running(self) -> bool:
         """Whether an episode is going on in any env."""
-        return bool(self._active())
+        return bool(self.active())
 
     def get_current_time_step_index(self) -> int:
         """Number of steps so far."""
@@ -118,34 +118,66 @@ class SimulatorRunner:
 
         With `observe=False` nobody looks at the robots and there are no observations.
         """
-        IScene.use(self._scenes)
         episodes = [self.queue.take() for _ in env_ids]
         started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
         try:
-            planner = Planner(self.world)
-            plans = {env_id: planner.plan(env_id, episode, observe) for env_id, episode in started.items()}
+            plans = self.plan_episodes(started, observe)
+            observations = self.start_episodes(env_ids, plans, observe)
         except BaseException:
             self.queue.put_back(episodes)
-            raise
-        observations: dict[int, dict[str, Any]] = {}
-        try:
-            self._clear(env_ids)
-            self._start(plans)
-            if observe:
-                self._fleets.observe(np.array(list(plans), np.intp))
-                observations = {env_id: self._first_observation(env_id) for env_id in plans}
-        except BaseException:
-            self.queue.put_back(episodes)
-            self._clear(list(plans))
             raise
         infos: list[TaskCfg | None] = [plans[i].task_config if i in plans else None for i in env_ids]
         return [observations.get(env_id) for env_id in env_ids], infos
 
+    def plan_episodes(self, episodes: Mapping[int, Episode], observe: bool = True) -> dict[int, EpisodePlan]:
+        """Prepare the episodes that envs shall start, by env id. Whatever is wrong with them is found here."""
+        planner = Planner(self.world)
+        return {env_id: planner.plan(env_id, episode, observe) for env_id, episode in episodes.items()}
+
+    def start_episodes(
+        self, env_ids: Sequence[int], plans: Mapping[int, EpisodePlan], observe: bool = True
+    ) -> dict[int, dict[str, Any]]:
+        """Start planned episodes; returns their first observations. Envs without a plan are left without an episode.
+
+        If a class of an extension fails, all of these envs are without an episode.
+        """
+        IScene.use(self._scenes)
+        self.clear(env_ids)
+        try:
+            self._start(plans)
+            if not observe:
+                return {}
+            self._fleets.observe(np.array(list(plans), np.intp))
+            return {env_id: self._first_observation(env_id) for env_id in plans}
+        except BaseException:
+            self.clear(list(plans))
+            raise
+
     def step(self, actions: Sequence[Mapping[str, Any] | None]) -> list[StepResult]:
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
+        self.launch(0, dict(enumerate(actions)))
+        return self.collect(0)
+
+    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
+        """Check actions for the next step, which `collect` makes; there is one group."""
+        self._launched = self.plan({env_id: actions[env_id] for env_id in self.active() if env_id in actions})
+
+    def wait(self) -> list[int]:
+        """The groups whose step can be collected."""
+        return [] if self._launched is None else [0]
+
+    def collect(self, group: int) -> list[StepResult]:
+        """Make the step."""
+        commands, self._launched = self._launched, None
+        assert commands is not None
+        outcomes = self.advance(commands)
+        return [outcomes[env_id] if env_id in outcomes else self.repeat(env_id) for env_id in range(self.env_num)]
+
+    def advance(self, commands: Commands) -> dict[int, StepResult]:
+        """Command all robots and make one step of the envs that run; returns what came of it, by env id."""
         IScene.use(self._scenes)
-        active = self._active()
-        self._apply({env_id: actions[env_id] or {} for env_id in active})
+        active = self.active()
+        commands.run()
         env_ids = np.array(active, np.intp)
         failed = self.world.step(env_ids) if active else {}
         self._step_count += 1
@@ -153,19 +185,16 @@ class SimulatorRunner:
         if failed:
             env_ids = np.array([i for i in active if i not in failed], np.intp)
         self._fleets.observe(env_ids)
-        running = set(active)
-        outcomes = [
-            (self._finish_step(env_id, render, failed.get(env_id)) if env_id in running else self._repeat(env_id))
-            for env_id in range(self.env_num)
-        ]
-        self.results.flush()
-        return outcomes
+        try:
+            return {env_id: self._finish_step(env_id, render, failed.get(env_id)) for env_id in active}
+        finally:  # what one env's class breaks shall not cost the results of others
+            self.results.flush()
 
     def get_obs(self) -> list[dict[str, Any] | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
         IScene.use(self._scenes)
         self.world.frame_due = True
-        self._fleets.observe(np.array(self._active(), np.intp))
+        self._fleets.observe(np.array(self.active(), np.intp))
         return [
             None if env is None else self._observe(env, True) if not env.ended else copy.deepcopy(env.last[0])
             for env in self.envs
@@ -193,10 +222,25 @@ class SimulatorRunner:
         """Advance physics without commands; episodes do not count these steps."""
         IScene.use(self._scenes)
         for _ in range(steps if physics else 0):
-            active = np.array(self._active(), np.intp)
+            active = np.array(self.active(), np.intp)
             for env_id, reason in self.world.step(active).items():
                 self._finish_step(env_id, False, reason)
         self.results.flush()
+
+    def capture(self, env_ids: Sequence[int]) -> SceneState:
+        """See `EnvRunner.capture`."""
+        return capture(self, env_ids)
+
+    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+        """See `EnvRunner.restore`."""
+        restore(self, state, env_ids)
+
+    def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
+        """See `EnvRunner.action_space`."""
+        try:
+            return self._running(env_id).task.robots[robot].get_controllers()[controller].action_space()
+        except (KeyError, NotImplementedError):
+            return None
 
     def end_episode(
         self,
@@ -230,15 +274,15 @@ class SimulatorRunner:
 
     def close(self) -> None:
         """Free everything."""
-        self._clear([i for i, env in enumerate(self.envs) if env is not None])
+        self.clear([i for i, env in enumerate(self.envs) if env is not None])
         self.world.close()
         self.results.close()
 
-    def _active(self) -> list[int]:
+    def active(self) -> list[int]:
         """The envs whose episode goes on."""
         return [env_id for env_id, env in enumerate(self.envs) if env is not None and not env.ended]
 
-    def _clear(self, env_ids: Sequence[int]) -> None:
+    def clear(self, env_ids: Sequence[int]) -> None:
         """Remove what runs in these envs."""
         for env_id in env_ids:
             env, self.envs[env_id] = self.envs[env_id], None
@@ -282,35 +326,10 @@ class SimulatorRunner:
         assert env is not None
         return env
 
-    def _apply(self, actions: Mapping[int, Mapping[str, Any]]) -> None:
-        """Check all actions, then command them."""
-        by_fleet: dict[Fleet, list[tuple[int, Any]]] = {}
-        single: list[tuple[BaseRobot, Any]] = []
-        custom: list[tuple[BaseRobot, Any]] = []
-        for env_id, action in actions.items():
-            robots = self._running(env_id).task.robots
-            for name, robot_action in action.items():
-                robot = robots.get(name)
-                if robot is None:
-                    raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
-                if type(robot).apply_action is not BaseRobot.apply_action:
-                    custom.append((robot, robot_action))
-                elif not isinstance(robot_action, dict | Mapping):  # dict first: checked much faster
-                    raise ValueError(
-                        f'env {env_id}, robot {name!r}: expected {{controller name: action}}, got {robot_action!r}'
-                    )
-                elif robot.fleet is not None:
-                    by_fleet.setdefault(robot.fleet, []).append((env_id, robot_action))
-                else:
-                    single.append((robot, robot_action))
-        commands = [(fleet, fleet.plan(robot_actions)) for fleet, robot_actions in by_fleet.items()]
-        controls = [(robot, robot.controls(robot_action)) for robot, robot_action in single]
-        for fleet, planned in commands:
-            fleet.apply(planned)
-        for robot, planned in controls:
-            robot.command([(control, ...) for control in planned])
-        for robot, robot_action in custom:
-            robot.apply_action(robot_action)
+    def plan(self, actions: Mapping[int, Action]) -> Commands:
+        """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
+        IScene.use(self._scenes)
+        return plan_commands({env_id: (action, self._running(env_id).task) for env_id, action in actions.items()})
 
     def _observe(self, env: RunningEpisode, render: bool) -> dict[str, Any]:
         obs = env.task.get_observations()
@@ -352,13 +371,10 @@ class SimulatorRunner:
             metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
 
-    def _repeat(self, env_id: int) -> StepResult:
+    def repeat(self, env_id: int) -> StepResult:
         """What an env that does not run reports: nothing, or its last result again."""
         env = self.envs[env_id]
-        if env is None:
-            return NOTHING
-        obs, _, terminated, truncated, info = copy.deepcopy(env.last)
-        return obs, 0.0, terminated, truncated, info
+        return NOTHING if env is None else repeated(env.last)
 
     def _info(self, env: RunningEpisode) -> dict[str, Any]:
         return {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': env.step}

@@ -21,14 +21,17 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.parts import load_parts, parts_of, save_parts
-from internutopia.core.runner import RunningEpisode, SimulatorRunner, StepResult
 from internutopia.core.world.base import SavedPhysics
+
+if TYPE_CHECKING:
+    from internutopia.core.env_runner import StepResult
+    from internutopia.core.runner import RunningEpisode, SimulatorRunner
 
 VERSION = 1
 

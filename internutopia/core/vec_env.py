@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
+from internutopia.core.env_runner import EnvRunner, StepResult
+from internutopia.core.exchange import Exchange
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.core.state import SceneState, capture, restore
+from internutopia.core.state import SceneState
 from internutopia.core.task_config_manager import EpisodeQueue
 
 
@@ -41,13 +43,18 @@ class Env:
         config: what to run. ValueError if it names a type that nothing implements, or a backend that is not there;
             OSError if its results file cannot be written.
 
+    Attributes:
+        num_envs: number of envs, in all processes together; env ids are `0..num_envs - 1`.
+        env_num: number of envs of a process, as in the config; the same if the run is not distributed.
+        proc_num: number of processes that simulate.
+
     Example::
 
         env = Env(config)
         obs, task_configs = env.reset()
         while env.simulation_app.is_running():
             action = {'h1': {'move_by_speed': [1.0, 0.0, 0.0]}}
-            obs, reward, terminated, truncated, info = env.step([action] * env.env_num)
+            obs, reward, terminated, truncated, info = env.step([action] * env.num_envs)
             ended = [i for i, (t, c) in enumerate(zip(terminated, truncated)) if t or c]
             if ended:
                 env.reset(ended)
@@ -55,25 +62,36 @@ class Env:
     """
 
     def __init__(self, config: Config):
-        if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-            raise ValueError(
-                f'distribution {config.distribution_config.type!r} is not implemented in this version: pass the config '
-                'without .distribute(...)'
-            )
         if config.compat != '3.x':
             raise ValueError(f"compat={config.compat!r} is not implemented in this version; use compat='3.x'")
         self.config = config
         self.env_num = config.env_num
-        self.proc_num = 1
-        self.is_remote = False
+        distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
+        self.proc_num = 1 if distribution is None else distribution.proc_num
+        self.is_remote = distribution is not None
         self.closed = False
         self.task_config_manager = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
-        self._runner = SimulatorRunner(config, self.task_config_manager)
+        self._runner: EnvRunner
+        if isinstance(config, DistributedConfig) and distribution is not None:
+            from internutopia.distribution import create_runner
+
+            self._runner = create_runner(config, distribution, self.task_config_manager)
+        else:
+            self._runner = SimulatorRunner(config, self.task_config_manager)
+        self.num_envs = self._runner.env_num
+        self._exchange = Exchange(self._runner)
         self._simulation_app = SimulationApp(self)
 
     @property
     def runner(self) -> SimulatorRunner:
-        """What steps the envs; `runner.world` is the physics world."""
+        """What steps the envs; `runner.world` is the physics world.
+
+        RuntimeError in a distributed run, whose worlds, tasks and robots are in other processes.
+        """
+        if not isinstance(self._runner, SimulatorRunner):
+            raise RuntimeError(
+                'runner: this run is distributed, its tasks and robots are in other processes; use the calls of Env'
+            )
         return self._runner
 
     @property
@@ -111,8 +129,11 @@ class Env:
         self._check_open('reset')
         if reset_list is not None and env_ids is not None:
             raise ValueError('reset takes reset_list or env_ids, not both')
-        ids = reset_list if reset_list is not None else env_ids
-        return self._runner.reset(self._check_ids(ids) if ids is not None else range(self.env_num))
+        given = reset_list if reset_list is not None else env_ids
+        ids = range(self.num_envs) if given is None else self._check_ids(given)
+        self._exchange.check_idle('reset', ids)
+        self._exchange.forget(ids)
+        return self._runner.reset(ids)
 
     def step(
         self, action: Sequence[Mapping[str, Any] | None]
@@ -130,26 +151,52 @@ class Env:
             ValueError, KeyError: an action is wrong; no env has moved.
         """
         self._check_open('step')
-        if isinstance(action, str | bytes | Mapping) or not isinstance(action, Sequence):
-            raise ValueError(f'step takes a list with one action per env, got {type(action).__name__}: {action!r}')
-        if len(action) != self.env_num:
-            raise ValueError(f'step takes one action per env: expected {self.env_num}, got {len(action)}')
-        for env_id, (env, env_action) in enumerate(zip(self._runner.envs, action, strict=True)):
-            if (
-                env is not None
-                and not env.ended
-                and env_action is not None
-                and not isinstance(env_action, dict | Mapping)
-            ):
-                raise ValueError(
-                    f'env {env_id}: expected {{robot name: {{controller name: action}}}} or None, got {env_action!r}'
-                )
-        obs, reward, terminated, truncated, info = zip(*self._runner.step(action), strict=True)
-        return list(obs), list(reward), list(terminated), list(truncated), list(info)
+        _check_list('step', action)
+        if len(action) != self.num_envs:
+            raise ValueError(f'step takes one action per env: expected {self.num_envs}, got {len(action)}')
+        self._exchange.check_idle('step')
+        self._exchange.forget(range(self.num_envs))
+        return _columns(self._runner.step(action))
+
+    def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:
+        """Give some envs their next actions, and return at once: `recv` fetches what comes of them.
+
+        Envs of one process make their steps together, as soon as each of them that runs has its action. So processes
+        need not wait for each other. What an env goes through is the same as with `step`.
+
+        Args:
+            actions: one entry per env of `env_ids`, as for `step`.
+            env_ids: ids of the envs, each once.
+
+        Raises:
+            ValueError, KeyError: an id or an action is wrong, or the env has its action already. The envs of that
+                process have not moved and can be sent other actions.
+        """
+        self._check_open('send')
+        _check_list('send', actions)
+        ids = self._check_ids(env_ids, 'env_ids')
+        if len(actions) != len(ids):
+            raise ValueError(f'send takes one action per env: got {len(actions)} actions for {len(ids)} envs')
+        self._exchange.send(dict(zip(ids, actions, strict=True)))
+
+    def recv(self, min_envs: int = 1) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any], list[int]]:
+        """Wait until steps of at least `min_envs` envs are done.
+
+        Returns:
+            Observation, reward, terminated, truncated, info, and env id, one entry per env of the processes that have
+            made their step.
+
+        Raises:
+            ValueError: fewer envs are at work.
+        """
+        self._check_open('recv')
+        results = self._exchange.recv(min_envs)
+        return (*_columns(list(results.values())), list(results))
 
     def get_observations(self) -> list[Any]:
         """The current observation of every env; None for one without an episode."""
         self._check_open('get_observations')
+        self._exchange.check_idle('get_observations')
         return self._runner.get_obs()
 
     def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
@@ -163,6 +210,7 @@ class Env:
             raise ValueError(f'warm_up needs steps > 0, got {steps}')
         if not (render or physics):
             raise ValueError('warm_up needs render=True or physics=True')
+        self._exchange.check_idle('warm_up')
         self._runner.warm_up(steps, physics)
 
     def render(
@@ -184,6 +232,7 @@ class Env:
             NoOpenGLError: nothing can be rendered here; the message says what to install.
         """
         self._check_open('render')
+        self._exchange.check_idle('render')
         return self._runner.render(camera, checked_resolution(resolution))
 
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
@@ -200,7 +249,9 @@ class Env:
         self._check_open('get_state')
         if env_ids is None:
             env_ids = list(self.active_task_configs)
-        return capture(self._runner, self._check_ids(env_ids, 'env_ids'))
+        ids = self._check_ids(env_ids, 'env_ids')
+        self._exchange.check_idle('get_state', ids)
+        return self._runner.capture(ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
         """Put envs into a state that `get_state` returned, of this Env or another of the same task configs.
@@ -214,7 +265,8 @@ class Env:
                 a wrong number of envs); nothing has changed.
         """
         self._check_open('set_state')
-        restore(self._runner, state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
+        self._exchange.check_idle('set_state')
+        self._runner.restore(state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
 
     def get_dt(self) -> float:
         """Length of one physics step [s]."""
@@ -244,9 +296,19 @@ class Env:
         except TypeError:
             raise ValueError(f'{name} must be a list of env ids, got {ids!r}') from None
         for value in values:
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.env_num:
-                raise ValueError(f'{name}: {value!r} is no env id; expected integers in 0..{self.env_num - 1}')
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.num_envs:
+                raise ValueError(f'{name}: {value!r} is no env id; expected integers in 0..{self.num_envs - 1}')
             if int(value) in checked:
                 raise ValueError(f'{name}: env {value} is named twice')
             checked[int(value)] = None
         return list(checked)
+
+
+def _check_list(call: str, actions: Any) -> None:
+    if isinstance(actions, str | bytes | Mapping) or not isinstance(actions, Sequence):
+        raise ValueError(f'{call} takes a list with one action per env, got {type(actions).__name__}: {actions!r}')
+
+
+def _columns(results: Sequence[StepResult]) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
+    obs, reward, terminated, truncated, info = zip(*results, strict=True)
+    return list(obs), list(reward), list(terminated), list(truncated), list(info)
