@@ -10,14 +10,8 @@ from pydantic import ValidationError
 
 from internutopia.cli.extensions import load_extensions
 from internutopia.cli.interrupts import INTERRUPTED
-from internutopia.core.object import BaseObject
+from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
-from internutopia.core.robot.controller import BaseController
-from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.sensor.sensor import BaseSensor
-from internutopia.core.task.metric import BaseMetric
-from internutopia.core.task.reward import BaseReward
-from internutopia.core.task.task import BaseTask
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
@@ -48,16 +42,7 @@ def is_mistake(error: Exception) -> bool:
         return True
     if not isinstance(error, ValueError | KeyError | OSError):
         return False
-    registries = (
-        BaseRobot.robots,
-        BaseController.controllers,
-        BaseSensor.sensors,
-        BaseObject.objs,
-        BaseTask.tasks,
-        BaseMetric.metrics,
-        BaseReward.rewards,
-    )
-    modules = {cls.__module__ for registry in registries for cls in registry.values()}
+    modules = {cls.__module__ for registry in REGISTRIES.values() for cls in registry.values()}
     foreign = {module for module in modules if module.partition('.')[0] not in _OUR_PACKAGES}
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     return not any(frame.f_globals.get('__name__') in foreign for frame in frames)

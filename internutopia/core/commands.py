@@ -8,6 +8,7 @@ from typing import Any
 
 from internutopia.core.env_runner import Action
 from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.fleet import Command, Fleet
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.task import BaseTask
@@ -21,6 +22,14 @@ class Commands:
     fleets: list[tuple[Fleet, list[Command]]]
     robots: list[tuple[BaseRobot, list[ArticulationAction]]]
     custom: list[tuple[BaseRobot, Any]]
+
+    @property
+    def form_only(self) -> bool:
+        """Whether actions of the same form (see `BaseController.checks_form_only`) would have passed as well."""
+        planned = [command for _, commands in self.fleets for command in commands]
+        return not (self.robots or self.custom) and all(
+            isinstance(command[0], BaseController) and command[0].checks_form_only() for command in planned
+        )
 
     def run(self) -> None:
         """Command the robots."""

@@ -25,6 +25,12 @@ class DataHub:
             return task_name in cls._finished
 
     @classmethod
+    def finished_episodes(cls) -> set[str]:
+        """Names of all tasks that were reported."""
+        with cls._lock:
+            return set(cls._finished)
+
+    @classmethod
     def clear(cls, task_name: str) -> None:
         """Forget what was reported about a task."""
         with cls._lock:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+
+from internutopia.core.config import Config
+from internutopia.core.results_file import ResultsFile
+from internutopia.core.resume import read_done
 
 
 class Results(Protocol):
@@ -26,40 +30,74 @@ class Results(Protocol):
 
 
 class ResultsWriter:
-    """Writes one line per ended episode.
+    """Writes one line per ended episode where `config.metrics_save_path` says.
 
-    `path` is a file that lines are appended to, `'console'` (standard output), or `'none'`/None.
-    OSError naming the path at construction if the file cannot be written.
+    What cannot be written is kept and tried again with the next `flush`, and when the writer is closed.
+
+    Args:
+        config: the run. With `resume` its results file is locked against other runs and says what is done.
+
+    Attributes:
+        done: ids of the episodes whose results were there before.
+
+    Raises:
+        OSError: the file cannot be written, or another run writes to it; the path is named.
+        ValueError: the file to resume from holds something else than results of this config.
     """
 
-    def __init__(self, path: str | None):
-        self._file: IO[str] | None = None
-        self._console = path == 'console'
-        if path not in (None, 'none', 'console'):
+    def __init__(self, config: Config):
+        path = config.results_file
+        self.done: frozenset[int] = frozenset()
+        self._console = config.metrics_save_path == 'console'
+        self._file = None if path is None else ResultsFile(path, exclusive=config.resume)
+        self._pending = b''
+        if config.resume and self._file is not None:
             try:
-                self._file = open(path, 'a', encoding='utf-8')
-            except OSError as error:
-                raise OSError(error.errno, f'metrics_save_path cannot be written ({error.strerror})', path) from error
+                self.done, size = read_done(self._file.path, config)
+                self._file.cut_torn_line(size)
+            except BaseException:
+                self._file.close()
+                raise
 
     def write(self, result: dict[str, Any]) -> None:
-        """Write the result of one episode."""
+        """Take the result of one episode; the console gets it at once, a file with `flush`."""
         if self._file is None and not self._console:
             return
         line = json.dumps(plain(result), allow_nan=False)
         if self._console:
             print(line, flush=True)
-        if self._file is not None:
-            self._file.write(line + '\n')
+        else:
+            self._pending += line.encode() + b'\n'
 
     def flush(self) -> None:
-        """See `Results.flush`."""
+        """See `Results.flush`. OSError if there is no room for them."""
+        if self._file is None or not self._pending:
+            return
+        try:
+            self._file.append(self._pending)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f'results cannot be written to metrics_save_path ({error.strerror}): make room and go on, the next '
+                'step or close() tries again; or end, and run the episodes without a result with resume=True',
+                self._file.path,
+            ) from error
+        self._pending = b''
+
+    def start_over(self) -> None:
+        """Empty the file and be the only one who writes to it. OSError if another run does."""
         if self._file is not None:
-            self._file.flush()
+            self._file.start_over()
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        """Close the file. OSError if there is no room for what was not written yet."""
+        file = self._file
+        if file is not None:
+            try:
+                self.flush()
+            finally:
+                self._file = None
+                file.close()
 
 
 def plain(value: Any) -> Any:

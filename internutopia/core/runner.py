@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -28,6 +28,10 @@ from internutopia.core.task.plan import EpisodePlan, Planner
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.world import create_world
+
+if TYPE_CHECKING:
+    from internutopia.core.render.grid import Layer
+    from internutopia.core.render.lens import Eye
 
 _DEFAULT_RENDERING_INTERVAL = 5
 
@@ -63,7 +67,10 @@ class SimulatorRunner:
         self.world = create_world(
             config.simulator, config.env_num, grid_offsets(config.env_num, config.env_offset_size)
         )
-        self.results: Results = ResultsWriter(config.metrics_save_path) if results is None else results
+        if results is None:
+            results = ResultsWriter(config)
+            queue.skip(results.done)
+        self.results: Results = results
         interval = config.simulator.rendering_interval
         self.render_interval = _DEFAULT_RENDERING_INTERVAL if interval is None else interval
         self.envs: list[RunningEpisode | None] = [None] * config.env_num
@@ -202,11 +209,20 @@ class SimulatorRunner:
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """A picture of all envs that hold an episode; see `vec_env.Env.render`."""
-        from internutopia.core.render.grid import draw_grid, eye_of
+        return self.draw(self.eye(camera, size), size, sorted(self._scenes)).picture
+
+    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Eye:
+        """The camera, world frame, that a caller of `render` means."""
+        from internutopia.core.render.grid import eye_of
 
         IScene.use(self._scenes)
-        cell = self.config.env_offset_size
-        return draw_grid(self.world, sorted(self._scenes), eye_of(camera, self.world, size, cell), size, cell)
+        return eye_of(camera, self.world, size, self.config.env_offset_size)
+
+    def draw(self, eye: Eye, size: tuple[int, int], shown: Sequence[int]) -> Layer:
+        """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
+        from internutopia.core.render.grid import draw_layer
+
+        return draw_layer(self.world, sorted(self._scenes), shown, eye, size, self.config.env_offset_size)
 
     def render_each(self, size: tuple[int, int]) -> list[Image]:
         """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""

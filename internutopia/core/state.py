@@ -92,7 +92,7 @@ def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
 
 def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
     """Put envs (None: those it was taken from) into a state. ValueError if it does not fit: nothing has changed."""
-    rows = _checked(runner, state, env_ids)
+    rows = check_fit(runner, state, env_ids)
     if rows.keys() >= runner.env_id_to_task_name_map.keys():
         runner.set_current_time_step_index(state.step_count)
     for env_id, saved in rows.items():
@@ -106,8 +106,8 @@ def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] |
                 robot.fleet.forget(env_id)
 
 
-def _checked(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None) -> dict[int, EnvState]:
-    """What each env gets. ValueError saying what does not fit."""
+def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = None) -> dict[int, EnvState]:
+    """What each env gets. ValueError if it is no state, or not one for so many envs."""
     if not isinstance(state, SceneState):
         raise ValueError(f'set_state takes what get_state returned, got {type(state).__name__}')
     if state.version != VERSION:
@@ -115,14 +115,20 @@ def _checked(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] 
     ids = state.env_ids if env_ids is None else env_ids
     if len(ids) != len(state):
         raise ValueError(f'set_state: the state is that of {len(state)} envs, but env_ids names {len(ids)}')
-    rows = dict(zip(ids, state.envs, strict=True))
-    tasks: dict[int, dict[str, str]] = {}
-    for env_id, saved in rows.items():
-        if not 0 <= env_id < runner.env_num:
+    for env_id in ids:
+        if not 0 <= env_id < env_num:
             raise ValueError(
-                f'set_state: the state was taken from env {env_id}, here are {runner.env_num} envs; name others with '
+                f'set_state: the state was taken from env {env_id}, here are {env_num} envs; name others with '
                 'env_ids=[...]'
             )
+    return dict(zip(ids, state.envs, strict=True))
+
+
+def check_fit(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None) -> dict[int, EnvState]:
+    """What each env gets. ValueError saying what does not fit."""
+    rows = rows_of(state, runner.env_num, env_ids)
+    tasks: dict[int, dict[str, str]] = {}
+    for env_id, saved in rows.items():
         env = _running(runner, env_id, 'set_state')
         index = env.episode.task_index
         if index not in tasks:

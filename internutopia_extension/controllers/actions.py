@@ -24,11 +24,21 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
     return stacked if np.isfinite(stacked).all() else None
 
 
+def checks_as(cls: type[BaseController], base: type[BaseController]) -> bool:
+    """Whether a class checks actions as its base class does."""
+    return cls.parse_action is base.parse_action and cls.parse_actions is base.parse_actions
+
+
 class BoxActionController(BaseController):
     """A controller whose action is an array of `action_shape`; `action_meaning` says of what in error messages."""
 
     action_shape: tuple[int, ...]
     action_meaning: ClassVar[str]
+
+    @classmethod
+    def checks_form_only(cls) -> bool:
+        """See `BaseController.checks_form_only`; what a subclass checks itself may depend on more."""
+        return checks_as(cls, BoxActionController)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Check one env's action. ValueError says what was expected and what came."""

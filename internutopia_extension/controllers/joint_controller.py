@@ -14,7 +14,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import JointControllerCfg
-from internutopia_extension.controllers.actions import stack_actions
+from internutopia_extension.controllers.actions import checks_as, stack_actions
 
 if TYPE_CHECKING:
     import gymnasium
@@ -33,6 +33,11 @@ class JointController(BaseController):
     def __init__(self, config: JointControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
+
+    @classmethod
+    def checks_form_only(cls) -> bool:
+        """See `BaseController.checks_form_only`."""
+        return checks_as(cls, JointController)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(0..2, k)`, NaN for None."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Self, cast
 
 import yaml
-from pydantic import Field, NonNegativeInt, ValidationError, field_validator
+from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.distribution import DistributionCfg
@@ -36,6 +36,8 @@ class Config(BaseCfg):
     """Distance between neighbouring envs on the grid, m."""
     metrics_save_path: PathStr | None = 'console'
     """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
+    resume: bool = False
+    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out."""
     task_configs: list[TaskCfg]
     """The episodes, at least one."""
     episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
@@ -62,6 +64,25 @@ class Config(BaseCfg):
                     f'{first_types} and task_configs[{index}].robots has {types}'
                 )
         return tasks
+
+    @model_validator(mode='after')
+    def _check_resume(self) -> Self:
+        if self.resume and self.results_file is None:
+            raise ValueError(
+                'resume=True needs metrics_save_path to be a file: its lines say which episodes are done; it is '
+                f'{self.metrics_save_path!r}'
+            )
+        if self.resume and self.episode_order == 'shuffle' and self.seed is None:
+            raise ValueError(
+                "resume=True with episode_order='shuffle' needs a seed, the same in every part of the run: without one "
+                'the order is a different one each time'
+            )
+        return self
+
+    @property
+    def results_file(self) -> str | None:
+        """The file that results go to; None if they are printed or go nowhere."""
+        return None if self.metrics_save_path in ('none', 'console') else self.metrics_save_path
 
     def distribute(self, distribution_config: DistributionCfg) -> 'DistributedConfig':
         """Returns the same run, spread over several processes."""

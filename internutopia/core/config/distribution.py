@@ -1,5 +1,7 @@
 """Configs of running one `Config` in several processes."""
 
+from pydantic import NonNegativeInt
+
 from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
 from internutopia.core.config.typed import TypedCfg
 
@@ -23,5 +25,7 @@ class RayDistributionCfg(DistributionCfg):
     type: str = 'ray'
     head_address: str | None = None
     """Address of the cluster's head (`host:port`); None means this machine's, started if need be."""
+    episode_retries: NonNegativeInt = 3
+    """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
     working_dir: PathStr | None = None
     """Folder that the workers get a copy of and run in; None means the current one, without a copy."""

@@ -4,9 +4,9 @@ A term is a small batched function registered under a name (`internutopia.rl.ter
 parameters and weighs them.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import NonNegativeInt
+from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
@@ -72,8 +72,22 @@ class ActionCfg(BaseCfg):
     number, or one for each of a joint controller's joints, by name."""
     offset: float | Literal['home'] = 0.0
     """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
+    choices: Annotated[list[list[FiniteFloat]], Field(min_length=1)] | None = None
+    """The actions that there are, for learners of discrete actions: their action is the number of a row. None means
+    that actions are numbers."""
     repeat: Count = 1
     """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
+
+    @model_validator(mode='after')
+    def _check_choices(self) -> Self:
+        if self.choices is None:
+            return self
+        if self.scale is not None:
+            raise ValueError('choices are what the controller gets and cannot be scaled: leave `scale` away')
+        lengths = [len(choice) for choice in self.choices]
+        if len(set(lengths)) > 1:
+            raise ValueError(f'choices must all have the same length, got {lengths}')
+        return self
 
 
 class LearningCfg(BaseCfg):

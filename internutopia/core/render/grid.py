@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,23 @@ def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, 
     return Eye.looking_at(target, position, Lens.of_height(half_angle(_FREE_FOVY), size))
 
 
-def draw_grid(world: World, env_ids: Sequence[int], eye: Eye, size: tuple[int, int], cell: float) -> Image:
-    """What a camera sees of some envs, RGB `(height, width, 3)`, black if there are none.
+@dataclass(frozen=True)
+class Layer:
+    """What a camera sees of some envs: RGB `(height, width, 3)`, and how far away it is, inf where nothing is drawn."""
+
+    picture: Image
+    distance: Floats
+
+
+def draw_layer(
+    world: World, env_ids: Sequence[int], shown: Sequence[int], eye: Eye, size: tuple[int, int], cell: float
+) -> Layer:
+    """What a camera sees of some envs, black if there are none.
 
     Args:
         world: what is drawn.
         env_ids: the envs.
+        shown: all envs in the picture that this becomes a part of; the first one draws the sky.
         eye: the camera, world frame.
         size: width and height of the picture [pixels].
         cell: length of a cell's side [m].
@@ -77,11 +89,13 @@ def draw_grid(world: World, env_ids: Sequence[int], eye: Eye, size: tuple[int, i
     width, height = size
     picture = np.zeros((height, width, 3), np.uint8)
     nearest = np.full((height, width), np.inf)
+    numbers = {env_id: number for number, env_id in enumerate(shown)}
     parts: list[tuple[slice, slice]] = []
     shots: list[Shot] = []
     for env_id in env_ids:
         own = eye.moved(-world.offsets[env_id])
-        part = _part(own, size, cell) if shots and len(env_ids) > _DRAWN_WHOLE else (0, 0, width, height)
+        whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
+        part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:
             continue
         left, top, right, bottom = part
@@ -95,8 +109,9 @@ def draw_grid(world: World, env_ids: Sequence[int], eye: Eye, size: tuple[int, i
         shots.append(Shot(env_id, Eye(own.position, own.rotation, lens), frame))
     if shots:
         world.draw(shots)
-    for number, (part, shot) in enumerate(zip(parts, shots, strict=True)):
+    for part, shot in zip(parts, shots, strict=True):
         assert shot.frame.rgba is not None and shot.frame.depth is not None
+        number = numbers[shot.env_id]
         depth = shot.frame.depth.astype(np.float64)
         inside = (np.abs(shot.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
         depth[inside] *= 1.0 - _OWN_CELL
@@ -106,6 +121,15 @@ def draw_grid(world: World, env_ids: Sequence[int], eye: Eye, size: tuple[int, i
         if number == 0:
             front[:] = True  # the sky
         picture[part][front] = shot.frame.rgba[front, :3]
+    return Layer(picture, nearest)
+
+
+def merge(layers: Sequence[Layer]) -> Image:
+    """One picture of what is nearest in any layer; the sky is that of the first."""
+    picture, nearest = layers[0].picture.copy(), layers[0].distance.copy()
+    for layer in layers[1:]:
+        front = layer.distance < nearest
+        picture[front], nearest[front] = layer.picture[front], layer.distance[front]
     return picture
 
 

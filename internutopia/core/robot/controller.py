@@ -73,6 +73,14 @@ class BaseController(OrderedKeys, ABC):
         """Class decorator: make the class the implementation of controller type `name`."""
         return register_in(BaseController.controllers, name)
 
+    @classmethod
+    def checks_form_only(cls) -> bool:
+        """Whether it takes every action of the shapes and types of one that it took, as long as numbers are finite.
+
+        Distributed runs then need not wait until all workers have checked their actions.
+        """
+        return False
+
     @property
     def robot(self) -> BaseRobot:
         """The robot it drives."""

@@ -1,8 +1,9 @@
 """The queue of episodes.
 
 Episodes are numbered from 0 in the order in which they are taken; with `episode_order='once'` the number is the index
-in `Config.task_configs`. The queue keeps snapshots: what the caller does with its task configs later, or what an
-episode does with its own copy, changes nothing here.
+in `Config.task_configs`. Episodes that an earlier run has done are left out; the others keep their numbers. The queue
+keeps snapshots: what the caller does with its task configs later, or what an episode does with its own copy, changes
+nothing here.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import copy
 import pickle
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from internutopia.core.config.task import TaskCfg
+
+EpisodeOrder = Literal['once', 'cycle', 'shuffle']
 
 
 @dataclass(frozen=True)
@@ -39,21 +42,26 @@ class EpisodeQueue:
 
     Attributes:
         seed: where everything random in the episodes starts; drawn if none was given.
+        done: ids of episodes that are left out.
     """
 
     def __init__(
         self,
         task_configs: Sequence[TaskCfg],
-        order: Literal['once', 'cycle', 'shuffle'] = 'once',
+        order: EpisodeOrder = 'once',
         seed: int | None = None,
     ):
         self.seed: int = secrets.randbits(64) if seed is None else seed
         self._snapshots = [_snapshot(config) for config in task_configs]
-        self._order = order
+        self._order: EpisodeOrder = order
+        self.done: Collection[int] = ()
         self._returned: deque[Episode] = deque()
-        self._next_id = 0
-        self._upcoming: int | None = None
-        self._indices = self._task_indices(np.random.default_rng(self.seed))
+        self._upcoming: Episode | None = None
+        self._episodes = self._in_order()
+
+    def skip(self, done: Collection[int]) -> None:
+        """Leave out the episodes with these ids; to be called before the first one is taken."""
+        self.done = done
 
     def restart(self, seed: int) -> None:
         """Start an order without an end anew, `'shuffle'` from a seed; with `'once'` nothing is run a second time.
@@ -62,8 +70,7 @@ class EpisodeQueue:
         """
         self.seed = seed
         if self._order != 'once':
-            self._indices = self._task_indices(np.random.default_rng(seed))
-            self._next_id = 0
+            self._episodes = self._in_order()
             self._upcoming = None
             self._returned.clear()
 
@@ -71,7 +78,7 @@ class EpisodeQueue:
     def exhausted(self) -> bool:
         """Whether no episode is left."""
         if not self._returned and self._upcoming is None:
-            self._upcoming = next(self._indices, None)
+            self._upcoming = next(self._episodes, None)
         return not self._returned and self._upcoming is None
 
     def take(self) -> Episode | None:
@@ -80,23 +87,26 @@ class EpisodeQueue:
             return None
         if self._returned:
             return self._returned.popleft()
-        index = self._upcoming
-        assert index is not None
-        self._upcoming = None
-        episode = Episode(self._next_id, index, self._snapshots[index])
-        self._next_id += 1
+        episode, self._upcoming = self._upcoming, None
         return episode
 
     def put_back(self, episodes: Iterable[Episode | None]) -> None:
         """Return episodes that could not be started to the head of the queue, in their order."""
         self._returned.extendleft(reversed([episode for episode in episodes if episode is not None]))
 
-    def _task_indices(self, rng: np.random.Generator) -> Iterator[int]:
-        count = len(self._snapshots)
-        while True:
-            yield from rng.permutation(count).tolist() if self._order == 'shuffle' else range(count)
-            if self._order == 'once':
-                return
+    def _in_order(self) -> Iterator[Episode]:
+        for episode_id, index in enumerate(task_order(len(self._snapshots), self._order, self.seed)):
+            if episode_id not in self.done:
+                yield Episode(episode_id, index, self._snapshots[index])
+
+
+def task_order(count: int, order: EpisodeOrder, seed: int) -> Iterator[int]:
+    """Index of the task config of episode 0, 1, ..., of so many task configs; the seed matters for `'shuffle'` only."""
+    rng = np.random.default_rng(seed)
+    while True:
+        yield from rng.permutation(count).tolist() if order == 'shuffle' else range(count)
+        if order == 'once':
+            return
 
 
 def _snapshot(config: TaskCfg) -> Callable[[], TaskCfg]:

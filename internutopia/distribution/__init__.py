@@ -1,0 +1,28 @@
+"""Running one `Config` in several processes, on this machine or on a cluster.
+
+`Config.distribute(RayDistributionCfg(...))` makes a config whose `vec_env.Env` has `proc_num * env_num` envs. The queue
+of episodes and the results are in the process that made the `Env`; workers hold worlds, tasks and robots.
+"""
+
+from __future__ import annotations
+
+from internutopia.core.config import DistributedConfig
+from internutopia.core.config.distribution import DistributionCfg, RayDistributionCfg
+from internutopia.core.env_runner import EnvRunner
+from internutopia.core.task_config_manager import EpisodeQueue
+
+
+def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:
+    """What runs the envs of a distributed config.
+
+    ValueError for a kind of distribution that is not there, ImportError if its library is missing.
+    """
+    if not isinstance(distribution, RayDistributionCfg):
+        raise ValueError(f"distribution_config.type={distribution.type!r}: expected 'ray'")
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise ImportError("distributed runs need Ray: pip install 'internutopia[distribution]'") from None
+    from internutopia.distribution.ray_runner import RayRunner
+
+    return RayRunner(config, distribution, queue)

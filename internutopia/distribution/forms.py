@@ -1,0 +1,59 @@
+"""Which actions a worker is known to take, so that a step need not wait for it to check them.
+
+A step changes nothing anywhere if one worker refuses its actions: all of them check first, which costs a call. Most
+controllers refuse an action for its form only (shapes and types), or if it is not finite. What they took once in an
+env of the same task, they take again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from internutopia.distribution.packing import Column, Group, Packed
+
+Form = tuple[Any, ...]
+
+
+class KnownForms:
+    """The forms of actions that one worker took, with the tasks that its envs ran."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Form, set[int]] = {}
+
+    def covers(self, actions: Packed, tasks: Sequence[int]) -> bool:
+        """Whether actions, each with the index of the task that runs in its env, are sure to be taken."""
+        for group in actions.groups:
+            known = self._tasks.get(_form(group))
+            if known is None or not known.issuperset(tasks[row] for row in group.rows):
+                return False
+        return True
+
+    def add(self, actions: Packed, tasks: Sequence[int]) -> None:
+        """These were taken, and only their form mattered."""
+        for group in actions.groups:
+            self._tasks.setdefault(_form(group), set()).update(tasks[row] for row in group.rows)
+
+
+def _form(group: Group) -> Form:
+    """Layout and kinds of leaves; of what is no finite number, a form that is never seen again."""
+    kinds = tuple(_kind(column) for column in group.columns)
+    return (object(),) if '' in kinds else (group.layout, kinds)
+
+
+def _kind(column: Column) -> str:
+    """`'none'`, `'number'` or, for everything else and for what is not finite in single precision, `''`."""
+    if isinstance(column, list):
+        if all(value is None for value in column):
+            return 'none'
+        if not all(type(value) is float or type(value) is int for value in column):
+            return ''
+    elif column.dtype.kind not in 'iuf':
+        return ''
+    try:
+        with np.errstate(over='ignore'):
+            return 'number' if np.isfinite(np.asarray(column, np.float64).astype(np.float32)).all() else ''
+    except OverflowError:
+        return ''

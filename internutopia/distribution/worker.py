@@ -1,0 +1,200 @@
+"""What runs in a worker process: the world, tasks and robots of some of the envs.
+
+A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
+are those of a run in one process. Changes come in two calls: the first one checks (`plan`, `check`), the second one
+changes (`start`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it only
+if every one of them went well, so a mistake in one worker's share changes nothing in any.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from internutopia.core.commands import Commands
+from internutopia.core.config import Config, TaskCfg
+from internutopia.core.datahub import DataHub
+from internutopia.core.env_runner import StepResult
+from internutopia.core.registries import REGISTRIES
+from internutopia.core.render.lens import Eye
+from internutopia.core.runner import SimulatorRunner
+from internutopia.core.state import SceneState, check_fit
+from internutopia.core.task.plan import EpisodePlan
+from internutopia.core.task_config_manager import Episode, EpisodeQueue
+from internutopia.distribution.packing import Packed, pack, unpack
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to be: `registries` are the registered classes by kind and name, pickled by Ray."""
+
+    config: Config
+    registries: bytes
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An episode for an env; its config only if the worker has not had an episode of this task yet."""
+
+    env_id: int
+    episode_id: int
+    task_index: int
+    task_config: bytes | None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Values of envs, and the results of the episodes that have ended since the last reply."""
+
+    values: Packed
+    results: list[dict[str, Any]]
+
+
+class CollectedResults:
+    """Results of episodes until somebody takes them."""
+
+    def __init__(self) -> None:
+        self._results: list[dict[str, Any]] = []
+
+    def write(self, result: dict[str, Any]) -> None:
+        """Take the result of one episode."""
+        self._results.append(result)
+
+    def flush(self) -> None:
+        """They last when the process that made the `Env` has written them."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def take(self) -> list[dict[str, Any]]:
+        """All that came since the last call."""
+        results, self._results = self._results, []
+        return results
+
+
+class Worker:
+    """Envs of a distributed run; lives in a Ray actor."""
+
+    def __init__(self) -> None:  # an actor whose constructor fails could not say why
+        self._runner: SimulatorRunner | None = None
+        self._results = CollectedResults()
+        self._tasks: dict[int, bytes] = {}
+        self._plans: dict[int, EpisodePlan] = {}
+        self._commands: Commands | None = None
+
+    @property
+    def runner(self) -> SimulatorRunner:
+        """What runs the envs."""
+        assert self._runner is not None
+        return self._runner
+
+    def set_up(self, order: Order) -> None:
+        """Make the classes of the main process known here, and the world."""
+        os.environ.update(order.environment)
+        try:
+            registries = pickle.loads(order.registries)
+        except ImportError as error:
+            raise ImportError(
+                f'a worker cannot import {error.name!r}, where classes of this run are registered: install it on every '
+                'machine of the cluster, or send it along with RayDistributionCfg(working_dir=...)'
+            ) from error
+        for kind, classes in registries.items():
+            REGISTRIES[kind].update(classes)
+        self._runner = SimulatorRunner(order.config, EpisodeQueue([]), self._results)
+
+    def plan(self, assignments: Sequence[Assignment], seed: int) -> None:
+        """Prepare episodes; whatever is wrong with them is found here."""
+        self.runner.queue.seed = seed
+        self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
+        episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
+        self._plans = self.runner.plan_episodes(episodes)
+
+    def start(self, env_ids: Sequence[int], *_: object) -> Reply:
+        """Start the planned episodes; first observations, None for envs that get none."""
+        plans, self._plans = self._plans, {}
+        observations = self.runner.start_episodes(env_ids, plans)
+        return self._reply([observations.get(env_id) for env_id in env_ids])
+
+    def clear(self, env_ids: Sequence[int]) -> None:
+        """Leave envs without an episode."""
+        self.runner.clear(env_ids)
+
+    def check(self, env_ids: Sequence[int], actions: Packed) -> bool:
+        """Check the actions of the next step; returns whether only their form mattered."""
+        running = set(self.runner.active())
+        planned = {i: action for i, action in zip(env_ids, unpack(actions), strict=True) if i in running}
+        self._commands = self.runner.plan(planned)
+        return self._commands.form_only
+
+    def step(
+        self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None, *_: object
+    ) -> Reply:
+        """Make a step.
+
+        Args:
+            env_ids: whose outcomes are asked for.
+            step_count: number of steps of the whole run before this one.
+            finished: names of tasks that were reported to have reached their goal.
+            actions: None means those that were checked.
+        """
+        if actions is not None:
+            self.check(env_ids, actions)
+        commands, self._commands = self._commands, None
+        assert commands is not None
+        for name in finished:
+            DataHub.set_episode_finished(name)
+        self.runner.set_current_time_step_index(step_count)
+        outcomes = self.runner.advance(commands)
+        results: list[StepResult] = [outcomes[i] if i in outcomes else self.runner.repeat(i) for i in env_ids]
+        return self._reply(results)
+
+    def get_obs(self, env_ids: Sequence[int]) -> Reply:
+        """The current observations of envs that hold an episode."""
+        observations = self.runner.get_obs()
+        return self._reply([observations[env_id] for env_id in env_ids])
+
+    def warm_up(self, steps: int, physics: bool) -> Reply:
+        """Let time pass without commands."""
+        self.runner.warm_up(steps, physics)
+        return self._reply([])
+
+    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Eye:
+        """The camera that is meant; if it is one of an env, of one here."""
+        return self.runner.eye(camera, size)
+
+    def draw(self, eye: Eye, size: tuple[int, int], shown: Sequence[int]) -> Any:
+        """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
+        return self.runner.draw(eye, size, shown)
+
+    def capture(self, env_ids: Sequence[int]) -> SceneState:
+        """The state of envs."""
+        return self.runner.capture(env_ids)
+
+    def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
+        """ValueError if a state does not fit."""
+        check_fit(self.runner, state, env_ids)
+
+    def restore(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
+        """Put envs into a state."""
+        self.runner.restore(state, env_ids)
+
+    def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
+        """The action space of a controller."""
+        return self.runner.action_space(env_id, robot, controller)
+
+    def _snapshot(self, task_index: int) -> Any:
+        data = self._tasks[task_index]
+
+        def make() -> TaskCfg:
+            return pickle.loads(data)
+
+        return make
+
+    def _reply(self, values: Sequence[Any]) -> Reply:
+        return Reply(pack(values), self._results.take())

@@ -1,0 +1,72 @@
+"""Packing values of envs: whatever goes in comes out, of the same types, in arrays of its own."""
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from internutopia.distribution.packing import array_bytes, pack, unpack
+
+ARRAYS = arrays.arrays(
+    st.sampled_from(['<f4', '<f8', '<i8', '?', '|u1', '<U3']), arrays.array_shapes(min_dims=0, min_side=0, max_side=3)
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3) | ARRAYS
+KEYS = st.sampled_from('abc')
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(KEYS, inner, max_size=3)
+        | st.dictionaries(KEYS, inner, max_size=3).map(OrderedDict)
+    ),
+    max_leaves=8,
+)
+
+
+def same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == 'f')
+    return a == b
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_what_goes_in_comes_out(values: list[Any]):
+    assert same(unpack(pack(values)), values)
+
+
+@given(VALUES, st.integers(1, 4))
+def test_equal_values_are_one_group(value: Any, count: int):
+    assert len(pack([value] * count).groups) == 1
+
+
+def test_arrays_at_the_same_place_are_one_array_with_a_row_per_env():
+    observations = [{'h1': {'position': np.full(3, i, np.float32), 'sensors': {}, 'render': i == 1}} for i in range(4)]
+    (group,) = pack(observations).groups
+    assert [type(column) for column in group.columns] == [np.ndarray, list]
+    assert isinstance(group.columns[0], np.ndarray) and group.columns[0].shape == (4, 3)
+    assert array_bytes(pack(observations)) == 4 * 3 * 4
+
+
+def test_rows_can_be_written_and_share_nothing_with_what_was_packed():
+    packed = pack([np.zeros(3), np.zeros(3)])
+    packed.groups[0].columns[0].setflags(write=False)  # as Ray hands them out  # pyright: ignore
+    first, second = unpack(packed)
+    first += 1.0
+    assert second.tolist() == [0, 0, 0]
+    assert unpack(packed)[0].tolist() == [0, 0, 0]
+
+
+def test_values_that_differ_in_form_keep_their_places():
+    values = [None, {'a': np.zeros(2)}, None, {'a': np.ones(3)}, {'a': np.ones(2)}]
+    assert same(unpack(pack(values)), values)
+    assert len(pack(values).groups) == 3
