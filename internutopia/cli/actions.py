@@ -13,7 +13,7 @@ Random actions depend on the seed of the run and the number of the episode, not 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,7 @@ import gymnasium
 import numpy as np
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.task.task import BaseTask
 from internutopia.core.util import did_you_mean
 
 _FORMS = ('constant', 'path', 'random', 'zero')
@@ -90,19 +88,22 @@ def parse_actions(task: TaskCfg, defaults: Any, own: Any, task_index: int) -> Ta
     return parsed
 
 
+SpaceOf = Callable[[str, str], 'gymnasium.Space[Any] | None']
+
+
 class EpisodeActions:
     """The actions of one episode, one step after the other.
 
     Args:
         specs: what the robots are sent.
-        task: the running task.
+        space_of: the action space of a robot's controller, None if there is none.
         seed: entropy for random actions.
 
     Raises:
         ValueError: `zero` or `random` for a controller without an action space.
     """
 
-    def __init__(self, specs: TaskActions, task: BaseTask, seed: tuple[int, ...]):
+    def __init__(self, specs: TaskActions, space_of: SpaceOf, seed: tuple[int, ...]):
         self._action: dict[str, dict[str, Any]] = {}
         self._random: list[tuple[dict[str, Any], str, gymnasium.spaces.Box, int]] = []
         self._step = 0
@@ -112,7 +113,7 @@ class EpisodeActions:
                 if isinstance(spec, Constant):
                     action[controller] = spec.action
                     continue
-                space = _action_space(task.robots[name], name, controller)
+                space = _box(space_of(name, controller), name, controller)
                 if isinstance(spec, Zero):
                     action[controller] = np.zeros(space.shape, space.dtype)
                 else:
@@ -173,15 +174,8 @@ def _is_path(value: Any) -> bool:
     return points.ndim == 2 and points.shape[1] == 3 and len(points) > 0 and bool(np.isfinite(points).all())
 
 
-def _action_space(robot: BaseRobot, robot_name: str, controller_name: str) -> gymnasium.spaces.Box:
+def _box(space: gymnasium.Space[Any] | None, robot_name: str, controller_name: str) -> gymnasium.spaces.Box:
     """The controller's space, in a copy with a random generator of its own."""
-    controllers: dict[str, BaseController] = {**robot.controllers}
-    if robot.fleet is not None:
-        controllers |= robot.fleet.robot.controllers
-    try:
-        space = controllers[controller_name].action_space()
-    except (KeyError, NotImplementedError):
-        space = None
     if not isinstance(space, gymnasium.spaces.Box):
         raise ValueError(
             f'robot {robot_name!r}, controller {controller_name!r}: zero and random actions need a controller whose '

@@ -1,6 +1,7 @@
 """The commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
-Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted.
+Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
+143 terminated (128 + the number of the signal).
 """
 
 from __future__ import annotations
@@ -44,11 +45,18 @@ def run_command(
         Path | None, typer.Option(help='Folder for results.jsonl and overview.png; default: out/<name of the file>.')
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help='Stop after this many steps of the envs.')] = None,
+    resume: Annotated[bool, typer.Option('--resume', help='Run the episodes that have no result yet.')] = False,
     overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
     video: Annotated[
         Path | None, typer.Option(help='Film the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Draw no overview.png.')] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help='Run in so many worker processes, each with that many envs, with Ray.')
+    ] = None,
+    head_address: Annotated[
+        str | None, typer.Option(help='Ray cluster to run on, host:port; default: this machine.')
+    ] = None,
     quiet: Annotated[bool, typer.Option('--quiet', help='Print errors only.')] = False,
 ) -> None:
     """Run the episodes of a YAML config and write one line of results for each."""
@@ -61,9 +69,12 @@ def run_command(
             seed=seed,
             out=out or Path('out') / config.stem,
             max_steps=steps,
+            resume=resume,
             overwrite=overwrite,
             picture=not no_picture,
             video=video,
+            processes=processes,
+            head_address=head_address,
             quiet=quiet,
         )
     )
@@ -204,3 +215,83 @@ def evaluate_command(
             file=json,
         )
     )
+
+
+@app.command('serve')
+def serve_command(
+    config: Annotated[
+        Path, typer.Argument(help='YAML file of a run whose tasks say what is learned.', metavar='CONFIG.yaml')
+    ],
+    host: Annotated[
+        str, typer.Option(help='Address to listen at; one that others can reach needs --tokens.')
+    ] = '127.0.0.1',
+    port: Annotated[int, typer.Option(min=0, max=65535, help='Port to listen at; 0 takes a free one.')] = 8001,
+    tokens: Annotated[
+        Path | None, typer.Option(help="Users' tokens, see `internutopia token`.", metavar='FILE')
+    ] = None,
+    max_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions at a time; default: 64.')] = None,
+    user_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions of a user; default: 4.')] = None,
+    user_envs: Annotated[
+        int | None, typer.Option(min=1, max=65536, help='Envs of a user over all sessions; default: 1024.')
+    ] = None,
+    requests_per_second: Annotated[
+        float | None, typer.Option(min=0.1, help='Requests of a user, over a longer time; default: 200.')
+    ] = None,
+    burst: Annotated[int | None, typer.Option(min=1, help='Requests of a user at once; default: 400.')] = None,
+    max_body: Annotated[int | None, typer.Option(min=1024, help='Size of a request in bytes; default: 16 MiB.')] = None,
+    max_step_size: Annotated[int | None, typer.Option(min=1, help='Steps of a call; default: 1000.')] = None,
+    idle_timeout: Annotated[
+        float | None, typer.Option(min=0.1, help='Seconds after which an unused session ends; default: 900.')
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help='Threads of physics of a session; default: 1.')] = None,
+    quiet: Annotated[bool, typer.Option('--quiet', help='Log errors only.')] = False,
+) -> None:
+    """Let others run the envs of a YAML config, over HTTP."""
+    from internutopia.cli.serve import serve
+
+    limits = {
+        'max_sessions': max_sessions,
+        'user_sessions': user_sessions,
+        'user_envs': user_envs,
+        'requests_per_second': requests_per_second,
+        'burst': burst,
+        'max_body': max_body,
+        'max_step_size': max_step_size,
+        'idle_timeout': idle_timeout,
+        'threads': threads,
+    }
+    raise typer.Exit(serve(config, host=host, port=port, tokens=tokens, quiet=quiet, limits=limits))
+
+
+_token_app = typer.Typer(help='Say who may use a server: names and hashes of tokens in a file.', no_args_is_help=True)
+app.add_typer(_token_app, name='token')
+_TokensFile = Annotated[Path, typer.Option('--file', help='The tokens file.', metavar='FILE')]
+_UserName = Annotated[str, typer.Argument(help='Name of the user.', metavar='NAME')]
+
+
+@_token_app.command('add')
+def token_add_command(
+    name: _UserName,
+    file: _TokensFile,
+    admin: Annotated[bool, typer.Option('--admin', help='Let the user see the sessions of all others.')] = False,
+) -> None:
+    """Make a token for a user, and print it."""
+    from internutopia.cli import token
+
+    raise typer.Exit(token.add(name, file, admin))
+
+
+@_token_app.command('remove')
+def token_remove_command(name: _UserName, file: _TokensFile) -> None:
+    """Take a user's token away; a running server notices."""
+    from internutopia.cli import token
+
+    raise typer.Exit(token.remove(name, file))
+
+
+@_token_app.command('list')
+def token_list_command(file: _TokensFile) -> None:
+    """Print the names of the users."""
+    from internutopia.cli import token
+
+    raise typer.Exit(token.show(file))

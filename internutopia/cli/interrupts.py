@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-"""Exit code of a command that was asked to stop."""
+"""Exit code of a command that was asked to stop with Ctrl-C."""
+
+
+class Interruption:
+    """Whether a signal has asked the command to stop, and which one."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def is_set(self) -> bool:
+        """Whether one has come."""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """128 + the number of the signal, as shells say it; 0 if none has come."""
+        return 0 if self.signal is None else 128 + self.signal
 
 
 @contextmanager
-def interrupts(*signals: signal.Signals) -> Iterator[threading.Event]:
-    """These signals set the event instead of ending the process at any place; a second one does end it."""
-    interrupted = threading.Event()
+def interrupts(*signals: signal.Signals) -> Iterator[Interruption]:
+    """These signals are noted instead of ending the process at any place; a second one does end it."""
+    interruption = Interruption()
 
-    def on_interrupt(*_: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
+    def on_interrupt(number: int, _: object) -> None:
+        if interruption.is_set():
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        interruption.signal = number
 
     before = {each: signal.signal(each, on_interrupt) for each in signals}
     try:
-        yield interrupted
+        yield interruption
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -52,7 +52,7 @@ class ProgressBar:
             self._shown = (wall, tally.env_steps)
             rate = (tally.env_steps - before[1]) / (wall - before[0])
             speed = f'{rate:,.0f} steps/s, {rate * tally.step_seconds:.1f} x real time'
-            self._progress.update(self._task, completed=len(tally.results), speed=speed)
+            self._progress.update(self._task, completed=tally.done + len(tally.results), speed=speed)
 
 
 def print_summary(tally: Tally, files: Iterable[Path]) -> None:
@@ -69,8 +69,9 @@ def print_summary(tally: Tally, files: Iterable[Path]) -> None:
             console.print(table, end='\n\n')
     wall = max(tally.wall_seconds, 1e-9)
     unfinished = f' and {tally.unfinished} stopped before their end' if tally.unfinished else ''
+    before = f' ({tally.done} were done before)' if tally.done else ''
     lines = [
-        f'{len(tally.results)} episodes{unfinished}: {tally.env_steps:,} env steps in {wall:.1f} s',
+        f'{len(tally.results)} episodes{before}{unfinished}: {tally.env_steps:,} env steps in {wall:.1f} s',
         f'{tally.env_steps / wall:,.0f} env steps/s, {tally.simulated_seconds / wall:.1f} x real time',
         *map(str, files),
     ]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
+import shlex
 import signal
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from internutopia.cli.errors import guarded
-from internutopia.cli.interrupts import INTERRUPTED, interrupts
+from internutopia.cli.interrupts import interrupts
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.session import Tally, run_episodes
+from internutopia.core.config import Config, DistributedConfig
+from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
@@ -28,9 +30,12 @@ def run(
     seed: int | None,
     out: Path,
     max_steps: int | None,
+    resume: bool,
     overwrite: bool,
     picture: bool,
     video: Path | None,
+    processes: int | None,
+    head_address: str | None,
     quiet: bool,
 ) -> int:
     """Run a file as the command line says; returns the exit code.
@@ -41,54 +46,78 @@ def run(
         seed: seed instead of the file's.
         out: folder for the results and the picture.
         max_steps: stop after this many steps.
+        resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
         picture: draw `overview.png`.
         video: film the run into this file.
+        processes: number of worker processes, each with that many envs; None means this process alone.
+        head_address: of the Ray cluster that they run on; None means this machine.
         quiet: print errors only.
     """
     if quiet:
         log.setLevel(logging.ERROR)
+    again = ['internutopia', 'run', str(path), '--out', str(out), '--resume']
+    given = {
+        '--env-num': env_num,
+        '--seed': seed,
+        '--steps': max_steps,
+        '--processes': processes,
+        '--head-address': head_address,
+    }
+    for option, value in given.items():
+        again += [] if value is None else [option, str(value)]
+    again += [] if picture else ['--no-picture']
 
     def start() -> int:
         overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
         run_file = read_run_file(path, **{name: value for name, value in overrides.items() if value is not None})
-        run_file, results = _with_results(run_file, out, overwrite)
+        run_file = _with_results(run_file, out, resume, overwrite)
+        if processes is not None:
+            ray = RayDistributionCfg(proc_num=processes, head_address=head_address)
+            run_file = RunFile(run_file.config.distribute(ray), run_file.actions)
+        elif head_address is not None:
+            raise ValueError('--head-address needs --processes, the number of worker processes')
         if picture and importlib.util.find_spec('matplotlib') is None:
             raise ValueError("overview.png needs matplotlib: pip install 'internutopia[cli]', or use --no-picture")
-        return _run(run_file, results, out / 'overview.png' if picture else None, video, max_steps, quiet)
+        return _run(
+            run_file, out / 'overview.png' if picture else None, video, max_steps, None if quiet else shlex.join(again)
+        )
 
     return guarded(f'run {path}', start)
 
 
-def _with_results(run_file: RunFile, out: Path, overwrite: bool) -> tuple[RunFile, Path]:
+def _with_results(run_file: RunFile, out: Path, resume: bool, overwrite: bool) -> RunFile:
     """The run writing to a file, in `out` unless it names one itself. ValueError if that holds results already."""
-    out.mkdir(parents=True, exist_ok=True)
-    own = run_file.config.metrics_save_path
-    results = out / 'results.jsonl' if own in (None, 'none', 'console') else Path(own)
-    if not overwrite and results.is_file() and results.stat().st_size:
-        raise ValueError(
-            f'{results} holds the results of an earlier run: replace them with --overwrite, or use another --out'
-        )
-    config = run_file.config.model_copy(update={'metrics_save_path': str(results)})
-    return RunFile(config, run_file.actions), results
-
-
-def _run(
-    run_file: RunFile,
-    results: Path,
-    picture: Path | None,
-    video: Path | None,
-    max_steps: int | None,
-    quiet: bool,
-) -> int:
     config = run_file.config
-    env = Env(config)
-    with closing(env), ExitStack() as stack:
+    resume = resume or config.resume
+    if resume and overwrite:
+        raise ValueError('go on with a run (--resume) or replace its results (--overwrite), not both')
+    out.mkdir(parents=True, exist_ok=True)
+    results = Path(config.results_file or out / 'results.jsonl')
+    if not (resume or overwrite) and results.is_file() and results.stat().st_size:
+        raise ValueError(
+            f'{results} holds the results of an earlier run: go on with it with --resume, replace them with '
+            '--overwrite, or use another --out'
+        )
+    # built anew, to be checked; not with `update`, which copies every task
+    config = type(config).model_validate({**dict(config), 'metrics_save_path': str(results), 'resume': resume})
+    return RunFile(config, run_file.actions)
+
+
+def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps: int | None, again: str | None) -> int:
+    """Run; `again` is the command that goes on with it, None if nothing shall be printed."""
+    config = run_file.config
+    quiet = again is None
+    total = len(config.task_configs) if config.episode_order == 'once' else None
+    if isinstance(config, DistributedConfig) and picture is not None:
+        log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
+        picture = None
+    with interrupts(signal.SIGINT, signal.SIGTERM) as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, video)) if video else None
-        os.truncate(results, 0)  # not before: a config that does not work shall not cost the old results
+        if not config.resume:  # not before: a config that does not work shall not cost the old results
+            env.results.start_over()
         overview = Overview(env) if picture else None
-        total = len(config.task_configs) if config.episode_order == 'once' else None
-        with interrupts(signal.SIGINT) as interrupted, ProgressBar(total, quiet) as progress:
+        with ProgressBar(total, quiet) as progress:
 
             def on_step(tally: Tally) -> None:
                 progress.update(tally)
@@ -99,12 +128,23 @@ def _run(
                 env,
                 run_file.actions,
                 max_steps=max_steps,
-                stopped=interrupted.is_set,
+                stopped=interruption.is_set,
                 overview=overview,
                 on_step=on_step,
             )
-        if overview is not None and picture is not None:
+        if overview is not None and picture is not None and tally.steps:
             overview.save(picture)
-    if not quiet:
-        print_summary(tally, [results, *(file for file in (picture, video) if file)])
-    return INTERRUPTED if interrupted.is_set() else 0
+        stack.close()
+        if again is not None:
+            assert config.results_file is not None
+            files = [Path(config.results_file), *(file for file in (picture, video) if file and tally.steps)]
+            print_summary(tally, files)
+            if not env.finished():
+                print(_how_to_go_on(config, again), flush=True)
+        return 0 if env.finished() else interruption.exit_code
+
+
+def _how_to_go_on(config: Config, again: str) -> str:
+    if config.episode_order == 'shuffle' and config.seed is None:
+        return "stopped before the end; without a seed, a run with episode_order='shuffle' cannot be resumed"
+    return f'stopped before the end; go on with: {again}'

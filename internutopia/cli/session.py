@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Tally:
 
     step_seconds: float
     """Simulated time per step of an env [s]."""
+    done: int = 0
+    """Episodes that an earlier part of the run has done."""
     steps: int = 0
     """Calls of `env.step`."""
     env_steps: int = 0
@@ -74,7 +77,7 @@ def run_episodes(
         on_step: called after every step.
     """
     simulator = env.config.simulator
-    tally = Tally(float(simulator.physics_dt) * simulator.substeps)
+    tally = Tally(float(simulator.physics_dt) * simulator.substeps, len(env.task_config_manager.done))
     entropy = env.config.seed if env.config.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
     running: dict[int, tuple[TaskCfg, EpisodeActions]] = {}
 
@@ -84,15 +87,15 @@ def run_episodes(
             overview.started(env_ids, first_obs, task_configs)
         for env_id, task_config in zip(env_ids, task_configs, strict=True):
             running.pop(env_id, None)
-            state = env.runner.envs[env_id]
-            if task_config is not None and state is not None:
-                episode = state.episode
-                source = EpisodeActions(actions[episode.task_index], state.task, (entropy, episode.id))
+            if task_config is not None:
+                episode = env.active_episodes[env_id]
+                space = functools.partial(env.action_space, env_id)
+                source = EpisodeActions(actions[episode.task_index], space, (entropy, episode.id))
                 running[env_id] = (task_config, source)
 
-    reset(range(env.env_num))
+    reset(range(env.num_envs))
     while env.simulation_app.is_running():
-        step_actions = [running[i][1].next() if i in running else None for i in range(env.env_num)]
+        step_actions = [running[i][1].next() if i in running else None for i in range(env.num_envs)]
         obs, _, terminated, truncated, infos = env.step(step_actions)
         tally.steps += 1
         tally.env_steps += len(running)
@@ -101,6 +104,8 @@ def run_episodes(
         ended = [env_id for env_id in running if terminated[env_id] or truncated[env_id]]
         for env_id in ended:
             info = infos[env_id] or {}
+            if info.get('requeued'):  # its worker died; it will be run again
+                continue
             tally.results.append(
                 Result(
                     task=running[env_id][0].type,

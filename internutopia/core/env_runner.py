@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import TaskCfg
+from internutopia.core.results import Results
 from internutopia.core.state import SceneState
 from internutopia.core.task_config_manager import Episode
 
@@ -50,6 +51,7 @@ class EnvRunner(Protocol):
     env_num: int
     dt: float
     groups: Sequence[range]
+    results: Results
 
     @property
     def envs(self) -> Sequence[HeldEpisode | None]:

@@ -24,6 +24,10 @@ class Results(Protocol):
         """Make what was written last. Called at the end of each step in which an episode ended."""
         ...
 
+    def start_over(self) -> None:
+        """Remove the results of earlier runs, and keep other runs from adding theirs. OSError if one does."""
+        ...
+
     def close(self) -> None:
         """Free everything."""
         ...

@@ -9,16 +9,18 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.env_runner import EnvRunner, StepResult
 from internutopia.core.exchange import Exchange
+from internutopia.core.results import Results
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.core.state import SceneState
-from internutopia.core.task_config_manager import EpisodeQueue
+from internutopia.core.task_config_manager import Episode, EpisodeQueue
 
 
 class SimulationApp:
@@ -108,6 +110,27 @@ class Env:
     def active_task_configs(self) -> dict[int, TaskCfg]:
         """The task configs of the envs that hold an episode, as configured, by env id."""
         return {i: env.task_config for i, env in enumerate(self._runner.envs) if env is not None}
+
+    @property
+    def active_episodes(self) -> dict[int, Episode]:
+        """Which episodes the envs hold: number, and index of the task config, by env id."""
+        return {i: env.episode for i, env in enumerate(self._runner.envs) if env is not None}
+
+    @property
+    def results(self) -> Results:
+        """Where the results of ended episodes go."""
+        return self._runner.results
+
+    def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
+        """The action space of a controller in an env that holds an episode.
+
+        None if the robot has no such controller, or it does not say what it takes.
+        """
+        self._check_open('action_space')
+        (env_id,) = self._check_ids([env_id], 'env_id')
+        if env_id not in self.active_task_configs:
+            raise ValueError(f'action_space: env {env_id} holds no episode; reset it first')
+        return self._runner.action_space(env_id, robot, controller)
 
     def reset(
         self, reset_list: Sequence[int] | None = None, *, env_ids: Sequence[int] | None = None

@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +51,13 @@ def connect(distribution: RayDistributionCfg) -> None:
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
     try:
-        try:
-            ray.init(address=address or os.environ.get('RAY_ADDRESS') or 'auto', **options)
-        except ConnectionError:
-            if address is not None or 'RAY_ADDRESS' in os.environ:
-                raise
-            ray.init(address='local', include_dashboard=False, **options)
+        with _own_signals():
+            try:
+                ray.init(address=address or os.environ.get('RAY_ADDRESS') or 'auto', **options)
+            except ConnectionError:
+                if address is not None or 'RAY_ADDRESS' in os.environ:
+                    raise
+                ray.init(address='local', include_dashboard=False, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ConnectionError(
             f'distribution_config.head_address={distribution.head_address!r}: no Ray cluster answers there ({error}); '
@@ -85,3 +90,17 @@ def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Sha
 def environment() -> dict[str, str]:
     """The environment variables of this process that workers shall have, too."""
     return {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handlers of signals as they are: Ray's own end the process without a last word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -35,7 +35,8 @@ from internutopia.distribution.worker import Assignment, Reply
 class RemoteEpisode:
     """An episode in an env of a worker, from its reset to the next one.
 
-    `lost` says why its worker has it no more. `replaced`: a reset is under way, so it will not be missed.
+    `lost` says why its worker has it no more, `requeued` whether it will be run again. `replaced`: a reset is under
+    way, so it will not be missed.
     """
 
     episode: Episode
@@ -43,6 +44,7 @@ class RemoteEpisode:
     last: StepResult = NOTHING
     ended: bool = False
     lost: str | None = None
+    requeued: bool = False
     replaced: bool = False
 
 
@@ -65,6 +67,7 @@ class RayRunner:
         self._known: list[set[int]] = [set() for _ in self.groups]  # tasks that each worker has
         self._forms = [KnownForms() for _ in self.groups]
         self._steps = [0] * len(self.groups)
+        self._action_spaces: dict[tuple[int, str, str], gymnasium.spaces.Space[Any] | None] = {}  # by task
         self._at_work: dict[int, Call | None] = {}  # the step of each group that was launched; None if no env runs
         try:
             self._crew = Crew(config, distribution, self.env_num, self._lose)
@@ -204,8 +207,11 @@ class RayRunner:
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """See `EnvRunner.action_space`."""
-        (group,) = self._by_group([env_id])
-        return self._crew.ask(group, 'action_space', env_id, robot, controller)
+        key = self._held(env_id).episode.task_index, robot, controller
+        if key not in self._action_spaces:
+            (group,) = self._by_group([env_id])
+            self._action_spaces[key] = self._crew.ask(group, 'action_space', env_id, robot, controller)
+        return self._action_spaces[key]
 
     def close(self) -> None:
         """See `EnvRunner.close`."""
@@ -305,9 +311,9 @@ class RayRunner:
         if env is None:
             return NOTHING
         if env.lost is not None and not env.ended:
-            obs, _, _, _, info = env.last
+            info = {**(env.last[4] or {}), 'metrics': {}, 'error': env.lost}
             env.ended = True
-            env.last = (obs, 0.0, False, True, {**(info or {}), 'metrics': {}, 'error': env.lost})
+            env.last = (env.last[0], 0.0, False, True, {**info, 'requeued': True} if env.requeued else info)
         return repeated(env.last)
 
     def _lose(self, group: int, reason: str) -> None:
@@ -325,7 +331,7 @@ class RayRunner:
                 env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
                 self.results.write(self._given_up(env_id, env))
             else:
-                env.lost = f'{reason}; the episode goes back to the queue'
+                env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
                 back.append(env.episode)
         self.queue.put_back(back)
         log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))

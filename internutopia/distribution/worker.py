@@ -69,6 +69,10 @@ class CollectedResults:
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
 
+    def start_over(self) -> None:
+        """Forget what nobody has taken."""
+        self._results.clear()
+
     def close(self) -> None:
         """Nothing is held."""
 

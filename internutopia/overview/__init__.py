@@ -55,7 +55,8 @@ class Overview:
         self._shown = {i for i in range(env.env_num) if i // columns < _SHOWN_SIDE and i % columns < _SHOWN_SIDE}
         self._paths = PathRecorder()
         self._surroundings: dict[int, tuple[object, Surroundings]] = {}
-        self._unstarted = len(config.task_configs) if config.episode_order == 'once' else math.inf
+        done = len(env.task_config_manager.done)
+        self._unstarted = len(config.task_configs) - done if config.episode_order == 'once' else math.inf
         self._steps = 0
 
     @property

@@ -25,7 +25,8 @@ class Recording:
     """
 
     def __init__(self, env: Env, path: Path, resolution: tuple[int, int] = (640, 480)):
-        step_dt = env.runner.world.step_dt
+        simulator = env.config.simulator
+        step_dt = float(simulator.physics_dt) * simulator.substeps
         self._env, self._resolution = env, resolution
         self._every = max(1, round(1.0 / (RATE * step_dt)))
         self._video = Video(path, 1.0 / (self._every * step_dt))
