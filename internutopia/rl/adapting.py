@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.vector_env import VectorEnv
+
+EnvsT = TypeVar('EnvsT', bound=GymnasiumVectorEnv[Any, Any, Any])
 
 
 def check_endless(config: Config) -> None:
@@ -15,16 +20,19 @@ def check_endless(config: Config) -> None:
         raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
 
 
-def same_step_envs(source: Config | VectorEnv, learning: LearningCfg | None) -> VectorEnv:
-    """The envs themselves, or those of a config. ValueError if episodes run out or if they restart in another step."""
-    if not isinstance(source, VectorEnv):
+def same_step_envs(source: Config | EnvsT, learning: LearningCfg | None) -> VectorEnv | EnvsT:
+    """The envs themselves, local or remote, or those of a config.
+
+    ValueError if (as far as it is known here) episodes run out, or if they restart in another step.
+    """
+    if isinstance(source, Config):
         check_endless(source)
         return VectorEnv(source, learning, autoreset_mode=AutoresetMode.SAME_STEP)
     if learning is not None:
         raise ValueError('learning: give it to the VectorEnv')
-    check_endless(source.core.config)
-    if source.autoreset_mode is not AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"the VectorEnv must be made with autoreset_mode='SameStep', got {source.autoreset_mode.value!r}"
-        )
+    if isinstance(source, VectorEnv):
+        check_endless(source.core.config)
+    mode = source.metadata['autoreset_mode']
+    if mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(f"the VectorEnv must be made with autoreset_mode='SameStep', got {mode.value!r}")
     return source

@@ -41,7 +41,7 @@ class FlatBuffers:
 
     Attributes:
         observations: float32 `(n, dim)`.
-        actions: float32 `(n, k)`, those sent last.
+        actions: float32 `(n, k)` or, of choices, int64 `(n,)`, those sent last.
         rewards: float32 `(n,)`.
         terminals: bool `(n,)`, ended by an outcome.
         truncations: bool `(n,)`, cut.
@@ -70,13 +70,14 @@ class FlatBuffers:
         self.single_action_space = self.envs.single_action_space
         self.env_ids = np.arange(self.num_envs)
         n = self.num_envs
-        layout: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
-            'observations': ((n, flatdim(self.single_observation_space)), np.float32),
-            'actions': ((n, flatdim(self.single_action_space)), np.float32),
-            'rewards': ((n,), np.float32),
-            'terminals': ((n,), np.bool_),
-            'truncations': ((n,), np.bool_),
-            'masks': ((n,), np.bool_),
+        action_space = self.envs.action_format.space
+        layout: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
+            'observations': ((n, flatdim(self.single_observation_space)), np.dtype(np.float32)),
+            'actions': ((n, *(action_space.shape or ())), np.dtype(action_space.dtype)),
+            'rewards': ((n,), np.dtype(np.float32)),
+            'terminals': ((n,), np.dtype(np.bool_)),
+            'truncations': ((n,), np.dtype(np.bool_)),
+            'masks': ((n,), np.dtype(np.bool_)),
         }
         given = dict(buffers or {})
         for name, buffer in given.items():
@@ -85,12 +86,12 @@ class FlatBuffers:
             shape, dtype = layout[name]
             if buffer.shape != shape or buffer.dtype != dtype or not buffer.flags.writeable:
                 raise ValueError(
-                    f'buffer {name!r} must be a writable {dtype.__name__} array of shape {shape}, got {buffer.dtype} '
+                    f'buffer {name!r} must be a writable {dtype.name} array of shape {shape}, got {buffer.dtype} '
                     f'of shape {buffer.shape}{"" if buffer.flags.writeable else ", read-only"}'
                 )
         made = {name: given.get(name, np.zeros(*layout[name])) for name in layout}
         self.observations: NDArray[np.float32] = made['observations']
-        self.actions: NDArray[np.float32] = made['actions']
+        self.actions: NDArray[Any] = made['actions']
         self.rewards: NDArray[np.float32] = made['rewards']
         self.terminals: NDArray[np.bool_] = made['terminals']
         self.truncations: NDArray[np.bool_] = made['truncations']
@@ -108,12 +109,12 @@ class FlatBuffers:
         self.masks[:] = info['active']
         self._infos = []
 
-    def send(self, actions: NDArray[np.float32] | None = None) -> None:
-        """Advance by actions `(n, k)`; None takes what is in the buffer `actions`.
+    def send(self, actions: NDArray[Any] | None = None) -> None:
+        """Advance by actions `(n, k)` or choices `(n,)`; None takes what is in the buffer `actions`.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env). No env has
-                moved and no buffer has changed.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
+                (naming the env). No env has moved and no buffer has changed.
             RuntimeError: the envs were not reset yet, or are closed.
         """
         chosen = self.actions if actions is None else actions
@@ -149,7 +150,7 @@ class FlatBuffers:
         return self.observations, self._infos
 
     def step(
-        self, actions: NDArray[np.float32] | None = None
+        self, actions: NDArray[Any] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, float]]]:
         """`send`, and the first five of `recv`."""
         self.send(actions)

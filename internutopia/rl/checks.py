@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,23 @@ def check_open(closed: bool, call: str) -> None:
         raise RuntimeError(f'{call}: the envs are closed; make new ones')
 
 
-def real_array(actions: Any, shape: tuple[int, ...], name: str = 'actions') -> NDArray[np.float32]:
-    """Actions as float32, not copied where they are that already. ValueError for another shape or no real numbers."""
-    try:
-        array = np.asarray(actions)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f'{name} must be an array of shape {shape}, got {reprlib.repr(actions)}') from error
-    if array.dtype.kind not in 'biuf':
-        raise ValueError(
-            f'{name} must be an array of shape {shape} of real numbers, got dtype {array.dtype}: '
-            f'{reprlib.repr(actions)}'
-        )
-    if array.shape != shape:
-        raise ValueError(f'{name} must have shape {shape}, got {array.shape}')
-    if array.dtype == np.float32:
-        return array
-    with np.errstate(over='ignore'):  # infinite then, and found by `check_finite`
-        return array.astype(np.float32)
+def checked_mask(mask: Any, num_envs: int) -> NDArray[np.bool_]:
+    """The mask of envs to reset, bool `(n,)`; None means all. TypeError or ValueError if it is none."""
+    if mask is None:
+        return np.ones(num_envs, bool)
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError(f"options['reset_mask'] must be a bool array ({num_envs},), got {mask!r}")
+    if mask.shape != (num_envs,):
+        raise ValueError(f"options['reset_mask'] must have shape ({num_envs},), got {mask.shape}")
+    if not mask.any():
+        raise ValueError("options['reset_mask'] names no env")
+    return mask
 
 
-def check_finite(actions: NDArray[np.float32], env_ids: NDArray[np.intp]) -> None:
-    """ValueError naming the first env whose action, the row of `actions` at its place in `env_ids`, is not finite."""
-    finite = np.isfinite(actions)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite.all(axis=-1))[0])
-        raise ValueError(f'action of env {env_ids[row]} is not finite: {actions[row]}')
+def checked_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> int | list[int] | None:
+    """The seed, or those that are given of one per env; None for none. ValueError for another number of them."""
+    if seed is None or isinstance(seed, int | np.integer):
+        return None if seed is None else int(seed)
+    if len(seed) != num_envs:
+        raise ValueError(f'seed must be one number or {num_envs}, got {len(seed)}')
+    return [int(value) for value in seed if value is not None] or None

@@ -38,13 +38,17 @@ class RslRlVecEnv(VecEnv):
         clip_actions: largest absolute action; None means no limit.
 
     Raises:
-        ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
+        ValueError: `episode_order` is `'once'`, the `VectorEnv` restarts in another step, or actions are choices.
     """
 
     def __init__(
         self, envs: Config | VectorEnv, learning: LearningCfg | None = None, *, clip_actions: float | None = None
     ):
         self.envs = same_step_envs(envs, learning)
+        if self.envs.action_format.choices is not None:
+            if self.envs is not envs:
+                self.envs.close()
+            raise ValueError('learning.action.choices: rsl_rl learns no choices, only actions that are numbers')
         self.num_envs = self.envs.num_envs
         self.num_actions = flatdim(self.envs.single_action_space)
         limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]

@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.typing import NDArray
 
 try:
@@ -25,7 +26,6 @@ except ImportError as error:
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.adapting import same_step_envs
-from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
 
@@ -38,17 +38,18 @@ class SB3VecEnv(VecEnv):
     `Monitor` is needed, and `error` (text) if it diverged. Every info has `TimeLimit.truncated` and `episode_id`.
 
     Args:
-        envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
+        envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, local or remote, which is closed with this
+            object.
         learning: what is learned; None takes `TaskCfg.learning`.
 
     Raises:
         ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
     """
 
-    def __init__(self, envs: Config | VectorEnv, learning: LearningCfg | None = None):
+    def __init__(self, envs: Config | GymnasiumVectorEnv[Any, Any, Any], learning: LearningCfg | None = None):
         self.envs = same_step_envs(envs, learning)
         self._start = time.monotonic()
-        self._actions: Array | None = None
+        self._actions: NDArray[Any] | None = None
         super().__init__(self.envs.num_envs, self.envs.single_observation_space, self.envs.single_action_space)
 
     def reset(self) -> Array:
@@ -60,16 +61,16 @@ class SB3VecEnv(VecEnv):
         self._reset_options()
         return obs
 
-    def step_async(self, actions: Array) -> None:
-        """Keep the actions `(n, k)` for `step_wait`."""
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions `(n, k)`, or choices `(n,)`, for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Array, Array, NDArray[np.bool_], list[dict[str, Any]]]:
         """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env). No env has
-                moved.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
+                (naming the env). No env has moved.
             RuntimeError: there are no actions of `step_async`, or the envs were not reset yet or are closed.
         """
         if self._actions is None:
@@ -123,7 +124,8 @@ class SB3VecEnv(VecEnv):
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """A picture of each env; None for each if the `VectorEnv` was made without `render_mode`."""
-        return list(self.envs.render())
+        pictures: Any = self.envs.render() if self.envs.render_mode else [None] * self.num_envs
+        return list(pictures)
 
     def _checked_indices(self, indices: VecEnvIndices) -> list[int]:
         ids = [int(index) for index in self._get_indices(indices)]

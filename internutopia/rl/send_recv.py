@@ -19,14 +19,13 @@ from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.adapting import check_endless
-from internutopia.rl.checks import check_finite, check_open, real_array
+from internutopia.rl.checks import check_open
 from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
@@ -68,7 +67,8 @@ class AsyncEnvs:
         self.single_action_space = self.groups[0].single_action_space
         self._pool = ThreadPoolExecutor(min(count, threads), 'internutopia-envs')
         self._ready: SimpleQueue[tuple[int, Received | Exception]] = SimpleQueue()
-        self._actions: Array = np.zeros((num_envs, flatdim(self.single_action_space)), np.float32)
+        self._format = self.groups[0].action_format
+        self._actions = np.zeros((num_envs, *(self._format.space.shape or ())), self._format.space.dtype)
         self._waits: Bools = np.zeros(num_envs, bool)  # envs whose outcome was received and that have no action yet
         self._at_work = 0
         self._started = self._closed = False
@@ -87,11 +87,12 @@ class AsyncEnvs:
             self._start(group, _reset, envs, None if seed is None else seed + group)
 
     def send(self, actions: ArrayLike, env_ids: ArrayLike) -> None:
-        """Give envs their next actions `(m, k)`; a group starts when all its envs have theirs.
+        """Give envs their next actions `(m, k)`, or choices `(m,)`; a group starts when all its envs have theirs.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env), or an env
-                is named twice, does not exist or is not waiting for an action. Nothing was sent.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
+                (naming the env), or an env is named twice, does not exist or is not waiting for an action. Nothing was
+                sent.
             RuntimeError: the envs were not reset yet, or are closed.
         """
         self._check_ready('send')
@@ -106,8 +107,8 @@ class AsyncEnvs:
         if not self._waits[ids].all():
             busy = ids[~self._waits[ids]].tolist()
             raise ValueError(f'envs {busy} are at work or have their actions already: receive them first')
-        values = real_array(actions, (len(ids), self._actions.shape[1]))
-        check_finite(values, ids)
+        values = self._format.array(actions, len(ids))
+        self._format.check(values, ids)
         self._actions[ids] = values
         self._waits[ids] = False
         for group in np.unique(ids // self.batch_size).tolist():

@@ -6,19 +6,17 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.checks import real_array
 from internutopia.rl.vector_env import RENDER_MODES, VectorEnv
 
 Array = NDArray[np.float32]
 
 
-class SingleEnv(gymnasium.Env[Array, Array]):
+class SingleEnv(gymnasium.Env[Array, Any]):
     """One env with array observations and actions; what they mean is said by `TaskCfg.learning`.
 
     `info` is that of `VectorEnv` without the env axis: `active`, `episode_id` and, at the end of an episode,
@@ -57,14 +55,14 @@ class SingleEnv(gymnasium.Env[Array, Array]):
             raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
         return obs[0], _first_row(info)
 
-    def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Advance by one step; `action` is `(k,)`.
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Advance by one step; `action` is `(k,)`, or an integer if it is a choice.
 
         Raises:
             ValueError: the action is wrong, or the episode is over; nothing has moved.
             RuntimeError: the env was not reset yet, or is closed.
         """
-        actions = real_array(action, (flatdim(self.action_space),), 'the action')[None]
+        actions = self._envs.action_format.array(action)[None]
         obs, rewards, terminated, truncated, info = self._envs.step(actions)
         return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.checks import check_finite, check_open, real_array
+from internutopia.rl.actions import ActionFormat
+from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.core import LearningCore, StepOutcome
 
 RENDER_MODES = ('rgb_array',)
@@ -31,7 +31,7 @@ Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
-class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
+class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     """Batched envs for learners.
 
     Args:
@@ -60,7 +60,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         self.render_mode = render_mode
         self.num_envs = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        observation_size, critic_size, self.single_action_space = _probe(config, learning)
+        observation_size, critic_size, self.action_format = _probe(config, learning)
         self.core = LearningCore(config, learning)
         self.metadata = {
             'render_modes': list(RENDER_MODES),
@@ -68,10 +68,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
             'autoreset_mode': self.autoreset_mode,
         }
         self.single_observation_space = spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
+        self.single_action_space = self.action_format.space
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._actions_shape = (self.num_envs, flatdim(self.single_action_space))
         self._ended: NDArray[np.intp] = np.zeros(0, np.intp)  # ids of those that ended and were not started anew yet
         self._observed = False
 
@@ -88,8 +88,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
             RuntimeError: the envs are closed.
         """
         check_open(self.closed, 'reset')
-        mask = self._checked_mask((options or {}).get('reset_mask'))
-        seeds = self._checked_seed(seed)
+        mask = checked_mask((options or {}).get('reset_mask'), self.num_envs)
+        seeds = checked_seed(seed, self.num_envs)
         if seeds is not None:
             self.core.seed(seeds)
         env_ids = np.flatnonzero(mask)
@@ -97,25 +97,23 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
         self._ended = self._ended[~mask[self._ended]]
         return self._first_observations(env_ids), self._info(None)
 
-    def step(self, actions: Array) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
-        """Advance all envs by one step; `actions` is `(n, k)`.
+    def step(self, actions: NDArray[Any]) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        """Advance all envs by one step; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers or not finite (naming the env), or,
-                without autoreset, an env has ended and was not reset. No env has moved.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
+                (naming the env), or, without autoreset, an env has ended and was not reset. No env has moved.
             RuntimeError: the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'step')
-        actions = real_array(actions, self._actions_shape)
-        if not np.isfinite(actions).all():
-            running = np.flatnonzero(self.core.running)  # rows of the others do not count
-            check_finite(actions[running], running)
+        actions = self.action_format.array(actions, self.num_envs)
+        self.action_format.check(actions, counts=self.core.running)
         waiting = self._ended
         if self.autoreset_mode is AutoresetMode.DISABLED and len(waiting):
             raise ValueError(
                 f'envs {waiting.tolist()} have ended: reset them first, with options={{"reset_mask": ...}}'
             )
-        outcome = self.core.step(actions)
+        outcome = self.core.step(self.action_format.decode(actions))
         if len(waiting):
             # after the others have moved: what starts now does not see this step's actions
             self.core.restart(waiting)
@@ -219,27 +217,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, Array, Any]):
             info['_error'] = failed
         return info
 
-    def _checked_mask(self, mask: Any) -> Bools:
-        if mask is None:
-            return np.ones(self.num_envs, bool)
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-            raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {mask!r}")
-        if mask.shape != (self.num_envs,):
-            raise ValueError(f"options['reset_mask'] must have shape ({self.num_envs},), got {mask.shape}")
-        if not mask.any():
-            raise ValueError("options['reset_mask'] names no env")
-        return mask
 
-    def _checked_seed(self, seed: int | Sequence[int | None] | None) -> int | list[int] | None:
-        if seed is None or isinstance(seed, int | np.integer):
-            return None if seed is None else int(seed)
-        if len(seed) != self.num_envs:
-            raise ValueError(f'seed must be one number or {self.num_envs}, got {len(seed)}')
-        return [int(value) for value in seed if value is not None] or None
-
-
-def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, spaces.Box]:
-    """Sizes of the observations and the action space, found by starting the first task in an env of its own."""
+def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, ActionFormat]:
+    """Sizes of the observations and what actions are, found by starting the first task in an env of its own."""
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
     core = LearningCore(config.model_copy(update=changes), learning)
     try:
@@ -248,8 +228,6 @@ def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, spac
         critic_size = core.observe_critic().shape[1]
         box = core.controller.action_space()
         assert isinstance(box, spaces.Box)
-        if core.learning.action.scale is not None:
-            return observation_size, critic_size, spaces.Box(-1.0, 1.0, (int(np.prod(box.shape)),), np.float32)
-        return observation_size, critic_size, spaces.Box(box.low.ravel(), box.high.ravel(), dtype=np.float32)
+        return observation_size, critic_size, ActionFormat.of(core.learning.action, box)
     finally:
         core.close()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from gymnasium.spaces import flatdim
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
@@ -76,7 +75,7 @@ def started(act: ActFn, envs: VectorEnv) -> Array:
             f'the policy does not take the {obs.shape[1]} observations of this task ({type(error).__name__}: '
             f'{str(error).strip().splitlines()[0]})'
         ) from error
-    shape = len(obs), flatdim(envs.single_action_space)
+    shape = envs.action_space.shape
     if actions.shape != shape:
         raise ValueError(f'the policy gives actions of shape {actions.shape}, the task takes {shape}')
     return obs

@@ -1,0 +1,211 @@
+"""HTTP calls that end: with a reply, or with a `RemoteError` before the time given is over.
+
+What may pass by itself is tried again, after growing pauses with jitter: connections that fail or break, replies that
+stay away, a busy server. All attempts of a call carry the same idempotency key, so that a server does it only once.
+A call that was given up, or interrupted, and is made once more before any other carries its key again.
+
+Each attempt leaves a line in the log, with `method`, `path`, `status`, `ms`, `request_id` and `attempt` as attributes
+of the record.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import re
+import time
+import uuid
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
+from internutopia.remote.errors import (
+    AuthError,
+    InvalidRequestError,
+    LimitError,
+    RemoteError,
+    ServerUnavailableError,
+    SessionLostError,
+)
+from internutopia.remote.protocol import KEY_HEADER, PREFIX, REQUEST_HEADER, Reply
+
+logger = logging.getLogger(__name__)
+
+ReplyT = TypeVar('ReplyT', bound=Reply)
+
+DEFAULT_TIMEOUT = 60.0
+"""Longest time of a call with all its attempts [s]."""
+CONNECT_TIMEOUT = 5.0
+"""Longest wait for a connection, per attempt [s]."""
+READ_TIMEOUT = 20.0
+"""Longest silence while waiting for a reply, per attempt [s]; then the call is repeated and joins the first."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Pauses between attempts double from the first to the longest [s]; each is shortened at random by up to a half."""
+
+_KINDS: dict[str, type[RemoteError]] = {
+    'unauthorized': AuthError,
+    'wrong_host': AuthError,
+    'unknown_session': SessionLostError,
+    'session_failed': SessionLostError,
+    'busy': LimitError,
+    'rate_limited': LimitError,
+    'too_many_sessions': LimitError,
+    'too_many_envs': LimitError,
+    'too_large': LimitError,
+    'overloaded': ServerUnavailableError,
+    'shutting_down': ServerUnavailableError,
+}
+_PASSING = frozenset({'busy', 'rate_limited', 'overloaded', 'shutting_down'})
+_GATEWAY = frozenset({502, 503, 504})
+"""Statuses of a proxy whose server does not answer."""
+
+
+class Client:
+    """One user of one server.
+
+    Args:
+        base_url: of the server, such as `'http://127.0.0.1:8001'`.
+        user_token: of the user; None for a server without users.
+        timeout: longest time of a call with all its attempts [s].
+
+    Raises:
+        ValueError: the URL is none of http or https, the token is no printable ASCII or the time is not positive.
+    """
+
+    def __init__(self, base_url: str, user_token: str | None = None, timeout: float = DEFAULT_TIMEOUT):
+        if not timeout > 0.0:
+            raise ValueError(f'timeout must be a positive number of seconds, got {timeout!r}')
+        if user_token is not None and not re.fullmatch('[!-~]+', user_token):
+            raise ValueError('user_token must be printable ASCII without spaces')  # without showing it
+        try:
+            url = httpx.URL(base_url)
+        except httpx.InvalidURL as error:
+            raise ValueError(f'base_url={base_url!r}: {error}') from None
+        if url.scheme not in ('http', 'https') or not url.host:
+            raise ValueError(f"base_url={base_url!r}: expected something like 'http://127.0.0.1:8001'")
+        self.base_url = base_url.rstrip('/')
+        self.timeout = timeout
+        headers = {'Content-Type': MSGPACK, 'Accept': MSGPACK, 'Accept-Encoding': 'identity'}
+        if user_token is not None:
+            headers['Authorization'] = f'Bearer {user_token}'
+        self._http = httpx.Client(base_url=self.base_url + PREFIX, headers=headers)
+        self._unsettled: tuple[str, bytes, str] | None = None  # path, body and key of the last call, if given up
+
+    def get(self, path: str, reply: type[ReplyT]) -> ReplyT:
+        """GET a path below `/api/v1/`. Raises: as `post`."""
+        return self._call('GET', path, b'', reply, self.timeout)
+
+    def post(self, path: str, request: BaseModel, reply: type[ReplyT], timeout: float | None = None) -> ReplyT:
+        """POST a request to a path below `/api/v1/`, within `timeout` [s] if it shall be another than usually.
+
+        Raises:
+            RemoteError: as its subclasses say.
+        """
+        return self._call('POST', path, encode(request, MSGPACK), reply, timeout or self.timeout)
+
+    def close(self) -> None:
+        """Close the connections; twice is fine."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, content: bytes, reply: type[ReplyT], timeout: float) -> ReplyT:
+        last, self._unsettled = self._unsettled, None
+        key = last[2] if last and last[:2] == (path, content) else uuid.uuid4().hex
+        try:
+            return reply.model_validate(self._repeat(method, path, content, key, timeout))
+        except ValidationError as error:
+            raise RemoteError(f'{method} {path}: the reply is not as it should be: {error}') from error
+        except BaseException as error:  # also a KeyboardInterrupt
+            if not isinstance(error, RemoteError) or error.retry_after is not None:
+                self._unsettled = path, content, key
+            raise
+
+    def _repeat(self, method: str, path: str, content: bytes, key: str, timeout: float) -> Any:
+        """The body of the reply, after as many attempts as it takes and as fit into the time."""
+        deadline = time.monotonic() + timeout
+        for attempt in itertools.count(1):
+            try:
+                return self._attempt(method, path, content, key, deadline, attempt)
+            except RemoteError as error:
+                if error.retry_after is None:
+                    raise
+                pause = min(FIRST_PAUSE * 2.0 ** (attempt - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+                pause = max(pause, error.retry_after)
+                if time.monotonic() + pause >= deadline:
+                    error.add_note(f'given up after {attempt} attempts in {timeout:g} s')
+                    raise
+            time.sleep(pause)
+
+    def _attempt(self, method: str, path: str, content: bytes, key: str, deadline: float, attempt: int) -> Any:
+        """The body of the reply to one request, decoded."""
+        begin = time.monotonic()
+        left = max(deadline - begin, FIRST_PAUSE)
+        limits = httpx.Timeout(min(READ_TIMEOUT, left), connect=min(CONNECT_TIMEOUT, left))
+        headers = {KEY_HEADER: key} if method == 'POST' else {}
+        try:
+            with self._http.stream(method, path, content=content, headers=headers, timeout=limits) as response:
+                chunks = []
+                for chunk in response.iter_raw():
+                    chunks.append(chunk)
+                    if time.monotonic() > deadline:  # a reply in drops
+                        raise httpx.ReadTimeout('the reply did not end')
+        except httpx.TransportError as error:
+            why = f'{type(error).__name__}: {error}'.rstrip(': ')
+            _log(logging.WARNING, method, path, why, begin, None, attempt)
+            message = f'{method} {path}: no answer from {self.base_url} ({why})'
+            raise ServerUnavailableError(message, 'unreachable', retry_after=0.0) from error
+        request_id = response.headers.get(REQUEST_HEADER)
+        level = logging.INFO if response.is_success else logging.WARNING
+        _log(level, method, path, response.status_code, begin, request_id, attempt)
+        if response.is_success:
+            return _decoded(response, b''.join(chunks), f'{method} {path}')
+        raise _error_of(response, b''.join(chunks), f'{method} {path}')
+
+
+def _decoded(response: httpx.Response, body: bytes, call: str) -> Any:
+    media_type = response.headers.get('Content-Type', '').partition(';')[0].strip().lower()
+    try:
+        return decode(body, media_type)
+    except MalformedError as error:
+        raise RemoteError(f'{call}: the reply cannot be read: {error}', status=response.status_code) from error
+
+
+def _error_of(response: httpx.Response, body: bytes, call: str) -> RemoteError:
+    """What an error reply says; a reply that is not the server's own, but of something in between, by its status."""
+    status = response.status_code
+    try:
+        fault = _decoded(response, body, call)['error']
+        code, message, request_id = (str(fault[name]) for name in ('code', 'message', 'request_id'))
+    except (RemoteError, TypeError, KeyError):
+        code, request_id = 'overloaded' if status in _GATEWAY else 'unauthorized' if status in (401, 403) else '', None
+        message = f'HTTP {status} {response.reason_phrase}, not from a server of InternUtopia'
+    kind = _KINDS.get(code, InvalidRequestError if 400 <= status < 500 else RemoteError)
+    retry_after = _seconds(response.headers.get('Retry-After')) if code in _PASSING else None
+    return kind(f'{call}: {message}', code, status, request_id, retry_after)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return max(0.0, float(text or 0.0))
+    except ValueError:  # a date: the usual pauses do
+        return 0.0
+
+
+def _log(
+    level: int, method: str, path: str, status: int | str, begin: float, request_id: str | None, attempt: int
+) -> None:
+    ms = 1000.0 * (time.monotonic() - begin)
+    extra = {'method': method, 'path': path, 'status': status, 'ms': ms, 'request_id': request_id, 'attempt': attempt}
+    text = '%s %s: %s in %.1f ms (request %s, attempt %d)'
+    logger.log(level, text, method, path, status, ms, request_id or '-', attempt, extra=extra)

@@ -1,0 +1,49 @@
+"""A server for a single program: what tries, tests and measures things needs no second terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from internutopia.core.config import Config
+
+_PATIENCE = 30.0  # s, for a server that was asked to stop
+
+
+@contextmanager
+def local_server(config: Config | str | os.PathLike[str], *options: str) -> Iterator[str]:
+    """`internutopia serve` on a free port of this machine, as long as the block lasts; gives its URL.
+
+    Args:
+        config: what to serve, or the path of its run file.
+        *options: of the command, such as `'--threads', '2'`.
+
+    Raises:
+        RuntimeError: the server did not start; it has printed why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'served.yaml'
+        if isinstance(config, Config):
+            config.to_yaml(path)
+        else:
+            path = Path(config)
+        program = [sys.executable, '-c', 'from internutopia.cli import main; main()']
+        command = [*program, 'serve', str(path), '--port', '0', '--quiet', *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                line = process.stdout.readline()
+                if not line.startswith('serving on '):
+                    raise RuntimeError(f'the server did not start: exit code {process.wait(_PATIENCE)}')
+                yield line.removeprefix('serving on ').strip()
+            finally:
+                process.terminate()
+                try:
+                    process.wait(_PATIENCE)
+                except subprocess.TimeoutExpired:
+                    process.kill()

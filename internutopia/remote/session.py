@@ -1,0 +1,170 @@
+"""Envs of one's own on a server, as the protocol has them: what both kinds of remote envs are made of."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from packaging.version import Version
+
+import internutopia
+from internutopia.remote import protocol
+from internutopia.remote.client import DEFAULT_TIMEOUT, Client
+from internutopia.remote.errors import (
+    InvalidRequestError,
+    LimitError,
+    RemoteError,
+    SessionLostError,
+    VersionMismatchError,
+)
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_URL = 'http://127.0.0.1:8001'
+_CLOSE_TIMEOUT = 2.0  # s; a server that is gone shall not hold up the end of a program
+
+
+class RemoteSession:
+    """A session with a handle for each of its envs.
+
+    It ends with `close`, when the object is no longer used, and with the program; or on the server when it was idle for
+    long.
+
+    Args:
+        num_envs: number of envs.
+        step_size: most steps that a call of `step` advances them.
+        base_url: of the server.
+        user_token: of the user; None for a server without users.
+        session_id: of a living session with so many envs, to go on with it; None makes a new one.
+        seed: of everything random in a new session; None means that of the served config.
+        timeout: longest time of a call [s].
+
+    Raises:
+        VersionMismatchError: this client is too old or too new for the server.
+        RemoteError: another kind of it: no such session, a limit, a wrong token, no server.
+        ValueError: the session has another number of envs, or an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        step_size: int,
+        base_url: str = DEFAULT_URL,
+        user_token: str | None = None,
+        *,
+        session_id: str | None = None,
+        seed: int | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ):
+        if step_size < 1:
+            raise ValueError(f'step_size must be 1 or more, got {step_size!r}')
+        self.step_size = step_size
+        self.client = Client(base_url, user_token, timeout)
+        try:
+            _check_version(self.client)
+            if session_id is None:
+                request = protocol.CreateSession(num_envs=num_envs, seed=seed, client_version=internutopia.__version__)
+                self.facts = self.client.post('session/create', request, protocol.Session)
+                self.episode_ids: list[str] = []
+                logger.info('Created session %s', self.facts.session_id)
+            else:
+                living = self.client.get(f'session/{session_id}', protocol.SessionState)
+                if living.num_envs != num_envs:
+                    raise ValueError(f'num_envs={num_envs}: session {session_id} has {living.num_envs} envs')
+                self.facts, self.episode_ids = living, living.episode_ids
+                logger.info('Found session %s, %.0f s old, after %d env steps', session_id, living.age, living.steps)
+            self.session_id = self.facts.session_id
+            # also at the end of the program, before what it needs is torn down
+            self._end = weakref.finalize(self, _end, self.client, self.session_id)
+            most = self.facts.limits.max_step_size
+            if step_size > most:
+                raise LimitError(f'step_size={step_size}: the server {base_url} allows at most {most}', 'invalid')
+            self._add_episodes()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def num_envs(self) -> int:
+        """Number of envs."""
+        return self.facts.num_envs
+
+    @property
+    def action_space(self) -> spaces.Box | spaces.Discrete:
+        """Actions of one env."""
+        action = self.facts.action
+        if isinstance(action, protocol.DiscreteAction):
+            return spaces.Discrete(action.n)
+        low = np.array([-np.inf if value is None else value for value in action.low], np.float32)
+        high = np.array([np.inf if value is None else value for value in action.high], np.float32)
+        return spaces.Box(low, high)
+
+    def reset(self, env_ids: Sequence[int], seed: int | None = None) -> protocol.ResetReply:
+        """Start the next episodes in some envs; one row for each, in this order. Raises: RemoteError."""
+        ids = [self.episode_ids[env_id] for env_id in env_ids]
+        request = protocol.ResetEpisodes(session_id=self.session_id, episode_ids=ids, seed=seed)
+        return self.client.post('episode/vectorized_reset', request, protocol.ResetReply)
+
+    def step(self, actions: NDArray[np.number], autoreset: protocol.Autoreset) -> protocol.StepReply:
+        """Advance all envs by up to `step_size` steps; one row for each. Raises: RemoteError."""
+        request = protocol.StepEpisodes(
+            session_id=self.session_id,
+            episode_ids=self.episode_ids,
+            actions=actions,
+            step_size=self.step_size,
+            autoreset=autoreset,
+        )
+        return self.client.post('episode/vectorized_step', request, protocol.StepReply)
+
+    def close(self, end_session: bool = True) -> None:
+        """End the session, or leave it to be found by its id; twice is fine. Fails silently, but for the log."""
+        end = getattr(self, '_end', None)
+        if end is not None:
+            end() if end_session else end.detach()
+        self.client.close()
+
+    def _add_episodes(self) -> None:
+        missing = self.num_envs - len(self.episode_ids)
+        if missing:
+            request = protocol.CreateEpisodes(session_id=self.session_id, count=missing)
+            self.episode_ids += self.client.post('episode/create', request, protocol.Episodes).episode_ids
+            logger.info('Created episodes %s', self.episode_ids)
+
+
+def _end(client: Client, session_id: str) -> None:
+    request = protocol.CloseSession(session_id=session_id)
+    try:
+        client.post('session/close', request, protocol.Closed, _CLOSE_TIMEOUT)
+        logger.info('Closed session %s', session_id)
+    except SessionLostError:
+        logger.info('Session %s was gone already', session_id)
+    except RemoteError as error:
+        logger.warning('Session %s stays open until it expires: %s', session_id, error)
+    finally:
+        client.close()
+
+
+def _check_version(client: Client) -> None:
+    try:
+        server = client.get('version', protocol.Version)
+    except InvalidRequestError as error:
+        message = f'{client.base_url} is no server of InternUtopia that speaks version {protocol.API}: {error}'
+        raise VersionMismatchError(message, 'version', error.status, error.request_id) from error
+    mine = internutopia.__version__
+    if server.api != protocol.API:
+        raise VersionMismatchError(
+            f'the server {client.base_url} speaks version {server.api} of the protocol, this client version '
+            f"{protocol.API}: pip install 'internutopia[remote]=={server.version}'",
+            'version',
+        )
+    if Version(mine) < Version(server.minimum_client):
+        raise VersionMismatchError(
+            f'this client is version {mine}, the server {client.base_url} needs {server.minimum_client} or newer: '
+            f"pip install --upgrade 'internutopia[remote]>={server.minimum_client}'",
+            'version',
+        )
+    logger.info('Client is up to date (version %s; server %s)', mine, server.version)

@@ -1,0 +1,108 @@
+"""What an action of a learner is: the numbers that a controller takes, or the number of a row of `ActionCfg.choices`.
+
+All array front doors check actions with the same `ActionFormat`, before anything moves.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from internutopia.core.config.learning import ActionCfg
+
+
+@dataclass(frozen=True)
+class ActionFormat:
+    """Checks a learner's actions and makes the controller's of them."""
+
+    space: spaces.Box | spaces.Discrete
+    """Actions of one env: a Box `(k,)`, or choices."""
+    choices: NDArray[np.float32] | None = None
+    """What the controller gets for each choice, `(n, k)`."""
+
+    @classmethod
+    def of(cls, cfg: ActionCfg, box: spaces.Box) -> ActionFormat:
+        """What a learner sends where the controller takes actions in this box.
+
+        ValueError if a row of `choices` has another length than the controller's actions, or is out of its limits.
+        """
+        low, high = (limit.ravel().astype(np.float32) for limit in (box.low, box.high))
+        if cfg.choices is not None:
+            return cls(spaces.Discrete(len(cfg.choices)), _table(cfg.choices, low, high, cfg.controller))
+        if cfg.scale is not None:
+            return cls(spaces.Box(-1.0, 1.0, low.shape, np.float32))
+        return cls(spaces.Box(low, high, dtype=np.float32))
+
+    def array(self, actions: Any, *batch: int) -> NDArray[Any]:
+        """Actions as an array `(*batch, k)` of float32 or, of choices, `batch` of int64, not copied where they are one.
+
+        ValueError for another shape or what are no real numbers (integers).
+        """
+        shape = (*batch, *(self.space.shape or ()))
+        name = 'actions' if batch else 'the action'
+        kinds, numbers = ('iu', 'integers') if isinstance(self.space, spaces.Discrete) else ('biuf', 'real numbers')
+        try:
+            array = np.asarray(actions)
+        except ValueError as error:  # rows of different lengths
+            raise ValueError(f'{name} must be an array of shape {shape}, got {reprlib.repr(actions)}') from error
+        if array.dtype.kind not in kinds:
+            raise ValueError(
+                f'{name} must be an array of shape {shape} of {numbers}, got dtype {array.dtype}: '
+                f'{reprlib.repr(actions)}'
+            )
+        if array.shape != shape:
+            raise ValueError(f'{name} must have shape {shape}, got {array.shape}')
+        with np.errstate(over='ignore'):  # infinite then, and found by `check`
+            return array.astype(self.space.dtype, copy=False)
+
+    def check(
+        self,
+        actions: NDArray[Any],
+        env_ids: NDArray[np.intp] | None = None,
+        counts: NDArray[np.bool_] | Literal[True] = True,
+    ) -> None:
+        """ValueError naming the first env whose action is not finite or none of the choices.
+
+        Args:
+            actions: one row per env.
+            env_ids: ids of the envs; None means that row i is env i.
+            counts: rows to look at, bool `(n,)`.
+        """
+        if isinstance(self.space, spaces.Discrete):
+            wrong = (actions < 0) | (actions >= self.space.n)
+            fault = f'is none of the choices 0 to {self.space.n - 1}'
+        else:
+            wrong, fault = ~np.isfinite(actions).all(axis=-1), 'is not finite'
+        wrong &= counts
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f'action of env {row if env_ids is None else env_ids[row]} {fault}: {actions[row]}')
+
+    def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
+        """The actions `(n, k)` for `LearningCore.step`; rows that are no choice, which must not count, become one."""
+        return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
+
+
+def _table(
+    choices: list[list[float]], low: NDArray[np.float32], high: NDArray[np.float32], controller: str
+) -> NDArray[np.float32]:
+    for index, choice in enumerate(choices):
+        if len(choice) != len(low):
+            raise ValueError(
+                f'learning.action.choices[{index}] has {len(choice)} numbers, an action of controller {controller!r} '
+                f'has {len(low)}'
+            )
+    table = np.array(choices, np.float32)
+    outside = np.argwhere((table < low) | (table > high))
+    if len(outside):
+        row, column = outside[0]
+        raise ValueError(
+            f'learning.action.choices[{row}][{column}]={choices[row][column]} is out of the limits of controller '
+            f'{controller!r}: {low[column]} to {high[column]}'
+        )
+    return table
