@@ -239,7 +239,7 @@ def serve_command(
     ] = None,
     burst: Annotated[int | None, typer.Option(min=1, help='Requests of a user at once; default: 400.')] = None,
     max_body: Annotated[int | None, typer.Option(min=1024, help='Size of a request in bytes; default: 16 MiB.')] = None,
-    max_step_size: Annotated[int | None, typer.Option(min=1, help='Steps of a call; default: 1000.')] = None,
+    max_step_size: Annotated[int | None, typer.Option(min=1, max=65536, help='Steps of a call; default: 1000.')] = None,
     idle_timeout: Annotated[
         float | None, typer.Option(min=0.1, help='Seconds after which an unused session ends; default: 900.')
     ] = None,

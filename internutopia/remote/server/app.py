@@ -1,0 +1,71 @@
+"""Puts the server together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+
+import internutopia
+from internutopia.remote.protocol import ErrorCode
+from internutopia.remote.server import page, routes
+from internutopia.remote.server.bodies import error_response
+from internutopia.remote.server.errors import ServiceError, invalid
+from internutopia.remote.server.gate import Gate
+from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.users import Users
+
+_CODES: dict[int, ErrorCode] = {404: 'not_found', 405: 'method_not_allowed'}
+
+
+def create_app(registry: Registry, users: Users, metrics: Metrics) -> FastAPI:
+    """The ASGI application; its lifespan ends the sessions of `registry`, whose config must have been probed."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with registry.watching():
+            yield
+
+    app = FastAPI(
+        title='InternUtopia',
+        version=internutopia.__version__,
+        description='Robot simulation as a service.',
+        lifespan=lifespan,
+        docs_url=None,  # these pages fetch scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.registry = registry
+    app.state.metrics = metrics
+    # only named: the gate asks for the token, before anything is looked at
+    token = [] if users.open else [Security(HTTPBearer(auto_error=False))]
+    app.include_router(routes.simulator, dependencies=token)  # first, as they are tried in this order
+    app.include_router(routes.insight, dependencies=token)
+    app.include_router(routes.open_to_all)
+    app.include_router(page.router)
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
+    app.add_middleware(Gate, users=users, settings=registry.settings, metrics=metrics)
+    return app
+
+
+async def _on_service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return error_response(request, error)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, 'malformed')
+    return error_response(request, ServiceError(error.status_code, code, error.detail, error.headers))
+
+
+async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = [f'{" ".join(map(str, fault["loc"]))}: {fault["msg"]}' for fault in error.errors()]
+    return error_response(request, invalid('; '.join(faults)))

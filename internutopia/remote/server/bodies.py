@@ -1,0 +1,130 @@
+"""Bodies of requests and replies: msgpack or JSON, as the headers say."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import reprlib
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import ValidationError
+
+from internutopia.remote import protocol
+from internutopia.remote.encoding import JSON, MSGPACK, MalformedError, decode, encode
+from internutopia.remote.server.context import Context
+from internutopia.remote.server.errors import ServiceError, invalid
+from internutopia.remote.server.replies import Body
+from internutopia.remote.server.settings import Settings
+
+_MEDIA_TYPES = (MSGPACK, JSON)
+_FAULTS_SHOWN = 3
+_LONGEST_NAME = 40
+
+T = TypeVar('T', bound=protocol.Request)
+
+
+def reader(model: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """A dependency that reads a request's body into a model. ServiceError if it is too large, or no such message."""
+
+    async def read(request: Request) -> T:
+        media_type = _content_type(request)
+        if media_type not in _MEDIA_TYPES:
+            raise ServiceError(
+                415, 'unsupported_type', f'Content-Type: expected {MSGPACK} or {JSON}, got {reprlib.repr(media_type)}'
+            )
+        body = await _received(request, media_type)
+        try:
+            return model.model_validate(decode(body, media_type))
+        except MalformedError as error:
+            raise ServiceError(400, 'malformed', str(error)) from None
+        except ValidationError as error:
+            raise invalid(_faults(error)) from None
+
+    return read
+
+
+def reply_type(request: Request) -> str:
+    """What the sender wants to read: the first known type of `Accept`, else that of the request, else JSON."""
+    for wanted in request.headers.get('accept', '').split(','):
+        name = wanted.partition(';')[0].strip().lower()
+        if name in _MEDIA_TYPES:
+            return name
+    content_type = _content_type(request)
+    return content_type if content_type in _MEDIA_TYPES else JSON
+
+
+def reply(request: Request, message: Any) -> Body:
+    """A message as its receiver wants to read it."""
+    media_type = reply_type(request)
+    return Body(encode(message, media_type), media_type)
+
+
+def response(body: Body) -> Response:
+    """A reply on its way."""
+    return Response(body.data, media_type=body.media_type)
+
+
+def error_response(request: Request, error: ServiceError) -> Response:
+    """An error as its receiver wants to read it."""
+    context = Context.of(request)
+    context.fault = error.code
+    fault = protocol.Fault(code=error.code, message=error.message, request_id=context.request_id)
+    body = reply(request, protocol.ErrorReply(error=fault))
+    return Response(body.data, error.status, error.headers, body.media_type)
+
+
+async def fingerprint(request: Request) -> bytes:
+    """What tells one request from another under the same idempotency key."""
+    digest = hashlib.sha256(await request.body())
+    for part in (request.url.path, _content_type(request), reply_type(request)):
+        digest.update(b'\0' + part.encode())
+    return digest.digest()
+
+
+async def _received(request: Request, media_type: str) -> bytes:
+    """The body. ServiceError if it is too large, or does not arrive in time."""
+    settings: Settings = request.app.state.registry.settings
+    most = min(settings.max_body, settings.max_json) if media_type == JSON else settings.max_body
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(settings.body_timeout):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= most:
+                    chunks.append(chunk)
+                elif size > 2 * most:
+                    break  # read, not kept, up to here: who still writes does not read the reply
+    except TimeoutError:
+        raise ServiceError(400, 'malformed', f'the body did not arrive within {settings.body_timeout:g} s') from None
+    if size > most:
+        raise ServiceError(413, 'too_large', f'the body is larger than {most} bytes, the most in {media_type}')
+    body = b''.join(chunks)
+    request._body = body  # of a stream that was read, so that `fingerprint` finds it
+    return body
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get('content-type', '').partition(';')[0].strip().lower()
+
+
+def _faults(error: ValidationError) -> str:
+    """The first faults, each with its place."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    texts = [f'{_place(fault["loc"])}: {fault["msg"]}' for fault in faults[:_FAULTS_SHOWN]]
+    more = len(faults) - len(texts)
+    return '; '.join(texts) + (f'; and {more} more' if more else '')
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """`episode_ids[3]` for `('episode_ids', 3)`; names that are no identifiers, which a sender chose, in quotes."""
+    text = ''
+    for part in location:
+        if isinstance(part, int):
+            text += f'[{part}]'
+        else:
+            known = part.isascii() and part.isidentifier() and len(part) < _LONGEST_NAME
+            text += f'.{part if known else reprlib.repr(part)}'
+    return text.removeprefix('.') or 'body'

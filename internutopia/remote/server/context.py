@@ -1,0 +1,47 @@
+"""What is known of a request besides what its sender wrote: kept in the ASGI scope, from the gate to the reply."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from internutopia.remote.protocol import ErrorCode
+from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.users import User
+
+_KEY = 'internutopia'
+
+
+@dataclass
+class Context:
+    """The number of a request, who sent it, and why it was refused."""
+
+    request_id: str
+    user: User | None = None
+    fault: ErrorCode | None = None
+
+    @classmethod
+    def open(cls, scope: MutableMapping[str, Any], request_id: str) -> Context:
+        """The context of a new request."""
+        context = scope[_KEY] = cls(request_id)
+        return context
+
+    @classmethod
+    def of(cls, request: Request) -> Context:
+        """The context of a request."""
+        return request.scope[_KEY]
+
+
+async def caller(request: Request) -> User:
+    """The user who sent a request."""
+    user = Context.of(request).user
+    assert user is not None  # nobody comes to a route that needs one without
+    return user
+
+
+async def registry(request: Request) -> Registry:
+    """The sessions of the server."""
+    return request.app.state.registry

@@ -1,0 +1,191 @@
+"""The envs of a session, as its calls see them: rows in the order of the request, several steps at a time."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config import Config
+from internutopia.core.results import plain
+from internutopia.remote.protocol import Autoreset
+from internutopia.rl.actions import ActionFormat
+from internutopia.rl.core import LearningCore
+
+RESULTS_SHOWN = 10
+
+EnvIds = NDArray[np.intp]
+
+
+@dataclass
+class Progress:
+    """How far the envs have come."""
+
+    steps: int = 0
+    started: int = 0
+    ended: int = 0
+    left: int | None = None
+    results: list[dict[str, Any]] = field(default_factory=list)
+    """Of the last episodes that ended, newest first: as `protocol.EndedEpisode`."""
+
+
+@dataclass
+class _Course:
+    """What the envs went through in a call, one row each."""
+
+    frames: NDArray[np.float32]
+    """Observations after each step `(n, step_size, k)`; the first `lengths` of them count."""
+    lengths: NDArray[np.int64]
+    rewards: NDArray[np.float32]
+    ended: NDArray[np.bool_]
+    now: NDArray[np.float32]
+    """Observations at the end `(n, k)`."""
+    errors: dict[int, str] = field(default_factory=dict)
+
+
+class SessionEnvs:
+    """Envs that are driven by messages; `protocol` says what the arrays of a reply are.
+
+    Args:
+        config: what to run.
+        observation_size: numbers in an observation.
+        action_format: what an action is.
+    """
+
+    def __init__(self, config: Config, observation_size: int, action_format: ActionFormat):
+        self._core = LearningCore(config)
+        self._format = action_format
+        self._observed = False
+        n = config.env_num
+        self._last = np.zeros((n, observation_size), np.float32)
+        self._terminated = np.zeros(n, bool)
+        self._truncated = np.zeros(n, bool)
+        self.progress = Progress(left=len(config.task_configs) if config.episode_order == 'once' else None)
+
+    def reset(self, env_ids: EnvIds, seed: int | None) -> dict[str, Any]:
+        """Start the next episodes in some envs: fields of `protocol.ResetReply`."""
+        core = self._core
+        if seed is not None:
+            core.seed(seed)
+        self._restart(env_ids)
+        if not self._observed or len(env_ids) == core.env_num:
+            observations = core.observe()[env_ids]
+        else:
+            observations = core.observe_rows(env_ids)
+        self._observed = True
+        episodes = core.episode_ids[env_ids]
+        return {'observations': observations, 'active': episodes >= 0, 'episodes': episodes}
+
+    def step(self, env_ids: EnvIds, actions: NDArray[Any], step_size: int, autoreset: Autoreset) -> dict[str, Any]:
+        """Advance all envs by up to `step_size` steps: fields of `protocol.StepReply`.
+
+        Args:
+            env_ids: every env once; row i of all arrays is that of env `env_ids[i]`.
+            actions: one row each, checked.
+            step_size: most steps to advance.
+            autoreset: when envs whose episode is over start the next one.
+        """
+        core = self._core
+        held = np.empty_like(actions)
+        held[env_ids] = actions
+        waiting = np.flatnonzero(~core.running & (core.episode_ids >= 0))
+        starting = waiting if autoreset == 'next_step' else waiting[:0]
+        course = self._advance(self._format.decode(held), step_size, starting)
+        self.progress.steps += int(course.lengths.sum())
+        if not len(starting):  # who stands still shows what was seen last
+            course.frames[waiting, 0] = self._last[waiting]
+            course.lengths[waiting] = 1
+        seen = np.flatnonzero(course.lengths)
+        self._last[seen] = course.frames[seen, course.lengths[seen] - 1]
+        ended = np.flatnonzero(course.ended)
+        reply: dict[str, Any] = {
+            'lengths': course.lengths,
+            'rewards': course.rewards,
+            'terminated': self._terminated.copy(),
+            'truncated': self._truncated.copy(),
+            'ended': course.ended,
+            'steps': core.state.steps.astype(np.int64),
+            'episode_return': np.where(course.ended, core.returns, 0.0),
+            'episode_length': np.where(course.ended, core.state.steps, 0),
+        }
+        self._note(ended, course.errors)
+        if autoreset == 'same_step' and len(ended):
+            starting = ended
+            self._restart(starting)
+            course.now[starting] = core.observe_rows(starting)
+        started = np.zeros(core.env_num, bool)
+        started[starting] = core.episode_ids[starting] >= 0
+        reply |= {'active': core.episode_ids >= 0, 'episodes': core.episode_ids, 'started': started}
+        reply = {name: values[env_ids] for name, values in reply.items()}
+        rows = dict(zip(env_ids.tolist(), range(len(env_ids)), strict=True)) if course.errors else {}
+        return reply | {
+            'observations': course.frames[env_ids][np.arange(step_size) < reply['lengths'][:, None]],
+            'start_observations': course.now[env_ids][reply['started']],
+            'errors': {str(rows[env_id]): text for env_id, text in course.errors.items()},
+        }
+
+    def picture(self, width: int, height: int) -> bytes:
+        """All envs in their places, as PNG."""
+        from PIL import Image
+
+        file = io.BytesIO()
+        Image.fromarray(self._core.runner.render(None, (width, height))).save(file, 'png', compress_level=1)
+        return file.getvalue()
+
+    def _advance(self, held: NDArray[np.float32], step_size: int, starting: EnvIds) -> _Course:
+        """Step the running envs, each up to its end; at last start others, which are first seen together with them."""
+        core, n = self._core, self._core.env_num
+        course = _Course(
+            frames=np.zeros((n, step_size, self._last.shape[1]), np.float32),
+            lengths=np.zeros(n, np.int64),
+            rewards=np.zeros(n, np.float32),
+            ended=np.zeros(n, bool),
+            now=self._last,
+        )
+        for moment in range(step_size):
+            course.lengths += core.running
+            outcome = core.step(held)
+            course.rewards += outcome.rewards
+            course.ended[outcome.ended] = True
+            course.errors |= outcome.errors
+            self._terminated |= outcome.terminated
+            self._truncated |= outcome.truncated
+            done = moment == step_size - 1 or not core.running.any()
+            if done and len(starting):
+                self._restart(starting)
+            course.now = core.observe()
+            course.frames[:, moment] = course.now
+            if done:
+                break
+        return course
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether an episode was ever started."""
+        return self._observed
+
+    def _restart(self, env_ids: EnvIds) -> None:
+        self._core.restart(env_ids)
+        self._terminated[env_ids] = self._truncated[env_ids] = False
+        started = int((self._core.episode_ids[env_ids] >= 0).sum())
+        self.progress.started += started
+        if self.progress.left is not None:
+            self.progress.left -= started
+
+    def _note(self, ended: EnvIds, errors: dict[int, str]) -> None:
+        self.progress.ended += len(ended)
+        results = [
+            {
+                'episode': int(self._core.episode_ids[env_id]),
+                'return': plain(self._core.returns[env_id]),
+                'length': int(self._core.state.steps[env_id]),
+                'terminated': bool(self._terminated[env_id]),
+                'truncated': bool(self._truncated[env_id]),
+                'error': errors.get(env_id),
+            }
+            for env_id in ended[-RESULTS_SHOWN:][::-1].tolist()
+        ]
+        self.progress.results = (results + self.progress.results)[:RESULTS_SHOWN]

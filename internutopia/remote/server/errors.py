@@ -1,0 +1,39 @@
+"""Errors that a client gets to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from internutopia.remote.protocol import ErrorCode
+
+
+class ServiceError(Exception):
+    """A request that is not served.
+
+    Args:
+        status: HTTP status.
+        code: which kind of fault.
+        message: what is wrong, where, and what would be right.
+        headers: further headers of the reply.
+    """
+
+    def __init__(self, status: int, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None):
+        super().__init__(message)
+        self.status = status
+        self.code: ErrorCode = code
+        self.message = message
+        self.headers = dict(headers or {})
+
+    def again(self) -> ServiceError:
+        """The same fault, to be raised once more: an exception keeps alive what it went through."""
+        return ServiceError(self.status, self.code, self.message, self.headers)
+
+
+def later(status: int, code: ErrorCode, message: str, seconds: float = 1.0) -> ServiceError:
+    """Nothing was done, and the same request may work after some time [s]."""
+    return ServiceError(status, code, message, {'Retry-After': str(max(1, round(seconds)))})
+
+
+def invalid(message: str) -> ServiceError:
+    """A request that can be read but makes no sense."""
+    return ServiceError(422, 'invalid', message)

@@ -1,0 +1,91 @@
+"""Processes of workers, seen from the server: started by forking a process that has everything imported."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import pickle
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+from internutopia.remote.server import worker
+
+_READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
+
+
+class WorkerDiedError(Exception):
+    """The process ended in the middle of a call, or before it."""
+
+
+class WorkerProcess:
+    """A worker; one call at a time."""
+
+    def __init__(self, process: ForkServerProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        assert process.pid is not None
+        self.pid: int = process.pid
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process has ended."""
+        return self._reader.at_eof()
+
+    def send(self, message: bytes) -> None:
+        """Send a pickled message, without waiting for an answer."""
+        self._writer.write(worker.LENGTH.pack(len(message)) + message)
+
+    async def receive(self) -> Any:
+        """The next answer. WorkerDiedError if there will be none."""
+        try:
+            (length,) = worker.LENGTH.unpack(await self._reader.readexactly(worker.LENGTH.size))
+            return pickle.loads(await self._reader.readexactly(length))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise WorkerDiedError(f'process {self.pid} ended') from None
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Let a call be done. WorkerDiedError if the process ends instead."""
+        self.send(pickle.dumps((name, arguments), pickle.HIGHEST_PROTOCOL))
+        return await self.receive()
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does; twice is fine."""
+        self._writer.close()
+        self._process.kill()
+
+
+class Workshop:
+    """Starts workers, and sees to it that none is left."""
+
+    def __init__(self):
+        self._context = multiprocessing.get_context('forkserver')
+        self._context.set_forkserver_preload([f'{__package__}.preload'])
+        # processes are started and reaped by one thread: the standard library's books are not made for several
+        self._thread = ThreadPoolExecutor(1, 'internutopia-workers')
+
+    async def start(self, target: Callable[[socket.socket], None]) -> WorkerProcess:
+        """A new process that runs `target`, a function of `worker`."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = self._context.Process(target=target, args=(theirs,), daemon=True)
+            await asyncio.get_running_loop().run_in_executor(self._thread, process.start)
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return WorkerProcess(process, reader, writer)
+
+    async def end(self, process: WorkerProcess) -> None:
+        """Kill a worker and wait until it is gone."""
+        process.kill()
+        await asyncio.get_running_loop().run_in_executor(self._thread, process._process.join)
+
+    def close(self) -> None:
+        """No more workers."""
+        self._thread.shutdown()

@@ -1,0 +1,77 @@
+"""Replies that are kept, so that a request which is sent again does nothing again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from internutopia.remote.server.errors import ServiceError
+
+_KEPT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a client gets."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True)
+class _Entry:
+    fingerprint: bytes
+    outcome: asyncio.Future[Body]
+
+
+class KeptReplies:
+    """The last replies, by idempotency key: at most `count` of them, and 64 MiB besides the last one."""
+
+    def __init__(self, count: int):
+        self._count = count
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    async def once(self, key: str | None, fingerprint: bytes, act: Callable[[], Awaitable[Body]]) -> Body:
+        """Act, unless it was done under this key: then the reply of that time, waiting for it if need be.
+
+        Only what was done is kept: after an error the same key acts again.
+
+        Args:
+            key: the caller's; None acts always.
+            fingerprint: of the request. ServiceError if the key came with another one.
+            act: does what is asked.
+        """
+        if key is None:
+            return await act()
+        entry = self._entries.get(key)
+        if entry is not None:
+            if entry.fingerprint != fingerprint:
+                message = 'the Idempotency-Key was used for another request: make a new one'
+                raise ServiceError(422, 'key_reused', message)
+            return await asyncio.shield(entry.outcome)
+        entry = self._entries[key] = _Entry(fingerprint, asyncio.get_running_loop().create_future())
+        try:
+            reply = await act()
+        except BaseException as error:
+            del self._entries[key]
+            if isinstance(error, Exception):
+                entry.outcome.set_exception(error)
+                entry.outcome.exception()  # nobody need wait for it
+            else:
+                entry.outcome.cancel()
+            raise
+        entry.outcome.set_result(reply)
+        self._trim()
+        return reply
+
+    def _trim(self) -> None:
+        """Forget the oldest of those that are done."""
+        done = [(key, entry.outcome.result()) for key, entry in self._entries.items() if entry.outcome.done()]
+        size = sum(len(reply.data) for _, reply in done)
+        for index, (key, reply) in enumerate(done[:-1]):
+            if len(done) - index <= self._count and size <= _KEPT_BYTES:
+                break
+            del self._entries[key]
+            size -= len(reply.data)

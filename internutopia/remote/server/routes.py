@@ -1,0 +1,214 @@
+"""What the server offers. `protocol` has the messages; how they are read and written is in `bodies`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+
+import internutopia
+from internutopia.remote import protocol
+from internutopia.remote.protocol import KEY_HEADER, MAX_KEY_LENGTH, PREFIX
+from internutopia.remote.server import bodies
+from internutopia.remote.server.bodies import reader
+from internutopia.remote.server.checks import checked_actions, checked_step
+from internutopia.remote.server.context import caller, registry
+from internutopia.remote.server.documents import answers, takes
+from internutopia.remote.server.errors import later
+from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.replies import Body, KeptReplies
+from internutopia.remote.server.users import User
+
+Caller = Annotated[User, Depends(caller)]
+Sessions = Annotated[Registry, Depends(registry)]
+SessionId = Annotated[protocol.Id, Path(description='Id of a session.')]
+Key = Annotated[
+    str | None,
+    Header(
+        alias=KEY_HEADER,
+        min_length=1,
+        max_length=MAX_KEY_LENGTH,
+        pattern='^[!-~]+$',
+        description='A request with a key that was used before is answered with the stored reply and does nothing.',
+    ),
+]
+Pixels = Annotated[int, Query(ge=16, le=1024, description='[pixels]')]
+
+open_to_all = APIRouter(tags=['server'])
+simulator = APIRouter(prefix=PREFIX, tags=['simulator'])
+insight = APIRouter(tags=['insight'])
+
+
+@simulator.post(
+    '/episode/vectorized_step',
+    **answers(protocol.StepReply, 400, 404, 409, 413, 415, 422),
+    **takes(protocol.StepEpisodes),
+)
+async def step_episodes(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    message: Annotated[protocol.StepEpisodes, Depends(reader(protocol.StepEpisodes))],
+    key: Key = None,
+) -> Response:
+    """Advance all envs of a session by up to `step_size` steps, and get every observation in between."""
+    session = sessions.find(user, message.session_id)
+
+    async def act() -> Body:
+        media_type = bodies.reply_type(request)
+        data = await session.call(
+            'step',
+            env_ids=checked_step(session, message, sessions.description, sessions.settings),
+            actions=checked_actions(message, sessions.description.action_format.space),
+            step_size=message.step_size,
+            autoreset=message.autoreset,
+            media_type=media_type,
+        )
+        return Body(data, media_type)
+
+    return await _once(request, session.replies, key, act)
+
+
+@simulator.post(
+    '/episode/vectorized_reset',
+    **answers(protocol.ResetReply, 400, 404, 413, 415, 422),
+    **takes(protocol.ResetEpisodes),
+)
+async def reset_episodes(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    message: Annotated[protocol.ResetEpisodes, Depends(reader(protocol.ResetEpisodes))],
+    key: Key = None,
+) -> Response:
+    """Start the next episodes of the session's queue in some envs."""
+    session = sessions.find(user, message.session_id)
+
+    async def act() -> Body:
+        media_type = bodies.reply_type(request)
+        env_ids = session.env_ids(message.episode_ids)
+        data = await session.call('reset', env_ids=env_ids, seed=message.seed, media_type=media_type)
+        return Body(data, media_type)
+
+    return await _once(request, session.replies, key, act)
+
+
+@simulator.post('/session/create', **answers(protocol.Session, 400, 413, 415, 422), **takes(protocol.CreateSession))
+async def create_session(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    message: Annotated[protocol.CreateSession, Depends(reader(protocol.CreateSession))],
+    key: Key = None,
+) -> Response:
+    """Make envs of the caller's own. They are built in the background."""
+
+    async def act() -> Body:
+        return bodies.reply(request, sessions.describe(await sessions.create(user, message)))
+
+    return await _once(request, sessions.kept_replies(user), key, act)
+
+
+@simulator.post(
+    '/episode/create', **answers(protocol.Episodes, 400, 404, 409, 413, 415, 422), **takes(protocol.CreateEpisodes)
+)
+async def create_episodes(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    message: Annotated[protocol.CreateEpisodes, Depends(reader(protocol.CreateEpisodes))],
+    key: Key = None,
+) -> Response:
+    """Make handles of envs that have none yet. A handle stays the same over all episodes that the env runs."""
+    session = sessions.find(user, message.session_id)
+
+    async def act() -> Body:
+        new = session.create_episodes(message.count)
+        return bodies.reply(request, {'episode_ids': new, 'total': len(session.episodes)})
+
+    return await _once(request, session.replies, key, act)
+
+
+@simulator.post('/session/close', **answers(protocol.Closed, 400, 404, 413, 415, 422), **takes(protocol.CloseSession))
+async def close_session(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    message: Annotated[protocol.CloseSession, Depends(reader(protocol.CloseSession))],
+    key: Key = None,
+) -> Response:
+    """Free the envs of a session, also in the middle of a call."""
+
+    async def act() -> Body:
+        sessions.close_session(user, message.session_id)
+        return bodies.reply(request, {'closed': True})
+
+    return await _once(request, sessions.kept_replies(user), key, act)
+
+
+@simulator.get('/session/{session_id}', **answers(protocol.SessionState, 404, 422))
+async def session_state(request: Request, user: Caller, sessions: Sessions, session_id: SessionId) -> Response:
+    """A living session, to go on with it."""
+    return _answer(request, sessions.describe_state(sessions.find(user, session_id)))
+
+
+@simulator.get('/sessions', **answers(protocol.Sessions))
+async def own_sessions(request: Request, user: Caller, sessions: Sessions) -> Response:
+    """The caller's living sessions."""
+    states = [sessions.describe_state(session) for session in sessions.of(user)]
+    return _answer(request, protocol.Sessions(sessions=states))
+
+
+@simulator.get('/status', **answers(protocol.Status))
+async def status(request: Request, user: Caller, sessions: Sessions) -> Response:
+    """How far the caller's sessions are; those of everybody, for an admin."""
+    return _answer(request, sessions.status(user))
+
+
+@simulator.get(
+    '/session/{session_id}/picture',
+    **answers(None, 404, 422, content={'image/png': {'schema': {'type': 'string', 'format': 'binary'}}}),
+)
+async def picture(
+    user: Caller,
+    sessions: Sessions,
+    session_id: SessionId,
+    width: Pixels = 640,
+    height: Pixels = 480,
+) -> Response:
+    """All envs of a session in their places; drawn about once a second, in between the last picture comes again."""
+    png = await sessions.find(user, session_id, look=True).picture(width, height)
+    return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
+
+
+@insight.get('/metrics', **answers(None, content={'text/plain': {'schema': {'type': 'string'}}}))
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    return Response(request.app.state.metrics.text(), media_type='text/plain; version=0.0.4')
+
+
+@open_to_all.get(f'{PREFIX}/version', **answers(protocol.Version))
+async def version(request: Request) -> Response:
+    """Which server this is, and which clients it understands. Needs no token."""
+    return _answer(
+        request,
+        protocol.Version(version=internutopia.__version__, api=protocol.API, minimum_client=protocol.MINIMUM_CLIENT),
+    )
+
+
+@open_to_all.get('/health', **answers(protocol.Health, 503))
+async def health(request: Request, sessions: Sessions) -> Response:
+    """Whether the server works. Needs no token."""
+    if sessions.shutting_down:
+        raise later(503, 'shutting_down', 'the server is shutting down')
+    return _answer(request, protocol.Health(status='ok'))
+
+
+def _answer(request: Request, message: Any) -> Response:
+    return bodies.response(bodies.reply(request, message))
+
+
+async def _once(request: Request, kept: KeptReplies, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
+    fingerprint = b'' if key is None else await bodies.fingerprint(request)
+    return bodies.response(await kept.once(key, fingerprint, act))

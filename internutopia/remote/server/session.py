@@ -1,0 +1,191 @@
+"""A session: the envs of a user, and the calls that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.util import log
+from internutopia.remote.protocol import QueueStatus, SessionStatus
+from internutopia.remote.server.envs import Progress
+from internutopia.remote.server.errors import ServiceError, invalid, later
+from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
+from internutopia.remote.server.replies import KeptReplies
+from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.worker import Done, Failed, Refused
+
+_PACE_WINDOW = 10.0  # s, over which steps per second are counted
+
+
+class Session:
+    """Envs of a user in a worker process, which does one call at a time.
+
+    Args:
+        user: name of the user.
+        num_envs: number of envs.
+        settings: limits.
+        metrics: what is counted.
+        on_failure: called when the worker fails.
+
+    Attributes:
+        end: why the session is over, as an error for those who still call it; None while it lives.
+    """
+
+    def __init__(
+        self,
+        user: str,
+        num_envs: int,
+        settings: Settings,
+        metrics: Metrics,
+        on_failure: Callable[[Session], None],
+    ):
+        self.id = str(uuid.uuid4())
+        self.user = user
+        self.num_envs = num_envs
+        self.episodes: dict[str, int] = {}  # env by episode id
+        self.replies = KeptReplies(settings.kept_replies)
+        self.progress = Progress()
+        self.process: WorkerProcess | None = None
+        self.end: ServiceError | None = None
+        self._settings = settings
+        self._metrics = metrics
+        self._on_failure = on_failure
+        self._lock = asyncio.Lock()
+        self._calls = 0  # at work and waiting
+        self._created = self._used = time.monotonic()
+        self._paces: deque[tuple[float, int]] = deque([(self._created, 0)])
+        self._drawing = asyncio.Lock()
+        self._picture = 0.0, b''  # when it was drawn
+
+    @property
+    def age(self) -> float:
+        """Time since the session was made [s]."""
+        return time.monotonic() - self._created
+
+    @property
+    def idle(self) -> float:
+        """Time since the envs were last used [s]; 0 while they are."""
+        return 0.0 if self._calls else time.monotonic() - self._used
+
+    def create_episodes(self, count: int) -> list[str]:
+        """Make handles of envs that have none yet. ServiceError if there are fewer of them."""
+        left = self.num_envs - len(self.episodes)
+        if count > left:
+            message = f'count: {count} episodes wanted, but only {left} of the {self.num_envs} envs have none yet'
+            raise ServiceError(409, 'conflict', message)
+        new = [str(uuid.uuid4()) for _ in range(count)]
+        self.episodes.update(zip(new, range(len(self.episodes), self.num_envs), strict=False))
+        self._used = time.monotonic()
+        return new
+
+    def env_ids(self, episode_ids: list[str]) -> NDArray[np.intp]:
+        """The envs behind handles. ServiceError for a handle that there is not, or that comes twice."""
+        try:
+            env_ids = [self.episodes[episode_id] for episode_id in episode_ids]
+        except KeyError as error:
+            raise ServiceError(404, 'unknown_episode', f'the session has no episode {error.args[0]}') from None
+        if len(set(env_ids)) < len(env_ids):
+            ((twice, _),) = Counter(episode_ids).most_common(1)
+            raise invalid(f'episode_ids: {twice} is named twice')
+        return np.array(env_ids, np.intp)
+
+    async def call(self, name: str, **arguments: Any) -> bytes:
+        """Let the worker do something, after what was asked before.
+
+        ServiceError if too many calls wait already, if it is refused (nothing has changed then), or if the session is
+        over.
+        """
+        body = await self._queue(name, arguments)
+        self._used = time.monotonic()
+        return body
+
+    async def picture(self, width: int, height: int) -> bytes:
+        """All envs in their places, as PNG; the last one again if it was drawn a moment ago, or while many calls wait.
+
+        Looking does not keep a session from expiring.
+        """
+        async with self._drawing:
+            drawn, png = self._picture
+            fresh = time.monotonic() - drawn < self._settings.picture_interval
+            if not png or not (fresh or self._calls > self._settings.waiting):
+                png = await self._queue('picture', {'width': width, 'height': height})
+                self._picture = time.monotonic(), png
+            return png
+
+    def status(self) -> SessionStatus:
+        """What the page shows."""
+        return SessionStatus(
+            session_id=self.id,
+            user=self.user,
+            num_envs=self.num_envs,
+            steps=self.progress.steps,
+            steps_per_second=self._pace(),
+            age=self.age,
+            idle=self.idle,
+            state='busy' if self._calls else 'idle',
+            queue=QueueStatus(left=self.progress.left, started=self.progress.started, ended=self.progress.ended),
+            results=self.progress.results,  # pyright: ignore[reportArgumentType] - validated into models
+        )
+
+    def fail(self, reason: str) -> ServiceError:
+        """The worker cannot be used any more: end the session; returns the error for its callers."""
+        if self.end is None:
+            log.error('session=%s user=%s failed: %s', self.id, self.user, reason)
+            self.end = ServiceError(503, 'session_failed', f'session {self.id} failed and is gone: create a new one')
+            self._metrics.worker_deaths.inc()
+            self._on_failure(self)
+        return self.end
+
+    async def _queue(self, name: str, arguments: dict[str, Any]) -> bytes:
+        if self._calls > self._settings.waiting:
+            raise later(429, 'busy', f'{self._calls} calls of this session are waiting already')
+        self._calls += 1
+        try:
+            async with self._lock:
+                return await self._exchange(name, arguments)
+        finally:
+            self._calls -= 1
+
+    async def _exchange(self, name: str, arguments: dict[str, Any]) -> bytes:
+        if self.end is not None:
+            raise self.end.again()
+        assert self.process is not None
+        try:
+            async with asyncio.timeout(self._settings.call_timeout):
+                answer = await self.process.call(name, arguments)
+        except (WorkerDiedError, TimeoutError) as error:
+            raise self.fail(str(error) or f'no answer within {self._settings.call_timeout:g} s') from None
+        except BaseException:  # the answer would be taken for that of the next call
+            self.fail('a call was broken off')
+            raise
+        if isinstance(answer, Failed):
+            raise self.fail(answer.traceback)
+        if isinstance(answer, Refused):
+            raise ServiceError(answer.status, answer.code, answer.message)
+        assert isinstance(answer, Done)
+        self._note(answer.progress)
+        return answer.body
+
+    def _note(self, progress: Progress) -> None:
+        self._metrics.steps.inc(progress.steps - self.progress.steps)
+        self._metrics.episodes.inc(progress.ended - self.progress.ended)
+        self.progress = progress
+        now = time.monotonic()
+        if now - self._paces[-1][0] > 0.1 * _PACE_WINDOW:
+            self._paces.append((now, progress.steps))
+        while len(self._paces) > 1 and self._paces[0][0] < now - _PACE_WINDOW:
+            self._paces.popleft()
+
+    def _pace(self) -> float:
+        """Env steps per second, lately."""
+        now = time.monotonic()
+        then, steps = next((mark for mark in self._paces if mark[0] >= now - _PACE_WINDOW), (now, self.progress.steps))
+        return (self.progress.steps - steps) / max(now - then, 1e-3)

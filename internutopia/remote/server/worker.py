@@ -1,0 +1,160 @@
+"""What runs in the process of a session: it builds the envs, then does one call after the other.
+
+Messages are pickles behind their length, over a socket that only the server and this process have: what a client sends
+is decoded and checked before. The process ends when the server closes the socket or dies, at any moment of a call.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import threading
+import traceback
+from dataclasses import dataclass
+from io import BufferedRWPair
+from typing import Any
+
+from gymnasium import spaces
+
+from internutopia.core.config import Config
+from internutopia.core.render.gl import NoOpenGLError
+from internutopia.remote.encoding import encode
+from internutopia.remote.protocol import ErrorCode
+from internutopia.remote.server.envs import Progress, SessionEnvs
+from internutopia.rl.actions import ActionFormat
+
+LENGTH = struct.Struct('>Q')
+"""What stands before every message: its length in bytes."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a client has to know of an env."""
+
+    observation_size: int
+    action_format: ActionFormat
+    step_dt: float
+
+
+@dataclass(frozen=True)
+class Done:
+    """A call was done."""
+
+    body: bytes
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A call was not done, and nothing has changed."""
+
+    status: int
+    code: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The envs cannot be used any more, or could not be built; the process ends."""
+
+    message: str
+    traceback: str
+
+
+def serve_session(server: socket.socket) -> None:
+    """Entry point of a session's process. First message: config and description; then calls `(name, arguments)`."""
+    _end_with(server)
+    with server.makefile('rwb') as stream:
+        try:
+            config, description = _receive(stream)
+            worker = _Worker(SessionEnvs(config, description.observation_size, description.action_format))
+            while True:
+                name, arguments = _receive(stream)
+                _send(stream, getattr(worker, name)(**arguments))
+        except EOFError:
+            pass
+        except Exception as error:
+            _send(stream, _failure(error))
+
+
+def serve_description(server: socket.socket) -> None:
+    """Entry point of a process that tries the config that is its first message, and tells what its envs are like."""
+    _end_with(server)
+    with server.makefile('rwb') as stream:
+        try:
+            _send(stream, _describe(_receive(stream)))
+        except Exception as error:
+            _send(stream, _failure(error))
+
+
+class _Worker:
+    """The calls of a session."""
+
+    def __init__(self, envs: SessionEnvs):
+        self._envs = envs
+
+    def reset(self, media_type: str, **arguments: Any) -> Done:
+        return Done(encode(self._envs.reset(**arguments), media_type), self._envs.progress)
+
+    def step(self, media_type: str, **arguments: Any) -> Done | Refused:
+        if not self._envs.was_reset:
+            return Refused(409, 'conflict', 'no episode was started yet: reset the episodes first')
+        return Done(encode(self._envs.step(**arguments), media_type), self._envs.progress)
+
+    def picture(self, width: int, height: int) -> Done | Refused:
+        try:
+            return Done(self._envs.picture(width, height), self._envs.progress)
+        except NoOpenGLError as error:
+            return Refused(503, 'no_picture', str(error))
+
+
+def _describe(config: Config) -> Description:
+    from internutopia.rl.vector_env import VectorEnv
+
+    envs = VectorEnv(config)
+    try:
+        envs.reset()
+        observation_size = spaces.flatdim(envs.single_observation_space)
+        return Description(observation_size, envs.action_format, envs.core.step_dt)
+    finally:
+        envs.close()
+
+
+def _failure(error: Exception) -> Failed:
+    return Failed(f'{type(error).__name__}: {error}', traceback.format_exc())
+
+
+def _end_with(server: socket.socket) -> None:
+    """Make this process end as soon as the other side of the socket is closed, and at no signal before."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of the server: its own to act on
+        signal.signal(number, signal.SIG_IGN)
+    poll = select.poll()
+    poll.register(server, select.POLLHUP)
+
+    def watch() -> None:
+        poll.poll()
+        os._exit(0)
+
+    threading.Thread(target=watch, name='end-with-server', daemon=True).start()
+
+
+def _receive(stream: BufferedRWPair) -> Any:
+    (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
+    return pickle.loads(_exactly(stream, length))
+
+
+def _exactly(stream: BufferedRWPair, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _send(stream: BufferedRWPair, message: Any) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    stream.write(LENGTH.pack(len(data)) + data)  # at once, or the server would be woken twice
+    stream.flush()
