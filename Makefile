@@ -10,7 +10,8 @@ demo: $(VENV)/.demo
 	$(BIN)/internutopia run configs/demo.yaml --out out/demo --overwrite
 
 test: $(VENV)/.dev
-	$(BIN)/pytest -n auto
+	tools/install_system_packages.sh
+	$(BIN)/pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

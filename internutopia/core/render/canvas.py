@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mujoco
@@ -22,6 +23,7 @@ _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows h
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _SEEN = int(mujoco.mjtCatBit.mjCAT_STATIC | mujoco.mjtCatBit.mjCAT_DYNAMIC)
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
+_FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _DECORATION_GEOMS = 1000  # room for what is drawn besides geoms: tendons, skins, flexes
 _model_lock = threading.Lock()
 
@@ -105,7 +107,8 @@ class _Sheet:
         if model.ntendon:
             mujoco.mj_tendon(model, data)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)  # models share the OpenGL context
-        mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
+        with _far_floor(model):
+            mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
 
     def draw(self, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
         """Draw one picture."""
@@ -175,7 +178,7 @@ class _Sheet:
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
     """What OpenGL needs of a model; its settings for pictures are changed meanwhile, which physics does not look at."""
     vis = model.vis
-    with _model_lock:
+    with _far_floor(model):
         kept = vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize
         vis.global_.offwidth, vis.global_.offheight = size
         if quality == 'fast':
@@ -186,6 +189,19 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
             vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize = kept
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context
+
+
+@contextmanager
+def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
+    """Let an infinite plane be drawn far enough, however small what stands on it; nobody else changes the model now."""
+    sight = model.vis.map
+    with _model_lock:
+        kept = sight.zfar
+        sight.zfar = max(kept, _FLOOR / model.stat.extent)
+        try:
+            yield
+        finally:
+            sight.zfar = kept
 
 
 def _metres(depth: NDArray[np.float32], eye: Eye) -> NDArray[np.float64]:

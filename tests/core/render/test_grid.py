@@ -74,6 +74,18 @@ def test_a_large_grid_shows_the_cells(make_env, make_task, write_model, opengl):
     assert all(seen_colour(picture, eye, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.offsets)
 
 
+def test_an_infinite_floor_reaches_far_however_small_what_stands_on_it(make_env, make_task, write_model, opengl):
+    scene = write_model(
+        'small',
+        """<worldbody><geom type="plane" size="0 0 1" rgba="1 0 0 1"/>
+        <geom type="box" size="0.01 0.01 0.01" pos="0 0 0.01"/></worldbody>""",
+    )
+    env = make_env(tasks=[make_task(scene, robots=[])], env_num=1)
+    env.reset()
+    picture = env.render(((0.0, -40.0, 30.0), (0.0, 60.0, 0.0)), SIZE).astype(int)
+    assert (picture[..., 0] > 2 * picture[..., 1]).all()  # nothing of the sky above it
+
+
 def test_rendering_changes_nothing(make_env, make_task, make_robot, opengl):
     def run(render: bool) -> list[np.ndarray]:
         task = make_task('floor', robots=[make_robot('hopper', position=(0, 0, 0.5))], max_steps=50)

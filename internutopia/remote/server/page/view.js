@@ -142,7 +142,7 @@ function describeQueue({ left, started, ended }) {
 function showResults(results) {
   byId('no-results').hidden = results.length > 0;
   byId('results').hidden = results.length === 0;
-  const rows = results.toReversed().map((result) => {
+  const rows = results.map((result) => {
     const row = byId('result').content.firstElementChild.cloneNode(true);
     fill(row, {
       episode: number(result.episode),

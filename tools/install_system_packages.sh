@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Debian packages that the tests need and pip cannot bring: a browser for the page of the service, and software
+# rendering for pictures. Installs what is missing, which needs root.
+set -euo pipefail
+missing=()
+command -v chromium > /dev/null || missing+=(chromium)
+if command -v dpkg > /dev/null; then
+  for package in libegl1 libgl1-mesa-dri; do
+    dpkg -s "$package" > /dev/null 2>&1 || missing+=("$package")
+  done
+fi
+[ ${#missing[@]} = 0 ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
+  echo "tests that need ${missing[*]} are skipped; on Debian: sudo apt-get install ${missing[*]}" >&2
+  exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
