@@ -6,6 +6,7 @@ The models are written once per session, so that every test after the first find
 from __future__ import annotations
 
 import copy
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.object import BaseObject
+from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
@@ -198,11 +200,23 @@ class ToyBlock(BaseObject):
 
 @pytest.fixture(scope='session', autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What is cached on disk goes into a folder of the tests' own."""
-    with pytest.MonkeyPatch.context() as patch:
+    """What is cached on disk goes into a folder of the tests' own, and Ray's files into another one.
+
+    So nothing connects to the cluster of somebody else.
+    """
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix='ray') as ray_folder:
         folder = tmp_path_factory.mktemp('cache')
         patch.setenv('INTERNUTOPIA_CACHE_PATH', str(folder))
+        patch.setenv('RAY_TMPDIR', ray_folder)  # of a short name: its sockets must have one
         yield folder
+
+
+@pytest.fixture
+def importable_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what another process can import is registered: the classes of the package, not those of tests."""
+    for classes in REGISTRIES.values():
+        for name in [name for name, cls in classes.items() if not cls.__module__.startswith('internutopia')]:
+            monkeypatch.delitem(classes, name)
 
 
 @pytest.fixture(scope='session')

@@ -20,6 +20,7 @@ KEYS = {
 }
 
 
+@pytest.mark.usefixtures('importable_classes')
 @pytest.mark.parametrize('name', bench.ROWS)
 def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
     internutopia_extension.import_extensions()

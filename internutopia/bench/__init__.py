@@ -16,13 +16,16 @@ from internutopia.bench import (
     ant,
     array_door,
     cameras,
+    distribution,
     front_doors,
     furnished,
     lidar,
     memory,
+    remote,
     report,
     resets,
     scenes,
+    service,
     walking,
 )
 from internutopia.bench.measure import Row
@@ -41,6 +44,9 @@ ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'memory': memory.memory,
     'walking': walking.walking,
     'cameras': cameras.cameras,
+    'remote': remote.remote,
+    'distribution': distribution.distribution,
+    'service': service.service,
 }
 
 

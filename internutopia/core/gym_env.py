@@ -8,7 +8,7 @@ import gymnasium
 from gymnasium import spaces
 
 from internutopia.core import vec_env
-from internutopia.core.config import Config, TaskCfg
+from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.util.spaces import conform, space_of
 
@@ -21,7 +21,7 @@ class Env(gymnasium.Env):
     observations is left out, what they lack is zero.
 
     Args:
-        config: what to run, with `env_num=1` and at most one robot a task; ValueError otherwise.
+        config: what to run, with `env_num=1`, one process, and at most one robot a task; ValueError otherwise.
         render_mode: `'rgb_array'` lets `render` give pictures.
     """
 
@@ -34,6 +34,11 @@ class Env(gymnasium.Env):
         self.render_mode = render_mode
         if config.env_num != 1:
             raise ValueError(f'gym_env.Env runs one env, got env_num={config.env_num}; use vec_env.Env for more')
+        distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
+        if distribution is not None and distribution.proc_num != 1:
+            raise ValueError(
+                f'gym_env.Env runs one env, got {distribution.proc_num} processes; use vec_env.Env for more'
+            )
         for index, task in enumerate(config.task_configs):
             if len(task.robots) > 1:
                 raise ValueError(
@@ -123,7 +128,10 @@ class Env(gymnasium.Env):
 
 def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """Action and observation space, found by starting the first task in an env of its own."""
-    probe = vec_env.Env(config.model_copy(update={'task_configs': config.task_configs[:1], 'metrics_save_path': None}))
+    changes: dict[str, Any] = {'task_configs': config.task_configs[:1], 'metrics_save_path': None}
+    if isinstance(config, DistributedConfig):
+        changes['distribution_config'] = None  # controllers and sensors are asked here
+    probe = vec_env.Env(config.model_copy(update=changes))
     try:
         (obs,), _ = probe.reset()
         (task,) = probe.runner.current_tasks.values()

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 
+_ANSWER = 10.0  # s that a cluster has to answer
 _FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 
 
@@ -38,6 +40,7 @@ def connect(distribution: RayDistributionCfg) -> None:
     folder = distribution.working_dir
     if folder is not None and not os.path.isdir(folder):
         raise FileNotFoundError(2, 'distribution_config.working_dir: there is no such folder', str(folder))
+    os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     if ray.is_initialized():
         if folder is not None:
             log.warning('distribution_config.working_dir has no effect: this process is connected to Ray already')
@@ -51,6 +54,8 @@ def connect(distribution: RayDistributionCfg) -> None:
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
     try:
+        if address is not None:
+            _knock(address)
         with _own_signals():
             try:
                 ray.init(address=address or os.environ.get('RAY_ADDRESS') or 'auto', **options)
@@ -58,11 +63,18 @@ def connect(distribution: RayDistributionCfg) -> None:
                 if address is not None or 'RAY_ADDRESS' in os.environ:
                     raise
                 ray.init(address='local', include_dashboard=False, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise ConnectionError(
             f'distribution_config.head_address={distribution.head_address!r}: no Ray cluster answers there ({error}); '
             "start one with 'ray start --head', or leave the address out to use this machine"
         ) from error
+
+
+def _knock(address: str) -> None:
+    """OSError or ValueError if nothing answers at `host:port`; Ray itself would try for minutes."""
+    if '://' not in address:
+        host, _, port = address.rpartition(':')
+        socket.create_connection((host, int(port)), timeout=_ANSWER).close()
 
 
 def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Share:

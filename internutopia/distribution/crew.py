@@ -173,5 +173,5 @@ def _described(error: Any) -> Exception:
     """What was raised in a worker; if it is no mistake of the user, with the place."""
     cause: Exception = error.cause
     if not isinstance(cause, ValueError | KeyError | OSError):
-        cause.add_note(str(error.traceback_str))
+        cause.add_note(str(error))  # its traceback there
     return cause

@@ -94,6 +94,7 @@ class RayRunner:
         try:
             self._plan_and_start(env_ids, started)
         except BaseException:
+            self._clear([env_id for env_id, env in started.items() if self.envs[env_id] is env])
             for env in old.values():
                 env.replaced = False
             missed = [env.episode for env_id, env in old.items() if env.lost and self.envs[env_id] is env]
@@ -113,17 +114,17 @@ class RayRunner:
             again: dict[int, list[int]] = {}
             for group, outcome in self._crew.gather(steps).items():
                 if isinstance(outcome, WorkerDied):
-                    if outcome.group != group:  # where another one died before all had checked, nothing has moved
-                        again[group] = todo[group]
+                    if ids := self._active(group):  # another one died before all had checked: nothing has moved here
+                        again[group] = ids
                 elif isinstance(outcome, Exception):
                     errors.append(outcome)
                 else:
                     outcomes.update(self._absorb(todo[group], outcome))
             todo = again
+        self._steps = [count + 1 for count in self._steps]
         if errors:
             self.results.flush()
             raise errors[0]
-        self._steps = [count + 1 for count in self._steps]
         results = [self._outcome(env_id, outcomes) for env_id in range(self.env_num)]
         self.results.flush()
         return results
@@ -174,7 +175,11 @@ class RayRunner:
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """See `EnvRunner.render`. Envs whose worker has died are not in the picture."""
         shown = [i for i, env in enumerate(self.envs) if env is not None and env.lost is None]
-        eye = self._crew.ask(self._group_of_camera(camera), 'eye', camera, size)
+        group = self._group_of_camera(camera)
+        try:
+            eye = self._crew.ask(group, 'eye', camera, size)
+        except WorkerDied:
+            eye = self._crew.ask(group, 'eye', camera, size)
         layers = self._ask_all('draw', lambda group: (eye, size, shown), range(len(self.groups)))
         first = next((group for group, ids in enumerate(self.groups) if shown and shown[0] in ids), 0)
         return merge([layers[group] for group in sorted(layers, key=lambda group: group != first)])
@@ -271,6 +276,7 @@ class RayRunner:
                 env = started[env_id]
                 info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
                 env.last = (obs, 0.0, False, False, info)
+                DataHub.clear(env.episode.task_name)  # what was reported of another run of it
             self.envs[env_id] = started.get(env_id)
         self._record(reply.results)
 
@@ -278,10 +284,14 @@ class RayRunner:
         """After a mistake. One that was found while planning changed nothing; else the envs are without an episode."""
         outcomes = self._crew.gather(plans)
         if not any(isinstance(outcome, Exception) for outcome in outcomes.values()):
-            for group, ids in self._by_group(env_ids).items():
-                self._crew.ask(group, 'clear', ids)
-            for env_id in env_ids:
-                self.envs[env_id] = None
+            self._clear(env_ids)
+
+    def _clear(self, env_ids: Sequence[int]) -> None:
+        """Leave envs without an episode."""
+        calls = {group: self._crew.call(group, 'clear', ids) for group, ids in self._by_group(env_ids).items()}
+        self._crew.gather(calls)
+        for env_id in env_ids:
+            self.envs[env_id] = None
 
     def _assignment(self, group: int, env_id: int, episode: Episode) -> Assignment:
         known = self._known[group]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.fleet import Fleet
@@ -43,11 +43,15 @@ class LearningCore:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
-        config: what to run; every task's robot must be built and configured alike (poses aside).
+        config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
     """
 
     def __init__(self, config: Config, learning: LearningCfg | None = None):
+        if isinstance(config, DistributedConfig) and config.distribution_config is not None:
+            raise ValueError(
+                'the array front doors step all envs in one process: use distribution_config=None, or vec_env.Env'
+            )
         self.config = config
         self.learning = learning or _learning_of(config)
         self.env_num = config.env_num

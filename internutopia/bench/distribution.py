@@ -1,0 +1,150 @@
+"""What worker processes cost and bring: the same envs in them and in this process, envs that stand still, bytes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from internutopia.bench.measure import Row, race
+from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, write_scenes
+from internutopia.core.config import Config
+from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.vec_env import Env
+from internutopia.distribution.packing import pack
+from internutopia.distribution.worker import Reply
+
+_WORKERS = 2
+
+
+def distribution(quick: bool) -> list[Row]:
+    """Throughput, idle envs, and what travels."""
+    with _cluster(), tempfile.TemporaryDirectory() as folder:
+        scenes = write_scenes(Path(folder), 1, obstacles=0)
+        return [*_throughput(scenes, quick), _idle(scenes, quick)]
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    """Whatever cluster comes up meanwhile goes down again."""
+    import ray
+
+    connected = ray.is_initialized()
+    try:
+        yield
+    finally:
+        if not connected:
+            ray.shutdown()
+
+
+def _distributed(config: Config, workers: int) -> Config:
+    return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
+
+
+def _throughput(scenes: Sequence[Path], quick: bool) -> list[Row]:
+    """The same H1 in two workers, in one, and in this process."""
+    env_num, rounds, steps = (8, 1, 20) if quick else (256, 6, 100)
+    config = h1_config(env_num, scenes)
+    with (
+        closing(Env(config)) as local,
+        closing(Env(_distributed(config, _WORKERS))) as two,
+        closing(Env(_distributed(config, 1))) as one,
+    ):
+        envs = {'local': local, 'two': two, 'one': one}
+        local.reset()
+        actions = h1_actions(h1_targets(local, steps))
+
+        def restart() -> None:
+            for env in envs.values():
+                env.reset()
+
+        result = race(
+            {name: (lambda k, env=env: env.step(actions[k])) for name, env in envs.items()},
+            restart,
+            rounds=rounds,
+            steps=steps,
+            turn=10,
+        )
+        seen = {name: _states(env) for name, env in envs.items()}
+        if not all(np.array_equal(states, seen['local']) for states in seen.values()):
+            raise RuntimeError('workers and this process did not do the same physics: their times say nothing')
+        outcomes = list(zip(*local.step(actions[-1]), strict=True))
+    what = f'{env_num} envs, H1, joint control, {SUBSTEPS} substeps'
+    rows = [
+        Row(
+            what=f'{what}: {label} vs this process',
+            unit='env steps/s',
+            ours=env_num / result.median(name),
+            reference=env_num / result.median('local'),
+            ratio=result.speed(name, 'local'),
+            bound=bound,
+            note=f'{os.cpu_count()} cores; states equal to the bit at the end',
+        )
+        for name, label, bound in (('two', f'{_WORKERS} workers', 0.9), ('one', '1 worker', None))
+    ]
+    return [*rows, _bytes(actions[-1], outcomes)]
+
+
+def _states(env: Env) -> Any:
+    obs = [o['h1'] for o in env.get_observations()]
+    return np.array([np.concatenate([o['position'], o['joint_positions'], o['joint_velocities']]) for o in obs])
+
+
+def _bytes(actions: Sequence[Any], outcomes: Sequence[Any]) -> Row:
+    """What a step sends to the worker of half of these envs, and gets from it."""
+    count = len(actions) // _WORKERS
+    there = len(pickle.dumps(pack(actions[:count]), 5))
+    back = len(pickle.dumps(Reply(pack(outcomes[:count]), []), 5))
+    single = sum(len(pickle.dumps(each, 5)) for each in (*actions[:count], *outcomes[:count]))
+    return Row(
+        what=f'bytes per step and env, {count} H1 in a worker, vs the same one by one',
+        unit='bytes',
+        ours=(there + back) / count,
+        reference=single / count,
+        note=f'{there / count:.0f} of actions, {back / count:.0f} of observations, rewards and info',
+    )
+
+
+def _idle(scenes: Sequence[Path], quick: bool) -> Row:
+    """Envs that have ended, all but one in each worker, against a run without them."""
+    env_num, rounds, steps = (8, 1, 20) if quick else (256, 4, 200)
+    (task,) = h1_config(1, scenes).task_configs
+
+    def start(stack: ExitStack, count: int, workers: int) -> Env:
+        tasks = [task if i % (count // _WORKERS) == 0 else task.update(max_episode_steps=1) for i in range(count)]
+        config = h1_config(count, scenes).update(task_configs=tasks, episode_order='once')
+        env = stack.enter_context(closing(Env(_distributed(config, workers) if workers else config)))
+        env.reset()
+        env.step([None] * count)
+        return env
+
+    with ExitStack() as stack:
+        envs = {
+            (count, workers): start(stack, count, workers) for count in (env_num, _WORKERS) for workers in (0, _WORKERS)
+        }
+        result = race(
+            {str(key): (lambda k, env=env, count=key[0]: env.step([None] * count)) for key, env in envs.items()},
+            lambda: None,
+            rounds=rounds,
+            steps=steps,
+            turn=10,
+        )
+    idle = env_num - _WORKERS
+
+    def cost(workers: int) -> float:
+        """Of an env that stands still [us]."""
+        return 1e6 * (result.median(str((env_num, workers))) - result.median(str((_WORKERS, workers)))) / idle
+
+    return Row(
+        what=f'time per step for each env that has ended, {idle} of {env_num}, {_WORKERS} workers vs this process',
+        unit='us',
+        ours=cost(_WORKERS),
+        reference=cost(0),
+        note=f'H1; a step without them takes {1e3 * result.median(str((_WORKERS, _WORKERS))):.2f} ms',
+    )

@@ -1,0 +1,75 @@
+"""Forms of actions: what is covered is sure to be taken by controllers that check forms only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.distribution.forms import KnownForms
+from internutopia.distribution.packing import pack
+from internutopia_extension import import_extensions
+
+NUMBERS = st.floats(-5, 5) | st.integers(-5, 5) | st.sampled_from([np.nan, np.inf, 1e39, 10**400, True, None, 'x'])
+VALUES = (
+    st.none()
+    | st.lists(st.floats(-5, 5), min_size=2, max_size=2)
+    | st.lists(NUMBERS, max_size=3)
+    | st.tuples(NUMBERS, NUMBERS)
+    | arrays.arrays(st.sampled_from(['<f4', '<f8', '<i8', '?', '<U1', 'O']), st.sampled_from([(2,), (1, 2), (3,)]))
+)
+ACTIONS = st.none() | st.just({}) | VALUES.map(lambda value: {'arm': {'drive': value}})
+
+
+def taken(action: Any) -> bool:
+    """Whether a controller of two joints takes it."""
+    if not action:
+        return True
+    try:
+        box_action(action['arm']['drive'], (2,))
+    except ValueError:
+        return False
+    return True
+
+
+@given(st.lists(st.lists(ACTIONS, min_size=2, max_size=2), max_size=12))
+def test_what_is_covered_is_taken(steps: list[list[Any]]):
+    forms = KnownForms()
+    for actions in steps:
+        packed = pack(actions)
+        if forms.covers(packed, [0, 0]):
+            assert all(map(taken, actions)), actions
+        if all(map(taken, actions)):
+            forms.add(packed, [0, 0])
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
+def test_numbers_of_a_known_form_are_covered_in_envs_of_the_same_task_alone(first: list[float], second: list[float]):
+    forms = KnownForms()
+    forms.add(pack([{'arm': {'drive': first}}]), [3])
+    assert forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
+    assert not forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 4])
+    assert not forms.covers(pack([{'leg': {'drive': second}}]), [3])
+    assert not forms.covers(pack([{'arm': {'drive': [*second, 0.0]}}]), [3])
+    assert not forms.covers(pack([{'arm': {'drive': np.array(second)}}]), [3])
+
+
+@pytest.mark.parametrize(
+    ('controller', 'form_only'),
+    [('JointController', True), ('DifferentialDriveController', True), ('RotateController', False), ('ToyPush', False)],
+)
+def test_a_controller_that_looks_at_values_says_so(controller: str, form_only: bool):
+    import_extensions()
+    assert BaseController.controllers[controller].checks_form_only() is form_only
+
+
+def test_a_subclass_that_checks_more_is_not_taken_for_its_base_class():
+    import_extensions()
+    base = BaseController.controllers['JointController']
+    stricter = type('Stricter', (base,), {'parse_action': lambda self, action: base.parse_action(self, action)})
+    assert not stricter.checks_form_only()

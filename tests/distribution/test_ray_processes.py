@@ -1,0 +1,160 @@
+"""The processes of a run: they end with it, however it ends, and the run goes on from its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray_toys import ENVS, alive, pid_of, wait_until
+
+from internutopia.core.config import Config
+from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.vec_env import Env
+from internutopia.rl import VectorEnv
+
+pytestmark = pytest.mark.xdist_group('ray')
+
+EPISODES = 24
+SCRIPT = """
+import os
+import sys
+import time
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.task import BaseTask
+from internutopia.core.vec_env import Env
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+
+@BaseTask.register('Telling')
+class Telling(BaseTask):
+    def get_observations(self):
+        return {'process': {'pid': os.getpid()}}
+
+    def is_done(self):
+        self.steps += 1
+        return self.steps >= self.config.max_steps
+
+
+import_extensions()
+tasks = [FiniteStepTaskCfg(type='Telling', max_steps=3 + i % 5) for i in range(EPISODES)]
+config = Config(
+    simulator=SimConfig(physics_dt='1/200'),
+    env_num=2,
+    metrics_save_path='results.jsonl',
+    resume=True,
+    task_configs=tasks,
+)
+env = Env(config.distribute(RayDistributionCfg(proc_num=2)))
+obs, _ = env.reset()
+print(*(o['process']['pid'] for o in (obs[0], obs[2])), flush=True)
+while env.simulation_app.is_running():
+    _, _, terminated, _, _ = env.step([None] * 4)
+    ended = [i for i, done in enumerate(terminated) if done]
+    if ended:
+        env.reset(ended)
+        time.sleep(0.1)
+env.close()
+"""
+
+
+def lives(folder: Path, address: str) -> Any:
+    """A run in a process of its own that is under way, and the processes of its workers."""
+    script = folder / 'run.py'
+    script.write_text(SCRIPT.replace('EPISODES', str(EPISODES)))
+    process = subprocess.Popen(
+        [sys.executable, script],
+        cwd=folder,
+        env={**os.environ, 'RAY_ADDRESS': address},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, [int(pid) for pid in process.stdout.readline().split()]
+
+
+def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Path):
+    """Stopped with Ctrl-C, killed, and let run to its end; every episode is recorded once."""
+    import ray
+
+    results = tmp_path / 'results.jsonl'
+    address = ray.get_runtime_context().gcs_address
+    counts = []
+    for number in (signal.SIGINT, signal.SIGKILL, None):
+        process, pids = lives(tmp_path, address)
+        assert len(pids) == 2, process.communicate()
+        if number is not None:
+            before = results.stat().st_size
+            wait_until(lambda size=before: results.stat().st_size > size)
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode == 0) == (number is None), errors
+        assert ('KeyboardInterrupt' in errors) == (number == signal.SIGINT), errors
+        wait_until(lambda pids=pids: not any(map(alive, pids)))
+        counts.append(len(results.read_bytes().splitlines()))
+    assert 0 < counts[0] < counts[1] < counts[2] == EPISODES
+    lines = sorted((json.loads(line) for line in results.read_text().splitlines()), key=lambda line: line['episode_id'])
+    assert [line['episode_id'] for line in lines] == list(range(EPISODES))
+    assert [line['steps'] for line in lines] == [3 + i % 5 for i in range(EPISODES)]
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_at_once(tmp_path: Path):
+    script = """
+from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.task import BaseTask
+from internutopia.core.vec_env import Env
+
+BaseTask.register('T')(BaseTask)
+config = Config(simulator=SimConfig(physics_dt='1/200'), metrics_save_path='none', task_configs=[TaskCfg(type='T')])
+Env(config.distribute(RayDistributionCfg(head_address='127.0.0.1:1')))
+"""
+    command = [sys.executable, '-c', script]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert "ConnectionError: distribution_config.head_address='127.0.0.1:1': no Ray cluster answers" in result.stderr
+    assert "start one with 'ray start --head'" in result.stderr
+
+
+def test_close_frees_the_processes_and_several_envs_run_side_by_side(cluster, distributed, toy):
+    """Two times two workers on two CPUs."""
+    envs = [Env(distributed(tasks=[toy(tell_pid=True)] * ENVS)) for _ in range(2)]
+    for env in envs:
+        env.reset()
+    for env in envs:
+        env.step([None] * ENVS)
+    pids = [pid_of(env, env_id) for env in envs for env_id in (0, 3)]
+    assert len(set(pids)) == 4
+    for env in envs:
+        env.close()
+        env.close()
+        with pytest.raises(RuntimeError, match='this Env is closed'):
+            env.step([None] * ENVS)
+    wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_gymnasium_front_door(cluster, make_config, distributed, toy):
+    def run(config: Config) -> list[str]:
+        env = GymEnv(config)
+        (obs, _), *steps = env.reset(), *(env.step({'drive': [[0.1, 0.2]]}) for _ in range(3))
+        env.close()
+        return [repr(env.action_space), repr(env.observation_space), repr(obs), repr(steps)]
+
+    robot = toy().robots[0]
+    tasks = [toy(max_steps=2, robots=[robot.model_copy(update={'controllers': robot.controllers[:1]})])]
+    assert run(distributed(proc_num=1, env_num=1, tasks=tasks)) == run(make_config(tasks=tasks, env_num=1, seed=0))
+    with pytest.raises(ValueError, match=r'gym_env\.Env runs one env, got 2 processes'):
+        GymEnv(distributed(proc_num=2, env_num=1, tasks=tasks))
+
+
+def test_array_front_doors_run_in_one_process(distributed, toy):
+    with pytest.raises(ValueError, match='array front doors step all envs in one process: use distribution'):
+        VectorEnv(distributed(tasks=[toy()]))
