@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -26,26 +25,10 @@ from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.util import log
 from internutopia.distribution.crew import Call, Crew, WorkerDied
+from internutopia.distribution.episode import RemoteEpisode
 from internutopia.distribution.forms import KnownForms
 from internutopia.distribution.packing import pack, unpack
 from internutopia.distribution.worker import Assignment, Reply
-
-
-@dataclass
-class RemoteEpisode:
-    """An episode in an env of a worker, from its reset to the next one.
-
-    `lost` says why its worker has it no more, `requeued` whether it will be run again. `replaced`: a reset is under
-    way, so it will not be missed.
-    """
-
-    episode: Episode
-    task_config: TaskCfg
-    last: StepResult = NOTHING
-    ended: bool = False
-    lost: str | None = None
-    requeued: bool = False
-    replaced: bool = False
 
 
 class RayRunner:
@@ -339,26 +322,12 @@ class RayRunner:
             self._deaths[env.episode.id] += 1
             if self._deaths[env.episode.id] > self._retries:
                 env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self.results.write(self._given_up(env_id, env))
+                self.results.write(env.given_up(env_id))
             else:
                 env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
                 back.append(env.episode)
         self.queue.put_back(back)
         log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
-
-    def _given_up(self, env_id: int, env: RemoteEpisode) -> dict[str, Any]:
-        return {
-            'episode_id': env.episode.id,
-            'task_index': env.episode.task_index,
-            'task_name': env.episode.task_name,
-            'task': env.task_config.type,
-            'env_id': env_id,
-            'steps': (env.last[4] or {}).get('step', 0),
-            'terminated': False,
-            'truncated': True,
-            'metrics': {},
-            'error': env.lost,
-        }
 
     def _check_retries(self, envs: Iterable[RemoteEpisode]) -> None:
         for env in envs:
