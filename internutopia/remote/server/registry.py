@@ -107,7 +107,10 @@ class Registry:
             self._kill(session.process)
             raise session.end.again()
         session.process.send(pickle.dumps((self._session_config(request, num_envs), self.description)))
-        log.info('session=%s user=%s envs=%d pid=%d created', session.id, user.name, num_envs, session.process.pid)
+        log.info(
+            'session=%s user=%s envs=%d pid=%d client=%r created',
+            *(session.id, user.name, num_envs, session.process.pid, request.client_version),
+        )
         return session
 
     def find(self, user: User, session_id: str, look: bool = False) -> Session:
