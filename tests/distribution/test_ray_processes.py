@@ -20,7 +20,7 @@ from internutopia.rl import VectorEnv
 
 pytestmark = pytest.mark.xdist_group('ray')
 
-EPISODES = 24
+EPISODES = 48
 SCRIPT = """
 import os
 import sys
@@ -61,7 +61,7 @@ while env.simulation_app.is_running():
     ended = [i for i, done in enumerate(terminated) if done]
     if ended:
         env.reset(ended)
-        time.sleep(0.1)
+        time.sleep(0.25)
 env.close()
 """
 

@@ -251,7 +251,8 @@ def test_envs_with_cameras_leave_nothing_behind(make_config, make_task, scout):
         env.reset()
         env.close()
         gc.collect()
-        return psutil.Process().memory_info().rss, len(os.listdir('/proc/self/task'))
+        # of this process alone: what it shares with others (a Ray cluster, say) is not its own
+        return psutil.Process().memory_full_info().uss, len(os.listdir('/proc/self/task'))
 
     _, (before, threads), _, _, (after, threads_after) = [run() for _ in range(5)]
     assert after - before < 8 << 20 and threads_after == threads
