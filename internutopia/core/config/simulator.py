@@ -35,9 +35,9 @@ class SimConfig(BaseCfg):
     native: bool = False
     """Deprecated, without effect."""
     backend: Literal['mujoco', 'mujoco_warp', 'isaac_sim'] = 'mujoco'
-    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU, or Isaac Sim."""
+    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), or Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or for example `'cuda:0'`."""
+    """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` a GPU such as `'cuda:0'`."""
     substeps: Count = 1
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = None

@@ -1,7 +1,8 @@
 """The contract of a physics world: `env_num` scenes side by side, stepped together.
 
-The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco.py` (CPU). A GPU
-world keeps the arrays below on the device, an Isaac Sim world keeps a stage and works in world coordinates underneath.
+The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco.py` (CPU) and
+`warp.py` (GPU) on what they share, `grouped.py`. An Isaac Sim world keeps a stage and works in world coordinates
+underneath.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env
 frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.

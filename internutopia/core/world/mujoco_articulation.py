@@ -1,4 +1,4 @@
-"""Robots in the CPU world: batched views."""
+"""Robots in worlds of MuJoCo models: batched views."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.model import Probe
 from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import Array, ArticulationView, EnvIds
+from internutopia.core.world.group import Index
 from internutopia.core.world.mujoco_bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.mujoco_chains import chain_of
-from internutopia.core.world.mujoco_group import Index
 from internutopia.core.world.mujoco_rays import RayCaster
 from internutopia.core.world.mujoco_view import Segment, View, cells
 
 if TYPE_CHECKING:
-    from internutopia.core.world.mujoco import MujocoWorld
+    from internutopia.core.world.grouped import GroupedWorld
 
 
 _FORCE_ON_TARGET = np.array([1.0, -1.0, -1.0, -1.0])  # signs of a contact probe's number of contacts and force
@@ -30,7 +30,7 @@ _FORCE_ON_TARGET = np.array([1.0, -1.0, -1.0, -1.0])  # signs of a contact probe
 class MujocoArticulationView(View, ArticulationView):
     """A robot."""
 
-    def __init__(self, world: MujocoWorld, layout: ArticulationLayout):
+    def __init__(self, world: GroupedWorld, layout: ArticulationLayout):
         name, signature = layout.name, layout.signature
 
         def find(scene: CompiledScene) -> ArticulationLayout | None:
@@ -182,7 +182,7 @@ class MujocoArticulationView(View, ArticulationView):
                     self._check_targets(kind, columns, keep, joints)
                     has = columns >= 0
                     where, new, keep = cells(slots, columns[has]), new[:, has], keep[:, has]
-                ctrl = segment.group.read('ctrl')
+                ctrl = segment.group.write('ctrl')
                 ctrl[where] = np.where(keep, ctrl[where], new) if some_kept else new
 
     def get_gains(self) -> tuple[Array, Array]:
@@ -225,7 +225,7 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
         values = np.asarray(controls)
         for segment, slots, mine in self._rows(env_ids):
-            segment.group.read('ctrl')[cells(slots, segment.columns['controls'])] = values[mine]
+            segment.group.write('ctrl')[cells(slots, segment.columns['controls'])] = values[mine]
 
     @property
     def control_names(self) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class MujocoArticulationView(View, ArticulationView):
         for segment, slots, mine in self._rows(env_ids):
             columns = getattr(segment.layout, address)[joints]
             new = np.broadcast_to(np.asarray(values), (len(env_ids), len(columns)))[mine]
-            segment.group.read(field)[cells(slots, columns)] = new
+            segment.group.write(field)[cells(slots, columns)] = new
             self._changed(segment.group, slots)
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:

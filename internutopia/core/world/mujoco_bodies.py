@@ -1,4 +1,4 @@
-"""Rigid bodies in the CPU world: batched views."""
+"""Rigid bodies in worlds of MuJoCo models: batched views."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from internutopia.core.scene.compiled import BodyLayout, CompiledScene
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, BodyView, EnvIds
-from internutopia.core.world.mujoco_group import Group, Index
+from internutopia.core.world.group import Group, Index
 from internutopia.core.world.mujoco_view import Segment, View, cells
 
 if TYPE_CHECKING:
-    from internutopia.core.world.mujoco import MujocoWorld
+    from internutopia.core.world.grouped import GroupedWorld
 
 
 class MujocoBodyView(View, BodyView):
     """A rigid body; `find` gives its layout in a compiled scene, or None."""
 
-    def __init__(self, world: MujocoWorld, name: str, find: Callable[[CompiledScene], BodyLayout | None]):
+    def __init__(self, world: GroupedWorld, name: str, find: Callable[[CompiledScene], BodyLayout | None]):
         super().__init__(world, find)
         self.name = name
 
@@ -47,11 +47,11 @@ class MujocoBodyView(View, BodyView):
         for segment, slots, mine in self._rows(env_ids):
             body: BodyLayout = segment.layout
             if body.qpos >= 0:
-                qpos = segment.group.read('qpos')
+                qpos = segment.group.write('qpos')
                 position, orientation = qpos[:, body.qpos : body.qpos + 3], qpos[:, body.qpos + 3 : body.qpos + 7]
             elif body.mocap >= 0:
-                position = segment.group.read('mocap_pos')[:, body.mocap]
-                orientation = segment.group.read('mocap_quat')[:, body.mocap]
+                position = segment.group.write('mocap_pos')[:, body.mocap]
+                orientation = segment.group.write('mocap_quat')[:, body.mocap]
             else:
                 raise ValueError(
                     f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed'
@@ -69,7 +69,7 @@ class MujocoBodyView(View, BodyView):
             body: BodyLayout = segment.layout
             if body.dof < 0:
                 raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
-            qvel = segment.group.read('qvel')
+            qvel = segment.group.write('qvel')
             if linear is not None:
                 qvel[slots, body.dof : body.dof + 3] = np.asarray(linear)[mine]
             if angular is not None:

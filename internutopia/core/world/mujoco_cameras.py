@@ -1,4 +1,4 @@
-"""Cameras in the CPU world: batched views, and pictures of envs.
+"""Cameras in worlds of MuJoCo models: batched views, and pictures of envs.
 
 A camera that was moved keeps its new place on its link: the place is a model field of its env (`cam_pos`, `cam_quat`),
 which starts anew with each episode.
@@ -24,13 +24,13 @@ from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.mujoco_view import Segment, View
 
 if TYPE_CHECKING:
-    from internutopia.core.world.mujoco import MujocoWorld
+    from internutopia.core.world.grouped import GroupedWorld
 
 
 class MujocoCameraView(View, CameraView):
     """A camera, found by its name in the model."""
 
-    def __init__(self, world: MujocoWorld, name: str):
+    def __init__(self, world: GroupedWorld, name: str):
         super().__init__(world, lambda scene: scene.cameras.get(name))
         self.name = name
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.world.mujoco_group import Group
+from internutopia.core.world.group import Group
 
 _BEHIND = 1e-6  # [m], how far behind a hit a ray goes on that passes through it
 
@@ -18,15 +17,15 @@ class RayCaster:
 
     def __init__(self, group: Group, slots: NDArray[np.intp], groups: Sequence[int], body: int):
         self._group = group
-        self._slots = slots.astype(np.int32)
-        self._geom_groups = np.isin(np.arange(mujoco.mjNGROUP), groups).astype(np.uint8)
+        self._slots = slots
+        self._geom_groups = groups
         self._body = body
 
     def cast(
         self, origins: NDArray[np.float64], directions: NDArray[np.float64], through: Sequence[int]
     ) -> NDArray[np.float64]:
         """Distances `(n, rays)` [m], infinite for a miss; rays pass through geoms of the bodies `through`."""
-        distances, geoms = self._hits(self._slots, origins, directions)
+        distances, geoms = self._group.ray(self._slots, origins, directions, self._geom_groups, self._body)
         if len(through) < 2:  # none, or the one that is left out anyway
             return distances
         bodies = self._group.scene.model.geom_bodyid
@@ -40,19 +39,10 @@ class RayCaster:
             again = rows[:, None], rays
             start = np.where(blocked[again], distances[again] + _BEHIND, 0.0)
             begin = np.broadcast_to(origins, directions.shape)[again] + start[..., None] * directions[again]
-            further, geoms_behind = self._hits(self._slots[rows], begin, directions[again])
+            further, geoms_behind = self._group.ray(
+                self._slots[rows], begin, directions[again], self._geom_groups, self._body
+            )
             distances[again] = np.where(blocked[again], start + further, distances[again])
             geoms[again] = np.where(blocked[again], geoms_behind, geoms[again])
             blocked = own[geoms]
         return distances
-
-    def _hits(
-        self, slots: NDArray[np.int32], origins: NDArray[np.float64], directions: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        batch = self._group.batch
-        everything = len(slots) == batch.nsim
-        distances, geoms = batch.ray(
-            origins, directions, self._geom_groups, True, self._body, None if everything else slots
-        )
-        distances[geoms < 0] = np.inf
-        return distances, geoms

@@ -1,4 +1,4 @@
-"""Batched views of the CPU world: what those of robots, bodies and cameras share.
+"""Batched views of worlds of MuJoCo models: what those of robots, bodies and cameras share.
 
 A view knows in which groups what it shows lives (its segments) and where in `qpos`, `ctrl`, ... Reading gathers the
 columns of every segment into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows. Where
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.scene.model import Probe
 from internutopia.core.world.base import Array, EnvIds
-from internutopia.core.world.mujoco_group import Group, Index, as_index
+from internutopia.core.world.group import Group, Index, as_index
 
 if TYPE_CHECKING:
-    from internutopia.core.world.mujoco import MujocoWorld
+    from internutopia.core.world.grouped import GroupedWorld
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Buffers:
 class View:
     """Segments and cached buffers."""
 
-    def __init__(self, world: MujocoWorld, find: Callable[[CompiledScene], Any]):
+    def __init__(self, world: GroupedWorld, find: Callable[[CompiledScene], Any]):
         self._world = world
         self._find = find
         self._segments: list[Segment] = []

@@ -1,0 +1,291 @@
+"""Worlds whose envs are stepped in batches, one per model structure: what they share, whatever the engine.
+
+Envs whose models have the same structure share a group (see `group.Group`); what differs between them is held per slot.
+Different structures form several groups.
+
+The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to look at or to render.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.lens import Eye, Frame, Quality, Shot
+from internutopia.core.scene.compiled import CompiledScene, SceneCache
+from internutopia.core.scene.model import SceneModel
+from internutopia.core.util import did_you_mean, log
+from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
+from internutopia.core.world.group import Group, Index, Slots, as_index
+from internutopia.core.world.mujoco_articulation import MujocoArticulationView
+from internutopia.core.world.mujoco_bodies import MujocoBodyView
+from internutopia.core.world.mujoco_cameras import MujocoCameraView
+
+if TYPE_CHECKING:
+    from internutopia.core.render.renderer import Renderer
+
+T = TypeVar('T')
+
+# Scenes are cached for the whole process: a second Env of the same scenes starts at once
+_SCENES = SceneCache()
+_EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
+_VIEWS_KEPT = 256
+
+
+class GroupedWorld(World):
+    """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores."""
+
+    engine: str  # with its version
+
+    def __init__(
+        self,
+        env_num: int,
+        offsets: NDArray[np.float64],
+        dt: float,
+        substeps: int = 1,
+        threads: int | None = None,
+        render_quality: Quality = 'fast',
+    ):
+        self.env_num = env_num
+        self.offsets = offsets
+        self.dt = dt
+        self.substeps = substeps
+        self.times = np.zeros(env_num)
+        self.noise_keys = np.zeros(env_num, np.uint64)
+        self.threads = threads or os.cpu_count() or 1
+        self.version = 0  # grows whenever any state may have changed: views cache by it
+        self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
+        self.group_id = np.full(env_num, -1, np.intp)
+        self.layout = b''  # both as bytes: what was found out about places holds as long as these are the same
+        self.groups: list[Group] = []
+        self._scene: list[CompiledScene | None] = [None] * env_num
+        self._group: list[Group | None] = [None] * env_num
+        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
+        self._render_quality: Quality = render_quality
+        self._renderers: dict[Quality, Renderer] = {}
+        self._work: list[tuple[Group, Slots | None]] = []
+        self._work_rows: Index = slice(0)
+        self._work_key = (b'', b'')
+        if mujoco.get_mju_user_warning() is None:
+            # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
+            mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
+
+    def prepare(self, scene: SceneModel) -> CompiledScene:
+        """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
+        compiled = _SCENES.get(scene, self.dt)
+        compiled.check(scene)
+        return compiled
+
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+        """Start envs afresh in their scenes."""
+        compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
+        states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
+        for env_id, (_, scene) in scenes.items():
+            if id(scene) not in states:
+                states[id(scene)] = compiled[env_id].initial_state(scene)
+        self.unload(np.array(sorted(scenes), np.intp))
+        by_structure: dict[bytes, list[int]] = {}
+        for env_id, handle in compiled.items():
+            by_structure.setdefault(self._structure(handle), []).append(env_id)
+        for structure, env_ids in by_structure.items():
+            group = self._group_for(structure, compiled[env_ids[0]], len(env_ids))
+            for env_id in env_ids:
+                self.slot[env_id] = group.add(env_id, compiled[env_id], states[id(scenes[env_id][1])])
+                self._group[env_id] = group
+                self.group_id[env_id] = group.id
+                self._scene[env_id] = compiled[env_id]
+        self.times[list(scenes)] = 0.0
+        self._tidy()
+
+    def unload(self, env_ids: EnvIds) -> None:
+        """Leave envs empty."""
+        for env_id in env_ids:
+            group = self._group[env_id]
+            if group is not None:
+                group.remove(self.slot[env_id : env_id + 1])
+                self._group[env_id] = self._scene[env_id] = None
+                self.slot[env_id] = self.group_id[env_id] = -1
+        self._moved()
+
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
+        """Advance envs; see `World.step`."""
+        key = self.layout, env_ids.tobytes()
+        if key != self._work_key:  # mostly the same envs step again and again
+            self._work_key, self._work, self._work_rows = key, self._work_for(env_ids), as_index(env_ids)
+        self.version += 1
+        self.times[self._work_rows] += self.step_dt
+        results = self.share_out(
+            [(group, functools.partial(group.step, slots, self.substeps)) for group, slots in self._work]
+        )
+        return {env_id: reason for failed in results for env_id, reason in failed.items()}
+
+    def save(self, env_id: int) -> SavedPhysics:
+        """See `World.save`."""
+        scene, group = self._scene_of(env_id), self._group_of(env_id)
+        arrays = {'time': self.times[[env_id]], **group.save(int(self.slot[env_id]), scene)}
+        return SavedPhysics(scene.digest, arrays)
+
+    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
+        """See `World.misfit`."""
+        scene, group = self._scene_of(env_id), self._group_of(env_id)
+        if saved.model != scene.digest:
+            return 'its models are not those that the state was taken from: an asset file is another one'
+        if not group.takes(saved.arrays):
+            return f'{self.engine} lays out states in another way than what saved it'
+        return None
+
+    def restore(self, env_id: int, saved: SavedPhysics) -> None:
+        """See `World.restore`."""
+        group = self._group_of(env_id)
+        group.restore(int(self.slot[env_id]), self._scene_of(env_id), saved.arrays)
+        self.times[env_id] = saved.arrays['time'][0]
+        self.version += 1
+
+    def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
+        """View over the robot `name`; KeyError with close matches."""
+        robots = self._scene_of(env_id).robots
+        if name not in robots:
+            raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+        layout = robots[name]
+        key = ('robot', name, layout.signature)
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = MujocoArticulationView(self, layout)
+        return cast(MujocoArticulationView, view)
+
+    def body(self, name: str, env_id: int) -> MujocoBodyView:
+        """View over an object or movable scene body; KeyError with close matches."""
+        bodies = self._scene_of(env_id).bodies
+        if name not in bodies:
+            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
+        view = self._views.get(('body', name))
+        if view is None:
+            view = self._views[('body', name)] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
+        return cast(MujocoBodyView, view)
+
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        """Names of the objects and movable scene bodies of an env."""
+        return tuple(self._scene_of(env_id).bodies)
+
+    def camera(self, robot: str | None, path: str, env_id: int) -> MujocoCameraView:
+        """View over a camera; ValueError naming the cameras there are."""
+        name = self._scene_of(env_id).camera_name(robot, path)
+        view = self._views.get(('camera', name))
+        if view is None:
+            view = self._views[('camera', name)] = MujocoCameraView(self, name)
+        return cast(MujocoCameraView, view)
+
+    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+        """Draw pictures of envs; see `World.draw`."""
+        from internutopia.core.render.renderer import Renderer, Scenery
+
+        quality = quality or self._render_quality
+        if quality not in self._renderers:
+            self._renderers[quality] = Renderer(self.threads, quality)
+        by_env: dict[int, list[tuple[Eye, Frame]]] = {}
+        for shot in shots:
+            by_env.setdefault(shot.env_id, []).append((shot.eye, shot.frame))
+        sceneries: list[Scenery] = []
+        for env_id, views in by_env.items():
+            scene, state = self._scene_of(env_id), self._group_of(env_id).full_state(int(self.slot[env_id]))
+            sceneries.append(Scenery(scene.model, state, scene.geom_labels, views))
+        self._renderers[quality].draw(sceneries)
+
+    def labels(self, env_id: int) -> tuple[str, ...]:
+        """What is labelled in an env."""
+        return self._scene_of(env_id).labels
+
+    def scene(self, env_id: int) -> CompiledScene:
+        """The compiled scene that an env runs; ValueError if it runs none."""
+        return self._scene_of(env_id)
+
+    def model(self, env_id: int) -> mujoco.MjModel:
+        """A copy of the model that an env runs, with everything that was changed for this env."""
+        scene = self._scene_of(env_id)
+        return self._group_of(env_id).model(int(self.slot[env_id]), scene)
+
+    def data(self, env_id: int) -> mujoco.MjData:
+        """A snapshot of an env's state, with the quantities that follow from it computed."""
+        self._scene_of(env_id)
+        data = self._group_of(env_id).data(int(self.slot[env_id]))
+        mujoco.mj_fwdPosition(self.model(env_id), data)
+        return data
+
+    def share_out(self, calls: Sequence[tuple[Group, Callable[[], T]]]) -> list[T]:
+        """Make calls of groups and return their results, in no particular order."""
+        return [call() for _, call in calls]
+
+    def close(self) -> None:
+        """Free threads and memory."""
+        self.unload(np.arange(self.env_num))
+        self.groups.clear()
+        self._work.clear()
+        self._views.clear()
+        for renderer in self._renderers.values():
+            renderer.close()
+
+    def _scene_of(self, env_id: int) -> CompiledScene:
+        scene = self._scene[env_id]
+        if scene is None:
+            raise ValueError(f'env {env_id} runs no scene: reset it first')
+        return scene
+
+    def _group_of(self, env_id: int) -> Group:
+        """The group of an env that runs a scene."""
+        return cast(Group, self._group[env_id])
+
+    @abstractmethod
+    def _new_group(self, scene: CompiledScene, capacity: int) -> Group:
+        """A group for envs of the structure of a scene."""
+
+    @abstractmethod
+    def _structure(self, scene: CompiledScene) -> bytes:
+        """Equal for scenes whose envs can share a group."""
+
+    def _group_for(self, structure: bytes, scene: CompiledScene, count: int) -> Group:
+        """The group of a structure, with room for `count` more envs."""
+        for group in self.groups:
+            if self._structure(group.scene) == structure:
+                group.reserve(count, self.env_num)
+                return group
+        group = self._new_group(scene, count)
+        self.groups.append(group)
+        return group
+
+    def _occupied(self) -> list[Group]:
+        return [group for group in self.groups if group.used]
+
+    def _tidy(self) -> None:
+        """Drop the oldest empty groups and views of what is gone."""
+        occupied = self._occupied()
+        empty = [group for group in self.groups if group not in occupied]
+        for group in empty[: max(0, len(empty) - _EMPTY_GROUPS_KEPT)]:
+            self.groups.remove(group)
+        if len(self._views) > _VIEWS_KEPT:
+            self._views = {key: view for key, view in self._views.items() if view.segments()}
+        self._moved()
+
+    def _moved(self) -> None:
+        """Envs came or went. Those that come back to the place they had leave `layout` as it was."""
+        self.version += 1
+        self.layout = self.slot.tobytes() + self.group_id.tobytes()
+
+    def _work_for(self, env_ids: EnvIds) -> list[tuple[Group, Slots | None]]:
+        """The groups that hold these envs, with their slots; None for all slots."""
+        active = np.zeros(self.env_num, bool)
+        active[env_ids] = True
+        work: list[tuple[Group, Slots | None]] = []
+        for group in self.groups:
+            stepped = (group.envs >= 0) & active[group.envs]
+            if stepped.all():
+                work.append((group, None))
+            elif stepped.any():
+                work.append((group, np.flatnonzero(stepped).astype(np.int32)))
+        return work

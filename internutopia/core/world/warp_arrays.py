@@ -1,0 +1,115 @@
+"""Arrays of a Warp device: what the host sees of them, and kernels over the rows of envs."""
+
+# pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
+# (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+# kinds of what `find_bad` finds: where in a state a number is bad
+BAD_QUANTITIES = ('', 'control of actuator', 'position at dof', 'velocity at dof', 'acceleration at dof')
+
+
+def shares_memory(device: wp.Device) -> bool:
+    """Whether host and device are the same memory."""
+    return device.is_cpu
+
+
+class Mirror:
+    """An array and its image on the host, of which only the side that fell behind is copied.
+
+    On the CPU device both are the same memory. `expire` is to be called after the device wrote to it, `upload` before
+    the device reads it.
+    """
+
+    def __init__(self, array: Any):
+        self.array = array
+        on_host = shares_memory(array.device)
+        pinned = array.device.is_cuda
+        self._image = array if on_host else wp.empty(array.shape, array.dtype, device='cpu', pinned=pinned)
+        self._host: NDArray[Any] = self._image.numpy()
+        self._on_host = self._fetched = on_host
+        self._written = False
+
+    def read(self) -> NDArray[Any]:
+        """The values, not to be written to."""
+        if not self._fetched:
+            wp.copy(self._image, self.array)
+            wp.synchronize_device(self.array.device)
+            self._fetched = True
+        return self._host
+
+    def write(self) -> NDArray[Any]:
+        """The values, to be written to before the next `upload`."""
+        host = self.read()
+        self._written = not self._on_host
+        return host
+
+    def upload(self) -> None:
+        """Bring what was written to the device."""
+        if self._written:
+            wp.copy(self.array, self._image)
+            self._written = False
+
+    def expire(self) -> None:
+        """The device wrote to it."""
+        self._fetched = self._on_host
+
+
+def put_array(values: NDArray[Any], dtype: Any) -> Any:
+    """An array with these values on the current device."""
+    return wp.array(values, dtype=dtype)
+
+
+def rows_of(array: Any) -> Any:
+    """A float array `(n, ...)` as `(n, columns)`, the same memory."""
+    return array.reshape((array.shape[0], int(np.prod(array.shape[1:]))))
+
+
+@wp.kernel
+def copy_rows(chosen: wp.array[bool], which: bool, source: wp.array2d[float], target: wp.array2d[float]):
+    """Copy the rows where `chosen` is `which`."""
+    row, column = wp.tid()
+    if chosen[row] == which:
+        target[row, column] = source[row, column]
+
+
+@wp.kernel
+def find_bad(values: wp.array2d[float], kind: int, limit: float, report: wp.array2d[int]):
+    """Note for each row the kind of values and the column of the first that is NaN or beyond a limit, if none was yet.
+
+    `report` is `(n, 3)`: kind, column, overflow.
+    """
+    row = wp.tid()
+    if report[row, 0] == 0:
+        for column in range(values.shape[1]):
+            value = values[row, column]
+            if not (wp.abs(value) <= limit) and report[row, 0] == 0:
+                report[row, 0] = kind
+                report[row, 1] = column
+
+
+@wp.kernel
+def find_overflow(
+    overflow: wp.array[int],
+    constraints: wp.array[int],
+    contacts: wp.array[int],
+    pairs: wp.array[int],
+    constraint_limit: int,
+    contact_limit: int,
+    constraint_flag: int,
+    contact_flag: int,
+    report: wp.array2d[int],
+):
+    """Note for each row which buffers were too small: what the engine flagged, and what its counters say."""
+    row = wp.tid()
+    flags = overflow[row]
+    if constraints[row] > constraint_limit:
+        flags = flags | constraint_flag
+    if contacts[0] > contact_limit or pairs[0] > contact_limit:
+        flags = flags | contact_flag
+    report[row, 2] = flags

@@ -1,0 +1,229 @@
+"""The world on `mujoco_warp`: what envs do not share, what goes wrong, and what it cannot run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import SimConfig
+from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.world import create_world, warp_arrays
+from internutopia.core.world.warp import WarpWorld
+
+DT = 1 / 240
+
+
+@pytest.fixture(params=['shared', 'apart'])
+def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a world on the CPU device whose envs are started in scenes, one for each.
+
+    The memory of the host and of the device are the same, or apart as with a GPU.
+    """
+    monkeypatch.setattr(warp_arrays, 'shares_memory', lambda device: request.param == 'shared')
+    worlds: list[WarpWorld] = []
+
+    def make(*scenes: SceneModel, env_num: int = 0) -> WarpWorld:
+        world = WarpWorld(env_num or len(scenes), np.zeros((env_num or len(scenes), 3)), DT, 2, 1, device='cpu')
+        worlds.append(world)
+        start(world, dict(enumerate(scenes)))
+        return world
+
+    yield make
+    for world in worlds:
+        world.close()
+
+
+@pytest.fixture
+def hopper(models: dict[str, str]) -> SceneModel:
+    """A hopper just above the floor."""
+    return SceneModel(models['floor'], robots=(RobotModel('hopper', models['hopper'], position=(0, 0, 0.27)),))
+
+
+def start(world: WarpWorld, scenes: dict[int, SceneModel]) -> None:
+    world.load({env_id: (world.prepare(scene), scene) for env_id, scene in scenes.items()})
+
+
+def run(world: WarpWorld, *env_ids: int, steps: int = 5) -> None:
+    for _ in range(steps):
+        assert world.step(np.array(env_ids)) == {}
+
+
+def bits(world: WarpWorld, *env_ids: int) -> list[bytes]:
+    """The whole state of envs."""
+    return [b''.join(value.tobytes() for _, value in sorted(world.save(env_id).arrays.items())) for env_id in env_ids]
+
+
+def test_an_env_runs_as_it_does_alone(make_world, hopper):
+    """Whatever its neighbours do: reset, end, be joined by others."""
+    alone = make_world(hopper)
+    run(alone, 0, steps=16)
+    world = make_world(hopper, hopper, env_num=5)
+    run(world, 0, 1, steps=4)
+    start(world, {1: hopper})
+    run(world, 0, steps=4)
+    start(world, {2: hopper, 3: hopper, 4: hopper})  # the batch grows
+    run(world, 0, 3, steps=4)
+    world.unload(np.array([1]))
+    run(world, 0, 2, 4, steps=4)
+    assert bits(world, 0) == bits(alone, 0)
+    assert world.times.tolist() == pytest.approx([32 * DT, 0, 8 * DT, 8 * DT, 8 * DT])
+
+
+def test_envs_that_are_not_stepped_or_reset_do_not_change(make_world, hopper):
+    world = make_world(hopper, hopper, hopper)
+    run(world, 0, 1, 2)
+    before = bits(world, 0, 1, 2)
+    run(world, 1)
+    assert bits(world, 0, 2) == [before[0], before[2]] and bits(world, 1) != [before[1]]
+    start(world, {1: hopper})
+    assert bits(world, 0, 2) == [before[0], before[2]]
+    view = world.articulation('hopper', 0)
+    efforts, poses = view.get_joint_efforts().copy(), view.get_link_poses(['leg'])[0].copy()
+    view.set_gains(np.array([1]), stiffness=[[5.0, 5.0]])
+    run(world, 1)
+    assert bits(world, 0, 2) == [before[0], before[2]]
+    np.testing.assert_array_equal(view.get_joint_efforts()[[0, 2]], efforts[[0, 2]])
+    np.testing.assert_array_equal(view.get_link_poses(['leg'])[0][[0, 2]], poses[[0, 2]])
+
+
+def test_links_are_current_after_every_write(make_world, hopper):
+    world = make_world(hopper, hopper)
+    view = world.articulation('hopper', 0)
+    assert view.get_link_poses(['torso'])[0][:, 0, 2] == pytest.approx([0.27, 0.27])
+    view.set_root_poses(np.array([1]), [[0, 0, 2.0]])
+    assert view.get_link_poses(['torso'])[0][:, 0, 2] == pytest.approx([0.27, 2.0])
+    run(world, 0, 1, steps=1)
+    assert view.get_link_poses(['torso'])[0][:, 0] == pytest.approx(view.get_root_poses()[0])
+    start(world, {1: hopper})
+    assert view.get_link_poses(['torso'])[0][1, 0, 2] == pytest.approx(0.27)
+
+
+def test_scenes_of_different_structure(make_world, hopper, models):
+    """Each forms a group; an env that changes scenes moves from one to the other."""
+    crates = SceneModel(models['crates'], robots=hopper.robots)
+    world = make_world(hopper, crates, hopper, crates)
+    assert len(world.groups) == 2
+    run(world, 0, 1, 2, 3)
+    assert bits(world, 0) == bits(world, 2) and bits(world, 1) == bits(world, 3) and bits(world, 0) != bits(world, 1)
+    before = bits(world, 1, 2, 3)
+    start(world, {0: crates})
+    assert bits(world, 1, 2, 3) == before
+    run(world, 0)
+    assert bits(world, 0) == [before[0]]
+
+
+def test_a_saved_state_goes_on_to_the_bit(make_world, hopper):
+    world = make_world(hopper, hopper)
+    world.articulation('hopper', 0).body('leg').set_masses(np.array([0]), [0.8])
+    run(world, 0, 1)
+    saved = world.save(0)
+    run(world, 0, 1)
+    after = bits(world, 0)
+    assert world.misfit(1, saved) is None
+    world.restore(1, saved)
+    run(world, 1)
+    assert bits(world, 1) == after
+
+
+@pytest.mark.parametrize('bad', [np.nan, 1e11])
+def test_an_env_that_diverges_is_alone(make_world, hopper, bad):
+    world, other = make_world(hopper, hopper), make_world(hopper, hopper)
+    world.articulation('hopper', 0).set_root_velocities(np.array([1]), linear=[[0, 0, bad]])
+    failed = world.step(np.array([0, 1]))
+    assert list(failed) == [1] and re.match('the simulation diverged: bad (position|velocity) at dof ', failed[1])
+    assert np.isfinite(world.data(1).qpos).all()
+    run(other, 0, 1, steps=1)
+    assert bits(world, 0) == bits(other, 0)
+    start(world, {1: hopper})
+    run(world, 0, 1)
+    run(other, 0)
+    start(other, {1: hopper})
+    run(other, 1)
+    assert bits(world, 0, 1) == bits(other, 0, 1)
+
+
+def test_buffers_grow_when_contacts_overflow(make_world, write_model, caplog):
+    """A table on 30 feet has 120 contacts; none is left out, and nothing else changes."""
+    feet = ''.join(f'<geom type="box" size=".04 .04 .1" pos="{0.1 * (i % 6)} {0.1 * (i // 6)} 0"/>' for i in range(30))
+    table = write_model(
+        'table',
+        f'<worldbody><geom type="plane" size="9 9 1"/><body name="table" pos="0 0 .0999"><freejoint/>{feet}</body>'
+        '</worldbody>',
+    )
+    world = make_world(SceneModel(table), SceneModel(table))
+    with caplog.at_level('WARNING'):
+        run(world, 0, 1, steps=60)
+    assert sum('grows from' in record.getMessage() for record in caplog.records) >= 1
+    positions, orientations = world.body('table', 0).get_poses()
+    assert positions[:, 2] == pytest.approx([0.1, 0.1], abs=1e-3)
+    assert orientations == pytest.approx(np.array([[1, 0, 0, 0]] * 2), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('feature', 'named'),
+    [
+        ('<option><flag sleep="enable"/></option>', 'sleep=enable'),
+        ('<option solver="PGS"/>', 'mjSOL_PGS'),
+        ('<actuator><pid joint="hinge" kp="10"/></actuator>', 'mjGAIN_PID'),
+    ],
+)
+def test_scenes_that_the_engine_cannot_run_are_refused(make_world, hopper, write_model, feature, named):
+    body = '<worldbody><body><joint name="hinge"/><geom size=".1"/></body></worldbody>'
+    scene = SceneModel(write_model('refused', body + feature))
+    world = make_world(hopper)
+    before = bits(world, 0)
+    with pytest.raises(ValueError, match=f"mujoco_warp cannot run this scene: .*{named}.*; backend='mujoco' can"):
+        world.prepare(scene)
+    assert bits(world, 0) == before
+
+
+@pytest.mark.parametrize(
+    ('fields', 'said'),
+    [
+        ({'device': 'gpu'}, r"device='gpu': backend 'mujoco_warp' takes 'cpu' or a GPU such as 'cuda:0'"),
+        ({'device': 'cuda'}, "such as 'cuda:0'"),
+        ({'device': 'cuda:99'}, "device='cuda:99': there is no such device; .*CUDA"),
+        ({'backend': 'mujoco', 'device': 'cuda:0'}, "backend='mujoco_warp' for a GPU"),
+        ({'backend': 'isaac_sim'}, "backend='isaac_sim' is not implemented"),
+    ],
+)
+def test_devices_and_backends_that_there_are_not(fields, said):
+    with pytest.raises(ValueError, match=said):
+        create_world(SimConfig(**{'backend': 'mujoco_warp', **fields}), 1, np.zeros((1, 3)))
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, 'internutopia.core.world.warp')
+    monkeypatch.setitem(sys.modules, 'mujoco_warp', None)
+    with pytest.raises(ImportError, match=r"mujoco_warp: pip install 'internutopia\[gpu\]'"):
+        create_world(SimConfig(backend='mujoco_warp'), 1, np.zeros((1, 3)))
+
+
+@pytest.mark.usefixtures('opengl')
+def test_pictures_show_the_state(make_env: Callable[..., Any], make_task, make_block):
+    """Drawn by the CPU renderer: the same picture as of the CPU world."""
+    block = make_block('block', 1.0, position=(0.0, 0.0, 2.0))
+    camera = ((1.5, 1.5, 2.5), (0.0, 0.0, 2.0))
+    pictures = []
+    for backend in ('mujoco', 'mujoco_warp'):
+        env = make_env(tasks=[make_task('floor', robots=[], objects=[block])], env_num=1, sim={'backend': backend})
+        env.reset()
+        for _ in range(3):
+            env.step([None])
+        pictures.append(env.render(camera, resolution=(40, 30)))
+    difference = np.abs(pictures[0].astype(int) - pictures[1])
+    assert pictures[0].std() > 1 and np.mean(difference > 8) < 0.01  # pixels at edges
+
+
+def test_objects_can_be_posed(make_world, models):
+    fixed = ObjectModel('fixed', scale=(0.2, 0.2, 0.2), position=(1, 0, 0.5), dynamic=False)
+    world = make_world(SceneModel(models['floor'], objects=(fixed,)))
+    world.body('fixed', 0).set_poses(np.array([0]), [[2, 0, 0.5]], [[0, 0, 0, 2.0]])
+    run(world, 0)
+    position, orientation = world.body('fixed', 0).get_poses()
+    assert position[0].tolist() == [2, 0, 0.5] and orientation[0].tolist() == [0, 0, 0, 1]
