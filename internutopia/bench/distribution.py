@@ -139,7 +139,8 @@ def _idle(scenes: Sequence[Path], quick: bool) -> Row:
 
     def cost(workers: int) -> float:
         """Of an env that stands still [us]."""
-        return 1e6 * (result.median(str((env_num, workers))) - result.median(str((_WORKERS, workers)))) / idle
+        more = result.median(str((env_num, workers))) - result.median(str((_WORKERS, workers)))
+        return max(1e6 * more / idle, 0.0)  # less than nothing is noise
 
     return Row(
         what=f'time per step for each env that has ended, {idle} of {env_num}, {_WORKERS} workers vs this process',

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.xdist_group('ray')
 EPISODES = 48
 SCRIPT = """
 import os
+import signal
 import sys
 import time
 
@@ -44,6 +45,7 @@ class Telling(BaseTask):
         return self.steps >= self.config.max_steps
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background inherit that it is ignored
 import_extensions()
 tasks = [FiniteStepTaskCfg(type='Telling', max_steps=3 + i % 5) for i in range(EPISODES)]
 config = Config(

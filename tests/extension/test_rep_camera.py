@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 
@@ -251,6 +252,7 @@ def test_envs_with_cameras_leave_nothing_behind(make_config, make_task, scout):
         env.reset()
         env.close()
         gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # with many threads, what was freed stays in the arenas of each
         # of this process alone: what it shares with others (a Ray cluster, say) is not its own
         return psutil.Process().memory_full_info().uss, len(os.listdir('/proc/self/task'))
 
