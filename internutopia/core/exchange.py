@@ -69,7 +69,7 @@ class Exchange:
 
     def forget(self, env_ids: Sequence[int]) -> None:
         """Drop actions that were sent to envs and have not begun."""
-        for env_id in env_ids:
+        for env_id in env_ids if self._waiting else ():
             self._waiting.get(self._group_of[env_id], {}).pop(env_id, None)
 
     def _complete(self, group: int) -> bool:

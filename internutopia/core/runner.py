@@ -162,8 +162,7 @@ class SimulatorRunner:
 
     def step(self, actions: Sequence[Mapping[str, Any] | None]) -> list[StepResult]:
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
-        self.launch(0, dict(enumerate(actions)))
-        return self.collect(0)
+        return self._results(self.advance(self.plan({env_id: actions[env_id] for env_id in self.active()})))
 
     def launch(self, group: int, actions: Mapping[int, Action]) -> None:
         """Check actions for the next step, which `collect` makes; there is one group."""
@@ -177,8 +176,7 @@ class SimulatorRunner:
         """Make the step."""
         commands, self._launched = self._launched, None
         assert commands is not None
-        outcomes = self.advance(commands)
-        return [outcomes[env_id] if env_id in outcomes else self.repeat(env_id) for env_id in range(self.env_num)]
+        return self._results(self.advance(commands))
 
     def advance(self, commands: Commands) -> dict[int, StepResult]:
         """Command all robots and make one step of the envs that run; returns what came of it, by env id."""
@@ -352,6 +350,10 @@ class SimulatorRunner:
         for robot_obs in obs.values():
             robot_obs['render'] = render
         return obs
+
+    def _results(self, outcomes: Mapping[int, StepResult]) -> list[StepResult]:
+        """What every env reports: what came of the step, or its last result again."""
+        return [outcomes[env_id] if env_id in outcomes else self.repeat(env_id) for env_id in range(self.env_num)]
 
     def _finish_step(self, env_id: int, render: bool, error: str | None) -> StepResult:
         """Observe, judge and record one env after physics."""
