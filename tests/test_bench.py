@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,34 @@ KEYS = {
 @pytest.mark.parametrize('name', bench.ROWS)
 def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
     internutopia_extension.import_extensions()
-    rows = bench.ROWS[name](True)
+    assert_measured(bench.ROWS[name](True))
+
+
+@pytest.mark.parametrize('name', ['h1', 'ant', 'scenes', 'cameras', 'list'])
+def test_every_group_of_rows_of_a_gpu_is_measured_on_the_cpu(name: str) -> None:
+    pytest.importorskip('mujoco_warp')
+    warp = importlib.import_module('internutopia.bench.warp')
+    internutopia_extension.import_extensions()
+    assert_measured(warp.ROWS[name]('cpu', True))
+
+
+def test_engines_and_devices_that_there_are_not() -> None:
+    with pytest.raises(ValueError, match="device='cuda:99': there is no such device"):
+        bench.run(quick=True, backend='mujoco_warp', device='cuda:99')
+    with pytest.raises(ValueError, match="there is no row 'ants'; did you mean 'ant'"):
+        bench.run(quick=True, backend='mujoco_warp', rows=['ants'])
+    with pytest.raises(ValueError, match="backend 'mujoco' runs on the CPU"):
+        bench.run(quick=True, device='cuda:0')
+
+
+def assert_measured(rows: list[Any]) -> None:
     assert rows
     for row in rows:
         values = row.as_dict()
         assert values.keys() == KEYS
         json.dumps(values, allow_nan=False)
         if values['verdict'] == 'skipped':
-            assert 'pip install' in values['note']  # or a system's package beside it
+            assert 'pip install' in values['note'] or values['unit'] == 'KiB'  # of a GPU
         else:
             # memory may shrink, everything else is a rate or a time
             assert values['ours'] >= 0 or values['unit'] == 'MB'

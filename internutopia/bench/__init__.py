@@ -6,9 +6,11 @@ machines, the absolute figures don't. `ROWS` names the groups of rows; `benchmar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 import internutopia_extension
@@ -29,7 +31,9 @@ from internutopia.bench import (
     walking,
 )
 from internutopia.bench.measure import Row
+from internutopia.core.config import SimConfig
 from internutopia.core.util import did_you_mean
+from internutopia.core.world import create_world
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'list': front_doors.list_front_door,
@@ -50,34 +54,54 @@ ROWS: dict[str, Callable[[bool], list[Row]]] = {
 }
 
 
-def run(out: Path | None = None, quick: bool = False, rows: list[str] | None = None) -> int:
+def run(
+    out: Path | None = None,
+    quick: bool = False,
+    rows: list[str] | None = None,
+    backend: str = 'mujoco',
+    device: str = 'cpu',
+) -> int:
     """Measure, print the table and save it.
 
     Args:
+        backend: which engine, `'mujoco'` or `'mujoco_warp'`, which has rows of its own.
+        device: what that computes on.
         out: folder that gets `bench.json` and `bench.md`; None saves nothing.
         quick: a few steps of small envs, to see that everything works; the figures mean nothing and no bound counts.
-        rows: names of groups of rows (`ROWS`); None means all.
+        rows: names of groups of rows (`ROWS`, or `warp.ROWS`); None means all.
 
     Returns:
         Exit status: 1 if a bound was missed, else 0.
 
     Raises:
-        ValueError: an unknown name in `rows`.
+        ValueError: an unknown name in `rows`, a device that there is not or that the backend does not have.
+        ImportError: what the backend needs is not installed.
         OSError: `out` cannot be written.
     """
-    names = list(ROWS) if rows is None else rows
-    unknown = next((name for name in names if name not in ROWS), None)
-    if unknown is not None:
-        raise ValueError(f'there is no row {unknown!r}; {did_you_mean(unknown, ROWS)}')
     internutopia_extension.import_extensions()
+    known = _rows_of(backend, device)
+    names = list(known) if rows is None else rows
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        raise ValueError(f'there is no row {unknown!r}; {did_you_mean(unknown, known)}')
     console = Console()
     measured: dict[str, list[Row]] = {}
     for name in names:
         with console.status(f'measuring {name}'):
-            measured[name] = ROWS[name](quick)
+            measured[name] = known[name](quick)
     table = [row for group in measured.values() for row in group]
     report.print_table(table, console)
     if out is not None:
         report.save(measured, report.machine_facts(), out)
         console.print(f'saved to {out}')
     return int(not quick and any(row.verdict == 'missed' for row in table))
+
+
+def _rows_of(backend: str, device: str) -> Mapping[str, Callable[[bool], list[Row]]]:
+    # a world of no envs says what is wrong with a device
+    create_world(SimConfig.model_validate({'backend': backend, 'device': device}), 0, np.zeros((0, 3)), True).close()
+    if backend == 'mujoco':
+        return ROWS
+    from internutopia.bench import warp
+
+    return {name: functools.partial(measure, device) for name, measure in warp.ROWS.items()}

@@ -111,7 +111,8 @@ def ant(quick: bool) -> list[Row]:
     ]
 
 
-def _config(env_num: int) -> Config:
+def config(env_num: int) -> Config:
+    """Ants, one episode after the other."""
     robot = GenericRobotCfg(name='ant', usd_path=str(_MODEL), controllers=[ActuatorControllerCfg()])
     return Config(
         simulator=SimConfig(physics_dt=_TIMESTEP, substeps=_SUBSTEPS),
@@ -122,19 +123,23 @@ def _config(env_num: int) -> Config:
     )
 
 
-def _array_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
-    learning = LearningCfg(
+def learning() -> LearningCfg:
+    """What gymnasium's Ant sees (but for contact forces), is paid for, and ends with."""
+    return LearningCfg(
         action=ActionCfg(controller='actuators'),
         observations=[ObservationTermCfg(term=name) for name in _OBSERVATIONS],
         rewards=[RewardTermCfg(term=name, weight=weight) for name, weight in _REWARDS.items()],
         terminations=[TerminationTermCfg(term='height_outside', params=_HEALTHY)],
     )
-    envs = stack.enter_context(closing(VectorEnv(_config(controls.shape[1]), learning)))
+
+
+def _array_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+    envs = stack.enter_context(closing(VectorEnv(config(controls.shape[1]), learning())))
     return envs.reset, lambda k: envs.step(controls[k])
 
 
 def _list_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
-    env = stack.enter_context(closing(Env(_config(controls.shape[1]))))
+    env = stack.enter_context(closing(Env(config(controls.shape[1]))))
     actions = [[{'ant': {'actuators': row}} for row in rows] for rows in controls]
     return env.reset, lambda k: env.step(actions[k])
 

@@ -14,27 +14,9 @@ from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row, race
-from internutopia.bench.workloads import SUBSTEPS, h1_config, mujoco_world, write_scenes
-from internutopia.core.config.learning import (
-    ActionCfg,
-    LearningCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from internutopia.bench.workloads import SUBSTEPS, h1_config, h1_learning, mujoco_world, write_scenes
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.robots.h1 import joint_controller
-
-_OBSERVATIONS = (
-    'projected_gravity',
-    'base_linear_velocity',
-    'base_angular_velocity',
-    'joint_positions',
-    'joint_velocities',
-    'last_action',
-)
-_REWARDS = ('alive', 'forward_velocity', 'upright', 'action_rate_cost')
-_NOWHERE = -1e6  # [m]: a height that no robot falls below, so that the term is evaluated and ends nothing
 
 
 def array_front_door(quick: bool) -> list[Row]:
@@ -111,15 +93,9 @@ def restarts(quick: bool) -> list[Row]:
 
 
 def _h1_envs(folder: Path, env_num: int, max_episode_steps: int | None = None) -> VectorEnv:
-    learning = LearningCfg(
-        action=ActionCfg(controller=joint_controller.name),
-        observations=[ObservationTermCfg(term=name) for name in _OBSERVATIONS],
-        rewards=[RewardTermCfg(term=name) for name in _REWARDS],
-        terminations=[TerminationTermCfg(term='fallen', params={'minimum_height': _NOWHERE})],
-    )
     config = h1_config(env_num, write_scenes(folder, 1, obstacles=0))
     config.task_configs[0].max_episode_steps = max_episode_steps
-    return VectorEnv(config, learning)
+    return VectorEnv(config, h1_learning())
 
 
 def _h1_actions(envs: VectorEnv, steps: int) -> NDArray[np.float32]:

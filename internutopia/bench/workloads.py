@@ -10,6 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config, SimConfig
+from internutopia.core.config.learning import (
+    ActionCfg,
+    LearningCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import World
 from internutopia.core.world.mujoco import MujocoWorld
@@ -18,6 +25,7 @@ from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 SUBSTEPS = 4
 _SHAPES = ('box', 'cylinder', 'ellipsoid')
+_NOWHERE = -1e6  # [m]: a height that no robot falls below, so that the term is evaluated and ends nothing
 _CLEARANCE = 2.5  # [m] around the robot: obstacles cost collision detection, but no contacts of their own
 
 
@@ -45,6 +53,20 @@ def h1_config(env_num: int, scenes: Sequence[Path]) -> Config:
         metrics_save_path='none',
         episode_order='cycle',
         task_configs=[SingleInferenceTaskCfg(scene_asset_path=str(path), robots=[robot]) for path in scenes],
+    )
+
+
+def h1_learning() -> LearningCfg:
+    """What a learner of H1 sees and is paid for, in terms of which none ends an episode."""
+    observations = (
+        *('projected_gravity', 'base_linear_velocity', 'base_angular_velocity'),
+        *('joint_positions', 'joint_velocities', 'last_action'),
+    )
+    return LearningCfg(
+        action=ActionCfg(controller=joint_controller.name),
+        observations=[ObservationTermCfg(term=name) for name in observations],
+        rewards=[RewardTermCfg(term=name) for name in ('alive', 'forward_velocity', 'upright', 'action_rate_cost')],
+        terminations=[TerminationTermCfg(term='fallen', params={'minimum_height': _NOWHERE})],
     )
 
 

@@ -114,18 +114,32 @@ def bench_command(
     rows: Annotated[
         str | None, typer.Option(help='Only these rows, separated by commas.', metavar='NAME[,NAME]')
     ] = None,
+    backend: Annotated[
+        str, typer.Option(help='Physics engine, mujoco or mujoco_warp, which has rows of its own.', metavar='BACKEND')
+    ] = 'mujoco',
+    device: Annotated[str, typer.Option(help='What mujoco_warp computes on.', metavar='DEVICE')] = 'cpu',
 ) -> None:
     """Measure how fast this machine simulates."""
     from internutopia import bench
+    from internutopia.cli.errors import guarded
 
     names = None if rows is None else [name.strip() for name in rows.split(',') if name.strip()]
-    raise typer.Exit(bench.run(out, quick, names))
+    raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names, backend, device)))
+
+
+_Device = Annotated[
+    str | None, typer.Option(help='What everything computes on: cpu (default), or a GPU, cuda:0.', metavar='DEVICE')
+]
+_Backend = Annotated[
+    str | None,
+    typer.Option(help='Physics engine, mujoco or mujoco_warp; default: that for the device.', metavar='BACKEND'),
+]
 
 
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[int | None, typer.Option(min=1, help='Number of envs.')] = None,
+    envs: Annotated[int | None, typer.Option('--envs', '--num-envs', min=1, help='Number of envs.')] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help='Number of updates of the networks.')] = None,
     seed: Annotated[int | None, typer.Option(min=0, help='Seed of everything random; default: 0.')] = None,
     out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
@@ -133,6 +147,8 @@ def train_command(
     threads: Annotated[
         int | None, typer.Option(min=1, help='Threads of physics and learning; default: one per core.')
     ] = None,
+    device: _Device = None,
+    backend: _Backend = None,
     option: Annotated[
         list[str] | None, typer.Option(help='Option of the task; may be repeated.', metavar='NAME=VALUE')
     ] = None,
@@ -152,6 +168,8 @@ def train_command(
             out=out,
             resume=resume,
             threads=threads,
+            backend=backend,
+            device=device,
             options=option or [],
             settings=setting or [],
             command=['internutopia', *sys.argv[1:]],
@@ -178,11 +196,25 @@ def play_command(
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
+    device: _Device = None,
+    backend: _Backend = None,
 ) -> None:
     """Show what a policy does, in a picture over time or in a video."""
     from internutopia.cli.play import play
 
-    raise typer.Exit(play(source, env_id, envs=envs, seconds=seconds, command=command, out=out, seed=seed))
+    raise typer.Exit(
+        play(
+            source,
+            env_id,
+            envs=envs,
+            seconds=seconds,
+            command=command,
+            out=out,
+            seed=seed,
+            backend=backend,
+            device=device,
+        )
+    )
 
 
 @app.command('evaluate')
@@ -197,6 +229,8 @@ def evaluate_command(
     push_every: Annotated[float, typer.Option(min=0.0, help='Time between two pushes [s].')] = 4.0,
     seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help='Threads of physics; default: one per core.')] = None,
+    device: _Device = None,
+    backend: _Backend = None,
     json: Annotated[Path | None, typer.Option(help='File for the figures.', metavar='FILE')] = None,
 ) -> None:
     """Measure how good a policy is, over one episode in each of many envs."""
@@ -212,6 +246,8 @@ def evaluate_command(
             push_every=push_every,
             seed=seed,
             threads=threads,
+            backend=backend,
+            device=device,
             file=json,
         )
     )

@@ -27,6 +27,8 @@ def evaluate(
     push_every: float,
     seed: int,
     threads: int | None,
+    backend: str | None,
+    device: str | None,
     file: Path | None,
 ) -> int:
     """Measure a policy as the command line says; returns the exit code.
@@ -40,21 +42,29 @@ def evaluate(
         push_every: time between two pushes [s].
         seed: of everything random.
         threads: threads of the physics engine; None means one per core.
+        backend: physics engine; None means the one that is made for the device.
+        device: what physics and policy compute on; None means the CPU, or as the task says.
         file: where the figures go as JSON, if anywhere.
     """
 
     def start() -> int:
+        from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.evaluation import evaluate as measure
         from internutopia.rl.training.loading import load_trained
 
-        trained = load_trained(source, env_id)
-        config = trained.task.config(envs, seed, threads)
-        result = measure(trained.act, config, seconds=seconds, push=push, push_every=push_every, seed=seed)
+        engine = choose_engine(backend, device)
+        trained = load_trained(source, env_id, engine)
+        config = trained.task.config(envs, seed, threads, engine)
+        result = measure(
+            trained.act, config, seconds=seconds, push=push, push_every=push_every, seed=seed, arrays=trained.arrays
+        )
         conditions = {
             'policy': str(trained.file),
             'id': trained.task.id,
             'options': dict(trained.task.options),
             'seed': seed,
+            'backend': config.simulator.backend,
+            'device': config.simulator.device,
         }
         if result.tracking is not None:
             conditions |= {'push': push, 'push_every': push_every}

@@ -19,6 +19,8 @@ def play(
     command: str | None,
     out: Path | None,
     seed: int,
+    backend: str | None,
+    device: str | None,
 ) -> int:
     """Write a picture or a video of a policy as the command line says; returns the exit code.
 
@@ -30,18 +32,23 @@ def play(
         command: velocity command, three numbers with commas between them; None means random ones.
         out: the file; None means `play.png` beside the policy.
         seed: of everything random.
+        backend: physics engine; None means the one that is made for the device.
+        device: what physics and policy compute on; None means the CPU, or as the task says.
     """
     if sys.platform == 'linux' and not has_display():
         os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported
 
     def start() -> int:
+        from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.loading import load_trained
         from internutopia.rl.training.playback import play as write
 
         velocity = None if command is None else _velocity(command)
-        trained = load_trained(source, env_id)
+        engine = choose_engine(backend, device)
+        trained = load_trained(source, env_id, engine)
         file = out or trained.file.parent / 'play.png'
-        write(trained.act, trained.task.config(envs, seed), file, seconds=seconds, command=velocity)
+        config = trained.task.config(envs, seed, engine=engine)
+        write(trained.act, config, file, seconds=seconds, command=velocity, arrays=trained.arrays)
         print(file)
         return 0
 

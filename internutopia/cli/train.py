@@ -30,6 +30,8 @@ def train(
     out: Path | None,
     resume: bool,
     threads: int | None,
+    backend: str | None,
+    device: str | None,
     options: Sequence[str],
     settings: Sequence[str],
     command: Sequence[str],
@@ -44,6 +46,8 @@ def train(
         out: folder of the run; None means `runs/<task>-<seed>`.
         resume: go on with the run in the folder.
         threads: threads of physics engine and torch; None means one per core.
+        backend: physics engine; None means the one that is made for the device.
+        device: what physics and learning compute on; None means the CPU, or as the task or the run says.
         options: options of the task, `name=value`.
         settings: settings of the training, `name=value`.
         command: the command line.
@@ -54,8 +58,10 @@ def train(
             from internutopia.rl.training.train import train as run_training
         except ImportError as error:
             raise ImportError(f"training needs rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+        from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.tasks import find_task
 
+        engine = choose_engine(backend, device)
         task = find_task(env_id, parse_pairs(options, '--option'))
         given: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
         changes = parse_pairs(settings, '--setting') | {k: value for k, value in given.items() if value is not None}
@@ -67,6 +73,7 @@ def train(
                 settings=changes,
                 seed=seed,
                 threads=threads,
+                engine=engine,
                 resume=resume,
                 command=shlex.join(command),
                 report=report.update,
@@ -130,8 +137,8 @@ def _print_summary(result: TrainingResult, env_id: str) -> None:
     if result.progress:
         last = result.progress[-1]
         print(
-            f'{last.iteration} updates, {last.steps:,} env steps in {_duration(last.seconds)}: '
-            f'mean return {last.mean_return:.2f}, mean episode length {last.mean_length:.0f}'
+            f'{last.iteration} updates, {last.steps:,} env steps in {_duration(last.seconds)} '
+            f'({result.engine}): mean return {last.mean_return:.2f}, mean episode length {last.mean_length:.0f}'
         )
     if not result.finished:
         again = shlex.join(['internutopia', 'train', env_id, '--out', str(folder), '--resume'])

@@ -55,18 +55,20 @@ class SimulatorRunner:
         config: what to run.
         queue: which episode runs next.
         results: gets the result of every ended episode; None means what the config says.
+        device_arrays: whether batched arrays are tensors on the device of the engine, if it has one.
     """
 
-    def __init__(self, config: Config, queue: EpisodeQueue, results: Results | None = None):
+    def __init__(
+        self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
+    ):
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
         self.groups: Sequence[range] = [range(config.env_num)]
         self.dt = float(config.simulator.physics_dt)
         self.queue = queue
-        self.world = create_world(
-            config.simulator, config.env_num, grid_offsets(config.env_num, config.env_offset_size)
-        )
+        offsets = grid_offsets(config.env_num, config.env_offset_size)
+        self.world = create_world(config.simulator, config.env_num, offsets, device_arrays)
         if results is None:
             results = ResultsWriter(config)
             queue.skip(results.done)
@@ -271,12 +273,25 @@ class SimulatorRunner:
         """
         env = self._running(env_id)
         env.ended = True
+        self.record(env_id, env.episode, steps, terminated, truncated, metrics, error)
+
+    def record(
+        self,
+        env_id: int,
+        episode: Episode,
+        steps: int,
+        terminated: bool,
+        truncated: bool,
+        metrics: dict[str, Any],
+        error: str | None,
+    ) -> None:
+        """Write the result of an episode that ended in an env."""
         self.results.write(
             {
-                'episode_id': env.episode.id,
-                'task_index': env.episode.task_index,
-                'task_name': env.episode.task_name,
-                'task': env.task.config.type,
+                'episode_id': episode.id,
+                'task_index': episode.task_index,
+                'task_name': episode.task_name,
+                'task': self._running(env_id).task.config.type,
                 'env_id': env_id,
                 'steps': steps,
                 'terminated': terminated,

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from internutopia.core.config.learning import ActionCfg
+from internutopia.core.util.arrays import ArrayMaker, is_tensor
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,28 @@ class ActionFormat:
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
         """The actions `(n, k)` for `LearningCore.step`; rows that are no choice, which must not count, become one."""
         return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
+
+    def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
+        """Actions as a tensor `(*batch, k)` for `LearningCore.step`; NaN where they are none of the choices.
+
+        ValueError for another shape or what are no real numbers (integers), but their values are not looked at.
+        """
+        if not is_tensor(actions):
+            actions = self.array(actions, *batch)
+        shape = (*batch, *(self.space.shape or ()))
+        if tuple(actions.shape) != shape:
+            raise ValueError(f'actions must have shape {shape}, got {tuple(actions.shape)}')
+        discrete = isinstance(self.space, spaces.Discrete)
+        kinds = ('integral',) if discrete else ('bool', 'integral', 'real floating')
+        tensor = arrays.asarray(actions)
+        if not arrays.xp.isdtype(tensor.dtype, kinds):
+            what = 'integers' if discrete else 'real numbers'
+            raise ValueError(f'actions must be a tensor of shape {shape} of {what}, got dtype {tensor.dtype}')
+        if self.choices is None:
+            return arrays.asarray(tensor, 'float32')
+        wrong = (tensor < 0) | (tensor >= len(self.choices))
+        chosen = arrays.constant(tuple(map(tuple, self.choices.tolist())))[tensor.clip(0, len(self.choices) - 1)]
+        return arrays.xp.where(wrong[:, None], float('nan'), chosen)
 
 
 def _table(

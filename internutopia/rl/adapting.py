@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
@@ -20,14 +20,16 @@ def check_endless(config: Config) -> None:
         raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
 
 
-def same_step_envs(source: Config | EnvsT, learning: LearningCfg | None) -> VectorEnv | EnvsT:
-    """The envs themselves, local or remote, or those of a config.
+def same_step_envs(
+    source: Config | EnvsT, learning: LearningCfg | None, arrays: Literal['numpy', 'torch'] = 'numpy'
+) -> VectorEnv | EnvsT:
+    """The envs themselves, local or remote, or those of a config, with arrays of that kind.
 
     ValueError if (as far as it is known here) episodes run out, or if they restart in another step.
     """
     if isinstance(source, Config):
         check_endless(source)
-        return VectorEnv(source, learning, autoreset_mode=AutoresetMode.SAME_STEP)
+        return VectorEnv(source, learning, autoreset_mode=AutoresetMode.SAME_STEP, arrays=arrays)
     if learning is not None:
         raise ValueError('learning: give it to the VectorEnv')
     if isinstance(source, VectorEnv):

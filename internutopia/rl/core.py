@@ -2,12 +2,15 @@
 
 `LearningCore` is what all array front doors share. It knows no autoreset mode: envs that ended stand still until
 `restart`. Nothing in a step loops over envs, except for tasks that end themselves (`BaseTask.ends_itself`).
+
+Arrays are those of the world, `arrays`: of numpy, or tensors (`device_core.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +22,31 @@ from internutopia.core.robot.fleet import Fleet
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.task_config_manager import EpisodeQueue
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.arrays import put, to_host
 from internutopia.rl.managers import Commands, Curriculum, Observations, Randomizations, Rewards, Terminations
+from internutopia.rl.rows import Rows, rows_of
 from internutopia.rl.state import RobotState
 
 Bools = NDArray[np.bool_]
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass
 class StepOutcome:
-    """One step of all envs; rows of envs that did not run are zero.
+    """One step of all envs, arrays `(n,)`; rows of envs that did not run are zero.
 
-    `ended` are the ids of the envs whose episode is over.
+    Attributes:
+        failed: which envs were cut because something went wrong.
+        errors: what it was, by env id; on a device it is not known.
+        ended: the envs whose episode is over.
     """
 
     rewards: NDArray[np.float32]
     terminated: Bools
     truncated: Bools
+    failed: Bools
     errors: dict[int, str]
-    ended: NDArray[np.intp]
+    ended: Rows
 
 
 class LearningCore:
@@ -46,6 +56,8 @@ class LearningCore:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
     """
+
+    device_arrays = False  # whether arrays are tensors on the engine's device
 
     def __init__(self, config: Config, learning: LearningCfg | None = None):
         if isinstance(config, DistributedConfig) and config.distribution_config is not None:
@@ -58,18 +70,18 @@ class LearningCore:
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
         tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
         self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        self.runner = SimulatorRunner(config, self.queue)
-        self.running: Bools = np.zeros(self.env_num, bool)
-        self.episode_ids: NDArray[np.intp] = np.full(self.env_num, -1, np.intp)
-        self.returns: NDArray[np.float64] = np.zeros(self.env_num)
-        self._running_ids: NDArray[np.intp] = np.flatnonzero(self.running)
-        self._vacant: NDArray[np.intp] = np.flatnonzero(self.episode_ids < 0)
-        self._critic_due: Bools = np.ones(self.env_num, bool)  # what the critic sees there is not looked up yet
-        self._limits = np.full(self.env_num, np.iinfo(np.intp).max, np.intp)
+        self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        self.arrays = arrays = self.runner.world.arrays
+        self.running: Bools = arrays.zeros(self.env_num, 'bool')
+        self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
+        self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
+        self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._vacant = rows_of(self.runner.world, self.running == 0)
+        self._unseen: list[Rows] | None = None  # where the critic did not look since they started; None: nowhere
         self._asked: set[int] = set()  # envs whose task may end itself
         self._fleet: Fleet | None = None
         self._action_shape: tuple[int, ...] = ()
-        self._rng = np.random.default_rng(config.seed)
+        self._rng: Any = arrays.random(config.seed)
         self._state: RobotState | None = None
 
     @property
@@ -92,77 +104,94 @@ class LearningCore:
 
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
-        self._rng = np.random.default_rng(seed)
+        self._rng = self.arrays.random(seed)
         self.queue.restart(seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0]))
         if self._state is not None:
             self._state.rng = self._rng
             self._state.levels[:] = 0.0
 
-    def restart(self, env_ids: NDArray[np.intp]) -> None:
+    def rows(self, mask: Bools) -> Rows:
+        """The envs of a mask of the host, bool `(n,)`."""
+        return rows_of(self.runner.world, self.arrays.asarray(mask))
+
+    def restart(self, rows: Rows) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
+        env_ids = rows.host_ids
         ids = env_ids.tolist()
         _, tasks = self.runner.reset(ids, observe=False)
-        got = np.array([task is not None for task in tasks], bool)
-        self._run(env_ids, got)
-        self._critic_due[env_ids] = True
-        self.episode_ids[env_ids] = -1
-        self.returns[env_ids] = 0.0
-        for env_id, task_config in zip(ids, tasks, strict=True):
+        episode_ids = np.full(len(ids), -1, np.int64)
+        limits = np.full(len(ids), _NEVER, np.int64)
+        for index, (env_id, task_config) in enumerate(zip(ids, tasks, strict=True)):
             env = self.runner.envs[env_id]
             if env is None or task_config is None:
                 continue
-            self.episode_ids[env_id] = env.episode.id
-            limit = task_config.max_episode_steps
-            self._limits[env_id] = np.iinfo(np.intp).max if limit is None else limit
+            episode_ids[index] = env.episode.id
+            if task_config.max_episode_steps is not None:
+                limits[index] = task_config.max_episode_steps
             (self._asked.add if env.task.ends_itself else self._asked.discard)(env_id)
-        self._vacant = np.flatnonzero(self.episode_ids < 0)
+        got = episode_ids >= 0
+        where = self.arrays.asarray(env_ids)
+        self.running[where] = self.arrays.asarray(got)
+        self.episode_ids[where] = self.arrays.asarray(episode_ids)
+        self._limits[where] = self.arrays.asarray(limits)
+        self._vacant = rows_of(self.runner.world, self.episode_ids < 0)
         started = env_ids[got]
         if len(started):
             self._bind(started)
-            self._begin(started)
+            mask = np.zeros(self.env_num, bool)
+            mask[started] = True
+            self._begin(self.rows(mask))
+        rows.put(self.returns, 0.0)
+        self._not_seen(rows)
 
     def step(self, actions: NDArray[np.float32]) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count."""
-        state, env_ids = self.state, self._running_ids
-        if not len(env_ids):
-            nobody = np.zeros(self.env_num, bool)
-            return StepOutcome(np.zeros(self.env_num, np.float32), nobody, nobody.copy(), {}, env_ids)
-        rows = slice(None) if len(env_ids) == self.env_num else env_ids  # blocks are copied faster
-        state.last_actions[rows] = state.actions[rows]
-        state.actions[rows] = actions[rows]
-        errors = self._advance(env_ids)
-        state.steps[rows] += 1
+        state, xp = self.state, self.arrays.xp
+        if self._nobody_runs():
+            nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
+            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, self.rows(nobody))
+        running = xp.asarray(self.running, copy=True)
+        put(state.last_actions, running, state.actions)
+        put(state.actions, running, actions)
+        failed, errors = self._advance()
+        state.steps += running
         state.changed()
-        healthy = self.running.copy()
-        healthy[list(errors)] = False
+        healthy = running & ~failed
         terminated, truncated = self.terminations.compute()
         truncated |= state.steps >= self._limits
         terminated &= healthy
         truncated &= healthy
-        truncated[list(errors)] = True
+        truncated |= failed
         self._ask_tasks(terminated, healthy)
-        rewards = np.where(healthy, self.rewards.compute(), np.float32(0.0))
+        rewards = xp.where(healthy, self.rewards.compute(), 0.0)
         self.returns += rewards
-        outcome = StepOutcome(rewards, terminated, truncated, errors, np.flatnonzero(terminated | truncated))
+        ended = rows_of(self.runner.world, terminated | truncated)
+        outcome = StepOutcome(rewards, terminated, truncated, failed, errors, ended)
         self._end(outcome)
-        self._critic_due[:] = True
+        self._unseen = None
         # only now: what was learned in this step was told the commands of before it
         self.commands.pass_time(self.running)
-        self.randomizations.pass_time(self._running_ids)
+        self.randomizations.pass_time(self.running)
+        stepped = rows_of(self.runner.world, running)
         for observations in (self.observations, self.critic_observations):
-            observations.pass_time(env_ids)
+            observations.pass_time(stepped)
         return outcome
 
     def observe(self) -> NDArray[np.float32]:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
         obs = self.observations.compute()
-        obs[self._vacant] = 0.0
+        self._hide(obs)
         return obs
 
-    def observe_rows(self, env_ids: NDArray[np.intp]) -> NDArray[np.float32]:
+    def observe_rows(self, rows: Rows) -> NDArray[np.float32]:
         """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
-        obs = self.observations.first(env_ids)
-        obs[self.episode_ids[env_ids] < 0] = 0.0
+        obs = self.observations.first(rows)
+        return self.arrays.xp.where((rows.take(self.episode_ids) < 0)[:, None], 0.0, obs)
+
+    def last_observations(self) -> NDArray[np.float32]:
+        """What was observed last `(n, dim)`, the caller's own."""
+        obs = self.arrays.xp.asarray(self.observations.last, copy=True)
+        self._hide(obs)
         return obs
 
     def observe_critic(self) -> NDArray[np.float32]:
@@ -172,33 +201,48 @@ class LearningCore:
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
-        if self._critic_due.all():
+        if self._unseen is None:
             self.critic_observations.compute()
-        elif self._critic_due.any():
-            self.critic_observations.first(np.flatnonzero(self._critic_due))
-        self._critic_due[:] = False
-        obs = np.concatenate([self.observations.last, self.critic_observations.last], axis=-1)
-        obs[self._vacant] = 0.0
+        else:
+            for rows in self._unseen:
+                self.critic_observations.first(rows)
+        self._unseen = []
+        obs = self.arrays.xp.concat([self.observations.last, self.critic_observations.last], axis=-1)
+        self._hide(obs)
         return obs
 
     def close(self) -> None:
         """Free everything."""
         self.runner.close()
 
-    def _advance(self, env_ids: NDArray[np.intp]) -> dict[int, str]:
-        """Let the controller act and time pass, as often as an action is repeated; returns the envs that failed."""
-        errors: dict[int, str] = {}
-        for _ in range(self.learning.action.repeat):
-            self._act(env_ids)
-            failed = self.runner.world.step(env_ids)
-            if failed:
-                errors |= failed
-                env_ids = env_ids[~np.isin(env_ids, list(failed))]
-        return errors
+    def _nobody_runs(self) -> bool:
+        return not self.running.any()
 
-    def _act(self, env_ids: NDArray[np.intp]) -> None:
+    def _hide(self, obs: NDArray[np.float32]) -> None:
+        """Envs without an episode show nothing."""
+        if self._vacant.any:
+            self._vacant.put(obs, 0.0)
+
+    def _not_seen(self, rows: Rows) -> None:
+        """Episodes start in these envs: the critic has to look there."""
+        if self._unseen is not None:
+            self._unseen.append(rows)
+
+    def _advance(self) -> tuple[Bools, dict[int, str]]:
+        """Let the controller act and time pass, as often as an action is repeated; returns the envs that failed."""
+        env_ids = np.flatnonzero(self.running)
+        failed, errors = np.zeros(self.env_num, bool), {}
+        for _ in range(self.learning.action.repeat):
+            self._act(env_ids, self.state.actions[env_ids])
+            if found := self.runner.world.step(env_ids):
+                errors |= found
+                failed[list(found)] = True
+                env_ids = env_ids[~failed[env_ids]]
+        return failed, errors
+
+    def _act(self, env_ids: Any, values: Any) -> None:
+        """Give actions `(m, k)` to the controller of these envs."""
         cfg, state = self.learning.action, self.state
-        values = state.actions[env_ids]
         if cfg.scale is not None:
             values = state.action_offset + state.action_scale * values
         assert self._fleet is not None
@@ -220,7 +264,7 @@ class LearningCore:
                 raise ValueError(f'learning.robot: env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
             fleets[env_id] = robot.fleet
         distinct = {id(fleet): fleet for fleet in fleets.values()}
-        waiting = self.running.copy()
+        waiting = to_host(self.running).copy()
         waiting[started] = False
         if waiting.any() and self._fleet is not None:
             distinct[id(self._fleet)] = self._fleet
@@ -257,11 +301,12 @@ class LearningCore:
         if cfg.action.offset == 'home':
             if subset is None:
                 raise ValueError(f"learning.action.offset='home': controller {name!r} drives no joints by position")
-            state.action_offset[:] = state.home[subset.joint_indices]
+            state.action_offset[:] = state.home[self.arrays.index(subset.joint_indices)]
         elif isinstance(cfg.action.offset, float | int):
             state.action_offset[:] = cfg.action.offset
         if isinstance(cfg.action.scale, dict):
-            state.action_scale[:] = _by_joint(cfg.action.scale, subset.joint_names if subset else [], name)
+            scale = _by_joint(cfg.action.scale, subset.joint_names if subset else [], name)
+            state.action_scale[:] = self.arrays.asarray(scale, 'float32')
         elif cfg.action.scale is not None:
             state.action_scale[:] = cfg.action.scale
         self._state = state
@@ -273,16 +318,16 @@ class LearningCore:
         self.randomizations = Randomizations(cfg.randomizations, state)
         self.curriculum = Curriculum(cfg.curricula, state)
 
-    def _begin(self, env_ids: NDArray[np.intp]) -> None:
+    def _begin(self, rows: Rows) -> None:
         """First moments of episodes: clear what is remembered, randomize, draw commands."""
         state = self.state
-        state.steps[env_ids] = 0
-        state.actions[env_ids] = state.last_actions[env_ids] = 0.0
-        self.randomizations.start(env_ids)
+        for array in (state.steps, state.actions, state.last_actions):
+            rows.put(array, 0)
+        self.randomizations.start(rows)
         state.changed()
-        self.commands.draw(env_ids)
+        self.commands.draw(rows)
         for observations in (self.observations, self.critic_observations):
-            observations.start(env_ids)
+            observations.start(rows)
 
     def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
         for env_id in sorted(self._asked):
@@ -293,24 +338,26 @@ class LearningCore:
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""
-        if not len(outcome.ended):
+        if not outcome.ended.any:
             return
         self.curriculum.update(outcome.ended)
-        for env_id in outcome.ended.tolist():
+        outcome.ended.put(self.running, False)
+        self._record(outcome)
+
+    def _record(self, outcome: StepOutcome) -> None:
+        """Write the results of the episodes that are over."""
+        columns = (self.state.steps, outcome.terminated, outcome.truncated, self.returns)
+        steps, terminated, truncated, returns = (to_host(column) for column in columns)
+        for env_id in outcome.ended.host_ids.tolist():
             self.runner.end_episode(
                 env_id,
-                int(self.state.steps[env_id]),
-                bool(outcome.terminated[env_id]),
-                bool(outcome.truncated[env_id]),
-                {'return': self.returns[env_id]},
+                int(steps[env_id]),
+                bool(terminated[env_id]),
+                bool(truncated[env_id]),
+                {'return': float(returns[env_id])},
                 outcome.errors.get(env_id),
             )
         self.runner.results.flush()
-        self._run(outcome.ended, False)
-
-    def _run(self, env_ids: NDArray[np.intp], running: Bools | bool) -> None:
-        self.running[env_ids] = running
-        self._running_ids = np.flatnonzero(self.running)
 
 
 def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
+from internutopia.core.util.arrays import put
+from internutopia.rl.rows import Rows
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 
 Array = NDArray[np.float32]
-EnvIds = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 
 class Observations:
@@ -30,8 +33,8 @@ class Observations:
         self._state = state
         self._terms = [(cfg, look_up_term('observation', cfg.term, cfg.params)) for cfg in configs]
         self._delayed = [index for index, cfg in enumerate(configs) if cfg.delay]
-        self._histories: list[Array | None] = [None] * len(configs)  # (delay + 1, n, k), oldest first
-        self.last: Array = np.zeros((state.env_num, 0), np.float32)
+        self._histories: list[list[Array] | None] = [None] * len(configs)  # delay + 1 arrays (n, k), oldest first
+        self.last: Array = state.arrays.zeros((state.env_num, 0))
 
     def compute(self) -> Array:
         """The observations now."""
@@ -40,50 +43,56 @@ class Observations:
                 self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
                 for (cfg, function), history in zip(self._terms, self._histories, strict=True)
             ]
-            self.last = np.concatenate(parts, axis=-1)
-        return self.last.copy()
+            self.last = self._state.xp.concat(parts, axis=-1)
+        return self._state.xp.asarray(self.last, copy=True)
 
-    def first(self, env_ids: EnvIds) -> Array:
+    def first(self, rows: Rows) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
-        parts = [self._disturbed(cfg, self._value(cfg, function)[env_ids]) for cfg, function in self._terms]
-        rows = np.concatenate(parts, axis=-1) if parts else np.zeros((len(env_ids), 0), np.float32)
-        self.last[env_ids] = rows
-        return rows
+        parts = [self._disturbed(cfg, rows.take(self._value(cfg, function))) for cfg, function in self._terms]
+        if not parts:
+            return rows.take(self.last)
+        values = self._state.xp.concat(parts, axis=-1)
+        rows.put(self.last, values)
+        return values
 
-    def start(self, env_ids: EnvIds) -> None:
+    def start(self, rows: Rows) -> None:
         """Episodes start: there are no older values in these envs."""
         for index in self._delayed:
             cfg, function = self._terms[index]
             value = self._value(cfg, function)
             history = self._histories[index]
             if history is None:
-                history = self._histories[index] = np.repeat(value[None], cfg.delay + 1, axis=0)
-            history[:, env_ids] = value[env_ids]
+                copy = self._state.xp.asarray
+                history = self._histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
+            for past in history:
+                rows.put(past, rows.take(value))
 
-    def pass_time(self, env_ids: EnvIds) -> None:
+    def pass_time(self, rows: Rows) -> None:
         """A step went by in these envs: remember the values that will be shown later."""
         for index in self._delayed:
             history = self._histories[index]
             assert history is not None
-            history[:-1, env_ids] = history[1:, env_ids]
-            history[-1, env_ids] = self._value(*self._terms[index])[env_ids]
+            for older, newer in pairwise(history):
+                rows.put(older, rows.take(newer))
+            rows.put(history[-1], rows.take(self._value(*self._terms[index])))
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
-        value = np.asarray(function(self._state), np.float32)
+        value = self._state.arrays.asarray(function(self._state), 'float32')
         if value.ndim == 1:
             value = value[:, None]
         if value.ndim != 2 or len(value) != self._state.env_num:
             raise ValueError(
-                f'observation term {cfg.term!r} must return ({self._state.env_num}, k), got shape {value.shape}'
+                f'observation term {cfg.term!r} must return ({self._state.env_num}, k), got shape {tuple(value.shape)}'
             )
         return value
 
     def _disturbed(self, cfg: ObservationTermCfg, value: Array) -> Array:
         if cfg.noise:
-            value = value + self._state.rng.uniform(-cfg.noise, cfg.noise, value.shape).astype(np.float32)
+            noise = self._state.rng.uniform(-cfg.noise, cfg.noise, tuple(value.shape))
+            value = value + self._state.arrays.asarray(noise, 'float32')
         if cfg.clip is not None:
-            value = np.clip(value, -cfg.clip, cfg.clip)
-        return value * np.float32(cfg.scale) if cfg.scale != 1.0 else value
+            value = self._state.xp.clip(value, -cfg.clip, cfg.clip)
+        return value * float(cfg.scale) if cfg.scale != 1.0 else value
 
 
 class Rewards:
@@ -92,13 +101,13 @@ class Rewards:
     def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState):
         self._state = state
         self._terms = [
-            (cfg, look_up_term('reward', cfg.term, cfg.params), np.float32(cfg.weight * state.step_dt))
+            (cfg, look_up_term('reward', cfg.term, cfg.params), float(np.float32(cfg.weight * state.step_dt)))
             for cfg in configs
         ]
 
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
-        total = np.zeros(self._state.env_num, np.float32)
+        total = self._state.arrays.zeros(self._state.env_num)
         for cfg, function, weight in self._terms:
             total += weight * _row(function(self._state), self._state, 'reward', cfg)
         return total
@@ -111,13 +120,12 @@ class Terminations:
         self._state = state
         self._terms = [(cfg, look_up_term('termination', cfg.term, cfg.params)) for cfg in configs]
 
-    def compute(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def compute(self) -> tuple[Bools, Bools]:
         """Which envs terminate and which are truncated, `(n,)` each."""
-        terminated = np.zeros(self._state.env_num, bool)
-        truncated = np.zeros(self._state.env_num, bool)
+        terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
         for cfg, function in self._terms:
             ends = truncated if cfg.truncates else terminated
-            ends |= _row(function(self._state), self._state, 'termination', cfg).astype(bool)
+            ends |= self._state.arrays.asarray(_row(function(self._state), self._state, 'termination', cfg), 'bool')
         return terminated, truncated
 
 
@@ -127,31 +135,33 @@ class Commands:
     def __init__(self, configs: Mapping[str, CommandTermCfg], state: RobotState):
         self._state = state
         self._terms = {name: (cfg, look_up_term('command', cfg.term, cfg.params)) for name, cfg in configs.items()}
-        self._left = {name: np.full(state.env_num, np.inf) for name in configs}  # time until the next draw [s]
+        self._clock = Clock(state, [cfg.resample_time for cfg in configs.values()])
 
-    def draw(self, env_ids: EnvIds) -> None:
+    def draw(self, rows: Rows) -> None:
         """Draw all commands of these envs."""
-        for name in self._terms:
-            self._draw(name, env_ids)
+        for index, name in enumerate(self._terms):
+            self._draw(index, name, rows)
 
-    def pass_time(self, running: NDArray[np.bool_]) -> None:
-        """A step went by."""
-        for name, left in self._left.items():
-            left[running] -= self._state.step_dt
-            due = np.flatnonzero(running & (left < self._state.step_dt / 2.0))  # at the nearest step
-            if len(due):
-                self._draw(name, due)
+    def pass_time(self, running: Bools) -> None:
+        """A step went by in the running envs, bool `(n,)`."""
+        for index, name in enumerate(self._terms):
+            rows = self._clock.due(index, running)
+            if rows is not None:
+                self._draw(index, name, rows)
 
-    def _draw(self, name: str, env_ids: EnvIds) -> None:
+    def _draw(self, index: int, name: str, rows: Rows) -> None:
         cfg, function = self._terms[name]
-        values = np.asarray(function(self._state, env_ids), np.float32)
-        if values.ndim != 2 or len(values) != len(env_ids):
+        arrays, n = self._state.arrays, self._state.env_num
+        values = arrays.asarray(function(self._state, rows.ids), 'float32')
+        if values.ndim != 2 or len(values) != len(rows.ids):
             raise ValueError(
-                f'command term {cfg.term!r} must return ({len(env_ids)}, k) for {len(env_ids)} envs, got {values.shape}'
+                f'command term {cfg.term!r} must return ({len(rows.ids)}, k) for {len(rows.ids)} envs, '
+                f'got {tuple(values.shape)}'
             )
-        commands = self._state.commands.setdefault(name, np.zeros((self._state.env_num, values.shape[1]), np.float32))
-        commands[env_ids] = values
-        self._left[name][env_ids] = np.inf if cfg.resample_time is None else cfg.resample_time
+        if name not in self._state.commands:
+            self._state.commands[name] = arrays.zeros((n, values.shape[1]))
+        rows.put(self._state.commands[name], values)
+        self._clock.wind(index, rows, cfg.resample_time)
 
 
 class Randomizations:
@@ -160,26 +170,25 @@ class Randomizations:
     def __init__(self, configs: Sequence[RandomizationTermCfg], state: RobotState):
         self._state = state
         self._terms = [(cfg, look_up_term('randomization', cfg.term, cfg.params)) for cfg in configs]
-        self._left = [np.full(state.env_num, np.inf) for _ in configs]  # time until the next application [s]
+        self._clock = Clock(state, [cfg.interval for cfg in configs])
 
-    def start(self, env_ids: EnvIds) -> None:
+    def start(self, rows: Rows) -> None:
         """Episodes start."""
-        for (cfg, function), left in zip(self._terms, self._left, strict=True):
-            if cfg.interval is None:
-                function(self._state, env_ids)
-            else:
-                left[env_ids] = self._state.rng.uniform(*cfg.interval, len(env_ids))
+        with rows.only():
+            for index, (cfg, function) in enumerate(self._terms):
+                if cfg.interval is None:
+                    function(self._state, rows.ids)
+                else:
+                    self._clock.wind(index, rows, self._state.rng.uniform(*cfg.interval, len(rows.ids)))
 
-    def pass_time(self, running: EnvIds) -> None:
-        """A step went by in these envs."""
-        for (cfg, function), left in zip(self._terms, self._left, strict=True):
-            if cfg.interval is None:
-                continue
-            left[running] -= self._state.step_dt
-            due = running[left[running] < self._state.step_dt / 2.0]  # at the nearest step
-            if len(due):
-                function(self._state, due)
-                left[due] = self._state.rng.uniform(*cfg.interval, len(due))
+    def pass_time(self, running: Bools) -> None:
+        """A step went by in the running envs, bool `(n,)`."""
+        for index, (cfg, function) in enumerate(self._terms):
+            rows = self._clock.due(index, running)
+            if rows is not None and cfg.interval is not None:
+                with rows.only():
+                    function(self._state, rows.ids)
+                self._clock.wind(index, rows, self._state.rng.uniform(*cfg.interval, len(rows.ids)))
                 self._state.changed()
 
 
@@ -190,14 +199,42 @@ class Curriculum:
         self._state = state
         self._terms: list[Callable[..., Any]] = [look_up_term('curriculum', cfg.term, cfg.params) for cfg in configs]
 
-    def update(self, env_ids: EnvIds) -> None:
-        """Episodes of these envs are over."""
+    def update(self, rows: Rows) -> None:
+        """Episodes of these envs are over. The levels of others stay as they are, whatever a term does."""
         for function in self._terms:
-            function(self._state, env_ids)
+            before = self._state.xp.asarray(self._state.levels, copy=True)
+            function(self._state, rows.ids)
+            rows.put(before, rows.take(self._state.levels))
+            self._state.levels = before
 
 
-def _row(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> NDArray[Any]:
-    value = np.asarray(value)
-    if value.shape != (state.env_num,):
-        raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {value.shape}')
+class Clock:
+    """How long envs have until something happens to them again, one time for each of several things."""
+
+    def __init__(self, state: RobotState, things: Sequence[Any]):
+        self._state = state
+        self._left = [  # [s]; None: it never happens again
+            None if thing is None else state.arrays.zeros(state.env_num, 'float64') + np.inf for thing in things
+        ]
+
+    def wind(self, index: int, rows: Rows, time: Any) -> None:
+        """It happens in these envs after a time [s], one number or `(m,)`."""
+        left = self._left[index]
+        if left is not None:
+            rows.put(left, time)
+
+    def due(self, index: int, running: Bools) -> Rows | None:
+        """A step goes by in the running envs: those where it happens now, at the nearest step, None if nowhere."""
+        left = self._left[index]
+        if left is None:
+            return None
+        put(left, running, left - self._state.step_dt)
+        rows = self._state.rows(running & (left < self._state.step_dt / 2.0))
+        return rows if rows.any else None
+
+
+def _row(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
+    value = state.arrays.asarray(value)
+    if tuple(value.shape) != (state.env_num,):
+        raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
     return value

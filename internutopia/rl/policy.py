@@ -1,7 +1,8 @@
 """Policy files: a network together with everything that is needed to run it on a robot.
 
-A policy maps observations `(n, dim)` to actions `(n, k)`. The file carries a `PolicyCard` as JSON: in an ONNX model it
-is the metadata entry `internutopia`, in a TorchScript archive the extra file `internutopia.json`.
+A policy maps observations `(n, dim)` to actions `(n, k)`: arrays of numpy, or torch tensors on a device if it is loaded
+for one. The file carries a `PolicyCard` as JSON: in an ONNX model it is the metadata entry `internutopia`, in a
+TorchScript archive the extra file `internutopia.json`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,11 @@ from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.config.learning import ObservationTermCfg
 
+if TYPE_CHECKING:
+    import torch
+
 Array = NDArray[np.float32]
+Infer = Callable[[Any], Any]
 CARD = 'internutopia'
 _BLOCK = 16  # rows that a TorchScript policy is given at once
 
@@ -63,36 +68,44 @@ class PolicyCard(BaseCfg):
 class Policy:
     """A policy from a file; see `load_policy`. `policy(observations)` gives the actions."""
 
-    def __init__(self, path: Path, card: PolicyCard, infer: Callable[[Array], Array]):
+    def __init__(self, path: Path, card: PolicyCard, infer: Infer):
         self.path = path
         self.card = card
         self._infer = infer
 
-    def __call__(self, observations: Array) -> Array:
-        """Actions `(n, k)` for observations `(n, dim)`; a row's result does not depend on the other rows."""
+    def __call__(self, observations: Any) -> Any:
+        """Actions `(n, k)` for observations `(n, dim)`, float32.
+
+        In numpy a row's result does not depend on the other rows; on a device it may, by rounding.
+        """
         return self._infer(observations)
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy:
+def load_policy(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Policy:
     """The policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file. A file is read once, until it changes.
+
+    Args:
+        path: the file.
+        device: torch device, such as `'cuda:0'`, that the policy computes on, from tensors there to tensors there;
+            None means on the host, in numpy.
 
     Raises:
         FileNotFoundError: there is no such file.
         ImportError: the library that runs such files is not installed.
-        ValueError: the file cannot be read, says nothing about how to run it, or gives actions for another number of
-            joints than it names.
+        ValueError: the file cannot be read, says nothing about how to run it, gives actions for another number of
+            joints than it names, or has an operator that is not known on a device.
     """
     file = Path(path).expanduser().resolve()
     if not file.is_file():
         raise FileNotFoundError(f'policy {os.fspath(path)!r} not found')
     if file.suffix not in LOADERS:
         raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
-    return _load(file, file.stat().st_mtime_ns)
+    return _load(file, file.stat().st_mtime_ns, None if device is None else str(device))
 
 
 @lru_cache(64)
-def _load(file: Path, modified: int) -> Policy:
-    text, infer = LOADERS[file.suffix](file)
+def _load(file: Path, modified: int, device: str | None) -> Policy:
+    text, infer = LOADERS[file.suffix](file, device)
     if text is None:
         raise ValueError(
             f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a `PolicyCard` '
@@ -136,7 +149,9 @@ def _write_onnx(file: Path, card: PolicyCard, draft: Path) -> None:
     onnx.save(model, draft)
 
 
-def _load_onnx(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
+def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
+    if device is not None:
+        return _load_onnx_network(file, device)
     try:
         import onnxruntime
     except ImportError as error:
@@ -165,14 +180,40 @@ def _load_onnx(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
     return session.get_modelmeta().custom_metadata_map.get(CARD), infer
 
 
-def _load_torchscript(file: Path) -> tuple[str | None, Callable[[Array], Array]]:
+def _load_onnx_network(file: Path, device: str) -> tuple[str | None, Infer]:
+    try:
+        import onnx
+        import torch
+
+        from internutopia.rl.onnx_network import OnnxNetwork
+    except ImportError as error:
+        raise ImportError(
+            f"policy {file} needs onnx and torch on a device ({error}): pip install 'internutopia[gpu]'"
+        ) from error
+    try:
+        model = onnx.load(file)
+    except Exception as error:  # of a broken file nearly anything
+        raise ValueError(f'policy {file} cannot be read: {error}') from error
+    try:
+        network = OnnxNetwork(model, torch.device(device))
+    except ValueError as error:
+        raise ValueError(f'policy {file}: {error}') from error
+
+    def infer(observations: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return network(observations)
+
+    return {prop.key: prop.value for prop in model.metadata_props}.get(CARD), infer
+
+
+def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer]:
     try:
         import torch
     except ImportError as error:
         raise ImportError(f"policy {file} needs torch ({error}): pip install 'internutopia[rl]'") from error
     extra = {f'{CARD}.json': ''}
     try:
-        module = torch.jit.load(os.fspath(file), map_location='cpu', _extra_files=extra)
+        module = torch.jit.load(os.fspath(file), map_location=device or 'cpu', _extra_files=extra)
     except RuntimeError as error:
         raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
 
@@ -183,10 +224,14 @@ def _load_torchscript(file: Path) -> tuple[str | None, Callable[[Array], Array]]
         with torch.inference_mode():
             return torch.cat([module(rows) for rows in padded.split(_BLOCK)])[:n].numpy()
 
-    return extra[f'{CARD}.json'] or None, infer
+    def infer_on_device(observations: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return module(observations)
+
+    return extra[f'{CARD}.json'] or None, infer if device is None else infer_on_device
 
 
-LOADERS: dict[str, Callable[[Path], tuple[str | None, Callable[[Array], Array]]]] = {
+LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {
     '.onnx': _load_onnx,
     '.pt': _load_torchscript,
 }

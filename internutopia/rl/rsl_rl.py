@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from gymnasium.spaces import flatdim
 
 try:
@@ -26,7 +25,7 @@ from internutopia.rl.vector_env import VectorEnv
 
 
 class RslRlVecEnv(VecEnv):
-    """Batched envs for rsl_rl, as tensors on the CPU.
+    """Batched envs for rsl_rl, as tensors: where the engine computes on a GPU nothing leaves it in a step.
 
     Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
     behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` says
@@ -36,15 +35,21 @@ class RslRlVecEnv(VecEnv):
         envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
         learning: what is learned; None takes `TaskCfg.learning`.
         clip_actions: largest absolute action; None means no limit.
+        device: where the learner computes; None means where the engine does. Elsewhere every step copies.
 
     Raises:
         ValueError: `episode_order` is `'once'`, the `VectorEnv` restarts in another step, or actions are choices.
     """
 
     def __init__(
-        self, envs: Config | VectorEnv, learning: LearningCfg | None = None, *, clip_actions: float | None = None
+        self,
+        envs: Config | VectorEnv,
+        learning: LearningCfg | None = None,
+        *,
+        clip_actions: float | None = None,
+        device: str | torch.device | None = None,
     ):
-        self.envs = same_step_envs(envs, learning)
+        self.envs = same_step_envs(envs, learning, arrays='torch')
         if self.envs.action_format.choices is not None:
             if self.envs is not envs:
                 self.envs.close()
@@ -54,7 +59,7 @@ class RslRlVecEnv(VecEnv):
         limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]
         # rsl_rl draws ages below it when it starts at random ones; tasks without a limit do not count
         self.max_episode_length = max((limit for limit in limits if limit is not None), default=1)
-        self.device = torch.device('cpu')
+        self.device = torch.device(device or self.envs.device)
         self.cfg = self.envs.core.config.model_dump(mode='json')
         self._clip = clip_actions
         self._observations = self._grouped(self.envs.reset()[0])
@@ -62,11 +67,11 @@ class RslRlVecEnv(VecEnv):
     @property
     def episode_length_buf(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Steps made in the episodes, int64 `(n,)`, a copy; set it to let envs be cut earlier."""
-        return torch.from_numpy(self.envs.core.state.steps.copy())
+        return torch.as_tensor(self.envs.core.state.steps).to(self.device, copy=True)
 
     @episode_length_buf.setter
     def episode_length_buf(self, value: torch.Tensor) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.envs.core.state.steps[:] = value.numpy()
+        torch.as_tensor(self.envs.core.state.steps).copy_(value)
 
     def seed(self, seed: int) -> int:
         """Start all envs anew from a seed, which is returned."""
@@ -93,19 +98,21 @@ class RslRlVecEnv(VecEnv):
         if not isinstance(actions, torch.Tensor):
             shape = self.num_envs, self.num_actions
             raise ValueError(f'actions must be a tensor of shape {shape}, got {type(actions).__name__}: {actions!r}')
-        values = actions.detach().cpu().numpy()
-        if self._clip is not None:
-            values = np.clip(values, -self._clip, self._clip)
-        obs, rewards, terminated, truncated, _ = self.envs.step(values)
-        self._observations = self._grouped(obs)
-        dones = torch.from_numpy((terminated | truncated).astype(np.int64))
-        extras = {'time_outs': torch.from_numpy(truncated & ~terminated)}
-        return self.get_observations(), torch.from_numpy(rewards.astype(np.float32)), dones, extras
+        # rsl_rl asks for steps in inference mode; what is made in it could not be changed outside
+        with torch.inference_mode(False), torch.no_grad():
+            values = actions.detach().to(self.envs.device)
+            if self._clip is not None and not values.is_complex():  # which is refused below
+                values = values.clamp(-self._clip, self._clip)
+            obs, *outcome, _ = self.envs.step(values)
+            self._observations = self._grouped(obs)
+            rewards, terminated, truncated = (torch.as_tensor(each).to(self.device) for each in outcome)
+            extras = {'time_outs': truncated & ~terminated}
+            return self.get_observations(), rewards.float(), (terminated | truncated).long(), extras
 
     def close(self) -> None:
         """Free everything."""
         self.envs.close()
 
-    def _grouped(self, obs: np.ndarray) -> TensorDict:
-        groups = {'policy': torch.from_numpy(obs), 'critic': torch.from_numpy(self.envs.critic_observations())}
+    def _grouped(self, obs: Any) -> TensorDict:
+        groups = {'policy': torch.as_tensor(obs), 'critic': torch.as_tensor(self.envs.critic_observations())}
         return TensorDict(groups, batch_size=[self.num_envs], device=self.device)

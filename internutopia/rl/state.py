@@ -12,6 +12,7 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import BodyView, World
+from internutopia.rl.rows import Rows, rows_of
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -26,7 +27,9 @@ class RobotState:
         robot: the robot.
         articulation: its joints and root in all envs.
         world: the physics world.
-        rng: source of everything random.
+        arrays: makes arrays of the kind that all of these are: of numpy, or torch tensors on the device of the engine.
+        xp: functions for such arrays, under numpy's names.
+        rng: source of everything random, `numpy.random.Generator` or `DeviceRandom`.
         step_dt: length of an env step [s].
         steps: steps made in the episode, int `(n,)`.
         actions: the actions of this step `(n, k)`, as the learner gave them.
@@ -37,18 +40,20 @@ class RobotState:
         action_scale: what it is scaled by `(k,)`; ones then.
     """
 
-    def __init__(self, world: World, step_dt: float, rng: np.random.Generator, action_size: int):
-        n = world.env_num
+    def __init__(self, world: World, step_dt: float, rng: Any, action_size: int):
+        n, arrays = world.env_num, world.arrays
         self.world = world
+        self.arrays = arrays
+        self.xp: Any = arrays.xp
         self.rng = rng
         self.step_dt = step_dt
-        self.steps: NDArray[np.intp] = np.zeros(n, np.intp)
-        self.actions: Array = np.zeros((n, action_size), np.float32)
-        self.last_actions: Array = np.zeros((n, action_size), np.float32)
+        self.steps: NDArray[np.intp] = arrays.zeros(n, 'int64')
+        self.actions: Array = arrays.zeros((n, action_size))
+        self.last_actions: Array = arrays.zeros((n, action_size))
         self.commands: dict[str, Array] = {}
-        self.levels: Array = np.zeros(n, np.float32)
-        self.action_offset: Array = np.zeros(action_size, np.float32)
-        self.action_scale: Array = np.ones(action_size, np.float32)
+        self.levels: Array = arrays.zeros(n)
+        self.action_offset: Array = arrays.zeros(action_size)
+        self.action_scale: Array = arrays.zeros(action_size) + 1.0
         self.robot: BaseRobot
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._facts: dict[Any, Any] = {}  # until another robot comes
@@ -61,7 +66,7 @@ class RobotState:
     @property
     def home(self) -> Array:
         """Initial joint positions `(dof,)` of the robot's model [rad or m]."""
-        return self._always('home', lambda: _home(self.robot))
+        return self._always('home', lambda: self.arrays.asarray(_home(self.robot)))
 
     @property
     def joint_positions(self) -> Array:
@@ -81,7 +86,7 @@ class RobotState:
     @property
     def joint_ranges(self) -> NDArray[np.float64]:
         """Joint limits `(dof, 2)`, infinite where there are none."""
-        return self._always('joint_ranges', lambda: self._view.joint_ranges)
+        return self._always('joint_ranges', lambda: self.arrays.asarray(self._view.joint_ranges))
 
     @property
     def base_position(self) -> Array:
@@ -116,8 +121,7 @@ class RobotState:
     @property
     def projected_gravity(self) -> Array:
         """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
-        down = np.array([0.0, 0.0, -1.0], np.float32)
-        return self.once('gravity', lambda: quat_rotate_inverse(self.base_orientation, down))
+        return self.once('gravity', lambda: quat_rotate_inverse(self.base_orientation, self.constant((0.0, 0.0, -1.0))))
 
     @property
     def feet_positions(self) -> Array:
@@ -137,7 +141,7 @@ class RobotState:
     @property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
-        return self.once('feet_contacts', lambda: np.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+        return self.once('feet_contacts', lambda: self.xp.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
 
     def link_position(self, link: str) -> Array:
         """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
@@ -152,20 +156,30 @@ class RobotState:
     def object_positions(self, names: Sequence[str]) -> Array:
         """Positions of objects `(n, k, 3)` [m]."""
         return self.once(
-            f'objects {names}', lambda: np.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1)
+            f'objects {names}',
+            lambda: self.xp.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1),
         )
 
     def dof_indices(self, joints: Sequence[str]) -> NDArray[np.intp]:
         """Columns of the joint arrays that belong to joints. KeyError with close matches."""
         return self._always(
-            tuple(joints), lambda: np.array([self.articulation.get_dof_index(name) for name in joints], np.intp)
+            tuple(joints),
+            lambda: self.arrays.asarray([self.articulation.get_dof_index(name) for name in joints], 'int64'),
         )
+
+    def constant(self, values: Any, dtype: str = 'float32') -> Array:
+        """Numbers, a tuple of them or tuples of tuples as an array, uploaded to a device once."""
+        return self._always(('constant', values, dtype), lambda: self.arrays.asarray(values, dtype))
 
     def command(self, name: str) -> Array:
         """The current commands of that name `(n, k)`. KeyError naming those there are."""
         if name not in self.commands:
             raise KeyError(f'there is no command {name!r}; commands: {", ".join(self.commands) or "none"}')
         return self.commands[name]
+
+    def rows(self, mask: NDArray[np.bool_]) -> Rows:
+        """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
+        return rows_of(self.world, mask)
 
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""
@@ -197,7 +211,7 @@ class RobotState:
     def _base_velocities_b(self) -> Array:
         # linear and angular at once: on small batches numpy takes no longer for two than for one
         return self.once(
-            'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, np.stack(self._base_velocities()))
+            'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
         )
 
     def once(self, name: Any, compute: Callable[[], Any]) -> Any:

@@ -4,12 +4,15 @@ Observations, rewards and ends are arrays with one row per env; nothing in a ste
 the config's queue, so envs may run different scenes. When the queue is exhausted an env that ended is masked out: its
 row is zero from then on, and `info['active']` says which rows count. Training configs use `episode_order='cycle'` or
 `'shuffle'`.
+
+With `arrays='torch'` all of them are tensors: of the backend `mujoco_warp` on the device of the engine, where a step
+makes the host wait for nothing (`device_core.py` says when it must).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -20,9 +23,11 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.core import LearningCore, StepOutcome
+from internutopia.rl.rows import Rows
 
 RENDER_MODES = ('rgb_array',)
 _PICTURE_SIZE = 640, 480  # pixels
@@ -41,6 +46,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             the same step (`info['final_obs']` has the last observation, `info['final_info']` its info), or when `reset`
             is called with its `reset_mask`.
         render_mode: `'rgb_array'` lets `render` give pictures.
+        arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
+
+    On a device, actions that are not finite (or none of the choices) are not refused, since the host would have to
+    look at them: the episode of their env is cut, and `info['failed']` says so.
 
     `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
     `episode_length` and `error` (text); each with a mask under `_key`.
@@ -54,14 +63,21 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        arrays: Literal['numpy', 'torch'] = 'numpy',
     ):
+        if arrays not in ('numpy', 'torch'):
+            raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
         if render_mode not in (None, *RENDER_MODES):
             raise ValueError(f'render_mode={render_mode!r}: expected {" or ".join(map(repr, RENDER_MODES))} or None')
         self.render_mode = render_mode
         self.num_envs = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         observation_size, critic_size, self.action_format = _probe(config, learning)
-        self.core = LearningCore(config, learning)
+        on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
+        self.core = _device_core(config, learning) if on_device else LearningCore(config, learning)
+        self.arrays: Literal['numpy', 'torch'] = arrays
+        self._shown = torch_views if arrays == 'torch' and not on_device else _as_they_are
+        self.device = getattr(self.core.arrays, 'device', 'cpu')
         self.metadata = {
             'render_modes': list(RENDER_MODES),
             'render_fps': round(1.0 / self.core.step_dt),
@@ -72,7 +88,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._ended: NDArray[np.intp] = np.zeros(0, np.intp)  # ids of those that ended and were not started anew yet
+        self._nobody = self.core.rows(np.zeros(self.num_envs, bool))
+        self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
 
     def reset(
@@ -92,12 +109,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         seeds = checked_seed(seed, self.num_envs)
         if seeds is not None:
             self.core.seed(seeds)
-        env_ids = np.flatnonzero(mask)
-        self.core.restart(env_ids)
-        self._ended = self._ended[~mask[self._ended]]
-        return self._first_observations(env_ids), self._info(None)
+        rows = self.core.rows(mask)
+        self.core.restart(rows)
+        self._ended = self._ended.without(mask)
+        return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
 
-    def step(self, actions: NDArray[Any]) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Advance all envs by one step; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
         Raises:
@@ -106,23 +123,21 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             RuntimeError: the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'step')
-        actions = self.action_format.array(actions, self.num_envs)
-        self.action_format.check(actions, counts=self.core.running)
+        actions = self._checked(actions)
         waiting = self._ended
-        if self.autoreset_mode is AutoresetMode.DISABLED and len(waiting):
-            raise ValueError(
-                f'envs {waiting.tolist()} have ended: reset them first, with options={{"reset_mask": ...}}'
-            )
-        outcome = self.core.step(self.action_format.decode(actions))
-        if len(waiting):
+        if self.autoreset_mode is AutoresetMode.DISABLED and len(ids := waiting.host_ids.tolist()):
+            raise ValueError(f'envs {ids} have ended: reset them first, with options={{"reset_mask": ...}}')
+        outcome = self.core.step(actions)
+        if waiting.any and self.autoreset_mode is AutoresetMode.NEXT_STEP:
             # after the others have moved: what starts now does not see this step's actions
             self.core.restart(waiting)
         self._ended = outcome.ended
         obs = self.core.observe()
         info = self._info(outcome)
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and len(self._ended):
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
-        return obs, outcome.rewards.astype(np.float64), outcome.terminated, outcome.truncated, info
+        rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
+        return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
 
     def critic_observations(self) -> Array:
         """What the critic sees after the last step or reset, `(n, critic_size)`.
@@ -130,7 +145,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         RuntimeError if the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'critic_observations')
-        return self.core.observe_critic()
+        return self._shown(self.core.observe_critic())
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of this object, or read an attribute, once for all envs; the result is repeated.
@@ -171,51 +186,65 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """Free everything."""
         self.core.close()
 
-    def _first_observations(self, env_ids: NDArray[np.intp]) -> Array:
+    def _checked(self, actions: Any) -> Any:
+        """What `LearningCore.step` gets for actions."""
+        if self.core.device_arrays:
+            return self.action_format.on_device(actions, self.core.arrays, self.num_envs)
+        actions = self.action_format.array(to_host(actions), self.num_envs)
+        self.action_format.check(actions, counts=self.core.running)
+        return self.action_format.decode(actions)
+
+    def _first_observations(self, rows: Rows, everywhere: bool) -> Array:
         """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
-        if not self._observed or len(env_ids) == self.num_envs:
+        if not self._observed or everywhere:
             self._observed = True
             return self.core.observe()
-        rows = self.core.observe_rows(env_ids)
-        obs = np.where((self.core.episode_ids < 0)[:, None], np.float32(0.0), self.core.observations.last)
-        obs[env_ids] = rows
+        values = self.core.observe_rows(rows)
+        obs = self.core.last_observations()
+        rows.put(obs, values)
         return obs
 
     def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        starting = self._ended
+        starting, xp = self._ended, self.core.arrays.xp
+        ended = info['_episode_return']
         self.core.restart(starting)
-        self._ended = np.zeros(0, np.intp)
-        ended = np.zeros(self.num_envs, bool)
-        ended[starting] = True
-        final_obs = np.where(ended[:, None], obs, np.float32(0.0))
+        self._ended = self._nobody
+        final_obs = xp.where(ended[:, None], obs, 0.0)
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
         # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
-        obs[starting] = self.core.observe_rows(starting)
+        starting.put(obs, self.core.observe_rows(starting))
         return obs, {**kept, **fresh, **extra}
 
     def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
-        ids = self.core.episode_ids
-        active = ids >= 0
-        info: dict[str, Any] = {
-            'active': active,
-            '_active': np.ones(self.num_envs, bool),
-            'episode_id': ids.copy(),
-            '_episode_id': active.copy(),
-        }
+        core, ids = self.core, self.core.episode_ids
+        active, everywhere = ids >= 0, core.arrays.zeros(self.num_envs, 'bool') == 0
+        copied = core.arrays.xp.asarray(ids, copy=True)
+        info: dict[str, Any] = {'active': active, '_active': everywhere, 'episode_id': copied, '_episode_id': active}
         if outcome is None:
             return info
-        if len(outcome.ended):
+        if outcome.ended.any:
             ended = outcome.terminated | outcome.truncated
-            info['episode_return'] = np.where(ended, self.core.returns, 0.0)
-            info['episode_length'] = np.where(ended, self.core.state.steps, 0)
+            info['episode_return'] = core.arrays.xp.where(ended, core.returns, 0.0)
+            info['episode_length'] = core.arrays.xp.where(ended, core.state.steps, 0)
             info['_episode_return'] = info['_episode_length'] = ended
-        if outcome.errors:
-            failed = np.isin(np.arange(self.num_envs), list(outcome.errors))
+        if core.device_arrays:
+            info['failed'], info['_failed'] = outcome.failed, everywhere
+        elif outcome.errors:
             info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)
-            info['_error'] = failed
+            info['_error'] = outcome.failed
         return info
+
+
+def _device_core(config: Config, learning: LearningCfg | None) -> LearningCore:
+    from internutopia.rl.device_core import DeviceCore
+
+    return DeviceCore(config, learning)
+
+
+def _as_they_are(values: Any) -> Any:
+    return values
 
 
 def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, ActionFormat]:
@@ -223,7 +252,7 @@ def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, Acti
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
     core = LearningCore(config.model_copy(update=changes), learning)
     try:
-        core.restart(np.array([0]))
+        core.restart(core.rows(np.ones(1, bool)))
         observation_size = core.observe().shape[1]
         critic_size = core.observe_critic().shape[1]
         box = core.controller.action_space()

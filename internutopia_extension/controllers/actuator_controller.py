@@ -44,8 +44,9 @@ class ActuatorController(BoxActionController):
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Write the controls to the robot; there is nothing left for joint drives to do."""
         action = self.parsed(action, env_ids)
-        rows = np.array([self.scene.env_id]) if env_ids is ... else env_ids
-        self.robot.articulation.view.set_controls(rows, np.atleast_2d(action))
+        if env_ids is ...:
+            env_ids, action = np.array([self.scene.env_id]), action[None]
+        self.robot.articulation.view.set_controls(env_ids, action)
         return ArticulationAction()
 
     def action_space(self) -> gymnasium.Space[Any]:

@@ -11,6 +11,7 @@ from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.arrays import namespace_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
 
@@ -50,7 +51,8 @@ class DifferentialDriveController(BoxActionController):
         left = (2.0 * forward_speed - turn) / (2.0 * self.wheel_radius)
         right = (2.0 * forward_speed + turn) / (2.0 * self.wheel_radius)
         return ArticulationAction(
-            joint_velocities=np.stack([left, right], axis=-1), joint_indices=self.joint_subset.joint_indices
+            joint_velocities=namespace_of(left).stack([left, right], axis=-1),
+            joint_indices=self.joint_subset.joint_indices,
         )
 
     def action_space(self) -> gymnasium.Space[Any]:

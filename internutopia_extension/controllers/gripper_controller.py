@@ -39,7 +39,8 @@ class GripperController(BaseController):
         if not joints:
             raise ValueError(f'robot {robot.name!r} of type {robot.config.type!r} has no gripper: no finger_joints')
         self.joint_subset = ArticulationSubset(robot.articulation, joints)
-        self._closed, self._open = robot.articulation.view.joint_ranges[self.joint_subset.joint_indices].T
+        ranges = robot.articulation.view.joint_ranges[self.joint_subset.joint_indices]
+        self._closed, self._open = (self.arrays.asarray(ends) for ends in ranges.T)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(1,)`: positive opens."""
@@ -57,9 +58,10 @@ class GripperController(BaseController):
         """Finger positions for `'open'`, `'close'`, or numbers `(1,)`, for several envs `(n, 1)`. ValueError."""
         if isinstance(action, str):
             action = self.parse_action([action])
-        positions = np.where(np.asarray(action) > 0.0, self._open, self._closed)
+        xp = self.arrays.xp
+        positions = xp.where(self.arrays.asarray(action) > 0.0, self._open, self._closed)
         if env_ids is not ...:
-            positions = np.broadcast_to(positions, (len(env_ids), len(self._open)))
+            positions = xp.broadcast_to(positions, (len(env_ids), len(self._open)))
         return self.joint_subset.make_articulation_action(positions)
 
     def get_obs(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
+_NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
 _NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several positions of the arm
 
 
@@ -44,6 +45,8 @@ class InverseKinematicsController(BaseController):
 
     The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
     faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.
+    On a device, where nobody waits until the last env is solved, each step makes a part of the way to a solution: the
+    joints set off for the best that is known, and `success` comes some steps later.
 
     Observation, in the frame of the targets: `eef_position`, `eef_orientation`; `success`, whether there are joint
     positions that meet the target; `finished`, whether the end effector is nearer to its position than `threshold`
@@ -66,7 +69,11 @@ class InverseKinematicsController(BaseController):
         self.joint_subset = ArticulationSubset(articulation, np.array(names)[self._moving].tolist())
         self._joints = chain.joints
         home = type(robot).model(robot.config).joint_positions
-        self._solver = InverseKinematics(chain, [home.get(name, 0.0) for name in names], self._moving, self._scale)
+        self._solver = InverseKinematics(
+            chain, [home.get(name, 0.0) for name in names], self._moving, self._scale, self.arrays
+        )
+        self._columns = self.arrays.index(np.flatnonzero(self._moving))
+        self._moving = self.arrays.asarray(self._moving)
         self._step = config.joint_speed * scene.world.step_dt  # rad or m
         m = len(names)
         # rows over envs, also where there is one env and no env axis
@@ -77,6 +84,9 @@ class InverseKinematicsController(BaseController):
         self._time = self.state((), -np.inf, np.float64).reshape(-1)  # when [s]
         self.success: NDArray[np.bool_] = self.state((), False, bool)
         self._met = self.success.reshape(-1)
+        if self.arrays.on_device:
+            self._attempts = self._solver.attempts(self._solution)  # joint positions on their way to a solution ...
+            self._made = self.state((), 0.0, np.float64)  # ... and in how many steps they came there
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(7,)`, NaN for None."""
@@ -106,18 +116,22 @@ class InverseKinematicsController(BaseController):
         """Joint targets, and whether the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
 
         None or NaN: no position (hold the joints), no orientation (any will do). ValueError if only a part of one is
-        NaN, or if the orientation has length zero.
+        NaN, or if the orientation has length zero; on a device nobody looks, and that means any orientation, too.
         """
-        rows = np.zeros(1, np.intp) if env_ids is ... else np.asarray(env_ids)
-        target = _stacked(eef_target_position, eef_target_orientation, len(rows))
+        xp, on_device = self.arrays.xp, self.arrays.on_device
+        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
+        if on_device:
+            target = self._joined(eef_target_position, eef_target_orientation, len(rows))
+        else:
+            target = _stacked(eef_target_position, eef_target_orientation, len(rows))
         self._target[rows] = target
         self._follow_measured(rows)
-        self._solve(rows, target)
-        goes = ~np.isnan(target[:, :1]) & self._moving
-        way = np.where(goes, self._solution[rows] - self._command[rows], 0.0)
-        longest = np.abs(way).max(axis=-1, keepdims=True)
-        self._command[rows] += way * np.minimum(1.0, self._step / np.maximum(longest, self._step))
-        positions = self._command[rows][:, self._moving]
+        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
+        goes = ~xp.isnan(target[:, :1]) & self._moving
+        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
+        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
+        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
+        positions = self._command[rows][:, self._columns]
         control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
         return control, observed(self.success[env_ids])
 
@@ -127,7 +141,7 @@ class InverseKinematicsController(BaseController):
         if frame := self._frame(self._reference):
             position = quat_rotate_inverse(frame[1], position - frame[0])
             orientation = quat_multiply(quat_conjugate(frame[1]), orientation)
-        distance = np.linalg.norm(position - self._target[:, :3].reshape(position.shape), axis=-1)
+        distance = self.arrays.xp.linalg.vector_norm(position - self._target[:, :3].reshape(position.shape), axis=-1)
         return {
             'eef_position': position,
             'eef_orientation': orientation,
@@ -160,41 +174,71 @@ class InverseKinematicsController(BaseController):
 
         Those are all joints of envs that were not commanded in the last step, and those that never are.
         """
-        env_ids = rows if self.batch_shape else self.scene.env_id
-        now = np.atleast_1d(self.scene.world.times[env_ids])
-        stale = now - self._time[rows] > 1.5 * self.scene.world.step_dt
+        xp, world = self.arrays.xp, self.scene.world
+        now = world.times[rows if self.batch_shape else self.scene.env_id].reshape(-1)
+        stale = now - self._time[rows] > 1.5 * world.step_dt
         self._time[rows] = now
         follows = stale[:, None] | ~self._moving
-        if follows.any():
-            measured = np.atleast_2d(self.robot.articulation.get_joint_positions(self._joints))[rows]
-            self._command[rows] = np.where(follows, measured, self._command[rows])
-            self._solved[rows[stale]] = np.nan
+        if self.arrays.on_device or follows.any():
+            measured = self.robot.articulation.get_joint_positions(self._joints).reshape(-1, len(self._joints))[rows]
+            self._command[rows] = xp.where(follows, measured, self._command[rows])
+            self._solved[rows] = xp.where(stale[:, None], np.nan, self._solved[rows])
 
-    def _solve(self, rows: NDArray[np.intp], target: NDArray[np.float32]) -> None:
+    def _solve(self, rows: NDArray[np.intp], local: NDArray[np.float64]) -> None:
         """Find joint positions for those targets that are not what they were in the last step."""
-        local, solved = self._into_base(rows, target), self._solved[rows]
-        gone = np.isnan(local[:, 0])
+        solved = self._solved[rows]
+        gone, changed = self._compared(rows, local)
         self._met[rows[gone]] = False
-        same = (np.abs(local - solved) < _SAME_TARGET) | (np.isnan(local) & np.isnan(solved))
-        moved = (np.abs(self._command[rows] - self._solution[rows]) > _SAME_JOINT) & ~self._moving
-        due = np.flatnonzero(~gone & (~same.all(axis=-1) | moved.any(axis=-1)))
+        due = np.flatnonzero(~gone & changed)
         if not len(due):
             return
         near = np.linalg.norm(local[due, :3] - solved[due, :3], axis=-1) < _NEW_TARGET  # False without a former one
         positions, met = self._solver.solve(
-            _matrices(local[due]), ~np.isnan(local[due, 3]), self._command[rows[due]], ~near
+            self._matrices(local[due]), ~np.isnan(local[due, 3]), self._command[rows[due]], ~near
         )
         self._solution[rows[due]] = positions
         self._solved[rows[due]] = local[due]
         self._met[rows[due]] = met
 
-    def _into_base(self, rows: NDArray[np.intp], target: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Targets `(n, 7)` of the action in the frame of the arm base."""
+    def _improve(self, rows: Any, local: Any) -> None:
+        """Come nearer to joint positions for all targets; those that jumped are tried from several positions anew."""
+        xp = self.arrays.xp
+        command = self._command[rows]
+        gone, changed = self._compared(rows, local)
+        near = xp.linalg.vector_norm(local[:, :3] - self._solved[rows][:, :3], axis=-1) < _NEW_TARGET
+        made = xp.where(changed, 0.0, self._made[rows])
+        attempts = xp.where((changed & ~near)[:, None, None], self._solver.attempts(command), self._attempts[rows])
+        attempts = xp.where(self._moving, attempts, command[:, None])
+        turned = ~xp.isnan(local[:, 3])
+        attempts, solution, met = self._solver.improve(self._matrices(local), turned, attempts, command, made)
+        self._attempts[rows], self._made[rows] = attempts, made + 1.0
+        self._solution[rows], self._solved[rows], self._met[rows] = solution, local, met & ~gone
 
-        def of_rows(pose: Pose) -> tuple[NDArray[np.float64], ...]:
-            return tuple(np.atleast_2d(part)[rows].astype(np.float64) for part in pose)
+    def _compared(self, rows: Any, local: Any) -> tuple[Any, Any]:
+        """Which targets are none `(n,)`, and which are not what was solved for in the last step."""
+        xp, solved = self.arrays.xp, self._solved[rows]
+        same = (xp.abs(local - solved) < _SAME_TARGET) | (xp.isnan(local) & xp.isnan(solved))
+        moved = (xp.abs(self._command[rows] - self._solution[rows]) > _SAME_JOINT) & ~self._moving
+        return xp.isnan(local[:, 0]), ~same.all(axis=-1) | moved.any(axis=-1)
 
-        position, orientation = target[:, :3].astype(np.float64), target[:, 3:].astype(np.float64)
+    def _joined(self, position: Any, orientation: Any, n: int) -> Any:
+        """Targets of n envs `(n, 7)` with orientations of length 1, unchecked."""
+        target = self.arrays.zeros((n, 7)) + np.nan
+        if position is not None:
+            target[:, :3] = position
+        if orientation is not None:
+            target[:, 3:] = orientation / self.arrays.xp.linalg.vector_norm(orientation, axis=-1, keepdims=True)
+        return target
+
+    def _into_base(self, rows: Any, target: Any) -> Any:
+        """Targets `(n, 7)` of the action in the frame of the arm base, in double precision."""
+        xp = self.arrays.xp
+
+        def of_rows(pose: Pose) -> Any:
+            return (xp.astype(part.reshape(-1, part.shape[-1])[rows], xp.float64) for part in pose)
+
+        target = xp.astype(target, xp.float64)
+        position, orientation = target[:, :3], target[:, 3:]
         if frame := self._frame(self._reference):
             p, q = of_rows(frame)
             position, orientation = p + quat_rotate(q, position), quat_multiply(q, orientation)
@@ -202,7 +246,17 @@ class InverseKinematicsController(BaseController):
         assert base is not None
         p, q = of_rows(base)
         position, orientation = quat_rotate_inverse(q, position - p), quat_multiply(quat_conjugate(q), orientation)
-        return np.concatenate([position, orientation], axis=-1)
+        return xp.concat([position, orientation], axis=-1)
+
+    def _matrices(self, targets: Any) -> Any:
+        """Targets `(n, 7)` as matrices `(n, 4, 4)`; what is left open is not moved and not rotated."""
+        xp = self.arrays.xp
+        targets = xp.where(xp.isnan(targets), self.arrays.constant(_NOT_MOVED), targets)
+        poses = xp.zeros((len(targets), 4, 4), dtype=xp.float64, device=targets.device)
+        poses[:, 3, 3] = 1.0
+        poses[:, :3, 3] = targets[:, :3]
+        poses[:, :3, :3] = quat_to_matrix(targets[:, 3:])
+        return poses
 
     def _frame(self, name: str) -> Pose | None:
         """Pose of a frame of reference in the env frame; None for that frame itself."""
@@ -246,12 +300,3 @@ def _stacked(position: Any, orientation: Any, n: int) -> NDArray[np.float32]:
         raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
     target[:, 3:] /= length
     return target
-
-
-def _matrices(targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Targets `(n, 7)` as matrices `(n, 4, 4)`; those without an orientation are not rotated."""
-    poses = np.zeros((len(targets), 4, 4))
-    poses[:, 3, 3] = 1.0
-    poses[:, :3, 3] = targets[:, :3]
-    poses[:, :3, :3] = quat_to_matrix(np.where(np.isnan(targets[:, 3:]), [1.0, 0.0, 0.0, 0.0], targets[:, 3:]))
-    return poses

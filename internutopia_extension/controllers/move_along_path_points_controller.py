@@ -13,6 +13,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.arrays import namespace_of
 from internutopia_extension.controllers.actions import stack_actions
 from internutopia_extension.controllers.navigation import (
     FORWARD_SPEED,
@@ -34,8 +35,8 @@ class MoveAlongPathPointsController(BaseController):
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
     the last one starts at its first point; a call within `threshold` of a point goes on to the next one.
 
-    Observation: `current_index`, `current_point` `(3,)` with z = 0 (None before the first action), `total_points`, and
-    `finished`: whether the last point is current and reached.
+    Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
+    `total_points`, and `finished`: whether the last point is current and reached.
 
     Attributes:
         path_points: the points `(longest path so far, 3)`, NaN behind the last one.
@@ -51,7 +52,7 @@ class MoveAlongPathPointsController(BaseController):
         self.forward_speed = setting(config, 'forward_speed', FORWARD_SPEED)
         self.rotation_speed = setting(config, 'rotation_speed', ROTATION_SPEED)
         self.threshold = setting(config, 'threshold', THRESHOLD)
-        self.path_points = np.empty((*self.batch_shape, 0, 3), np.float32)
+        self.path_points = self.arrays.zeros((*self.batch_shape, 0, 3))
         self.path_point_idx = self.state(dtype=np.intp)
         self.total_points = self.state(dtype=np.intp)
         self.current_path_point = self.state((3,), np.nan)
@@ -99,20 +100,21 @@ class MoveAlongPathPointsController(BaseController):
         env_ids: Any = ...,
     ) -> ArticulationAction:
         """Speeds [m/s, rad/s] from a pose (env frame) along a path `(points, 3)`; reached within `threshold` [m]."""
-        points = self._stored_length(np.asarray(path_points, np.float32))
+        xp = self.arrays.xp
+        points = self._stored_length(self.arrays.asarray(path_points, 'float32'))
         old = self.path_points[env_ids]
-        same = ((points == old) | (np.isnan(points) & np.isnan(old))).all(axis=(-2, -1))
+        same = xp.all((points == old) | (xp.isnan(points) & xp.isnan(old)), axis=(-2, -1))
         self.path_points[env_ids] = points
-        total = np.count_nonzero(~np.isnan(points[..., 0]), axis=-1)
-        index = np.where(same, self.path_point_idx[env_ids], 0)
-        reached = planar_distance(start_position, _point(points, index)) < threshold
-        index = np.where(reached, np.minimum(index + 1, total - 1), index)
+        total = (~xp.isnan(points[..., 0])).sum(axis=-1)
+        index = xp.where(same, self.path_point_idx[env_ids], 0)
+        distance = planar_distance(start_position, _point(points, index))
+        index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
         point = _point(points, index)
         point[..., 2] = 0.0
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
         self.current_path_point[env_ids] = point
-        self.last_threshold[env_ids] = threshold
+        self.last_threshold[env_ids] = xp.full_like(distance, threshold)
         return self.forward_to(
             0,
             env_ids,
@@ -129,9 +131,9 @@ class MoveAlongPathPointsController(BaseController):
         position, _ = self.robot.get_pose()
         reached = planar_distance(position, self.current_path_point) < self.last_threshold
         return {
-            'current_index': observed(self.path_point_idx.copy()),
+            'current_index': observed(self._copy(self.path_point_idx)),
             'current_point': self._observed_point(),
-            'total_points': observed(self.total_points.copy()),
+            'total_points': observed(self._copy(self.total_points)),
             'finished': observed(reached & (self.path_point_idx == self.total_points - 1)),
         }
 
@@ -156,10 +158,15 @@ class MoveAlongPathPointsController(BaseController):
             self.path_points = _longer(self.path_points, missing)
         return _longer(points, -missing) if missing < 0 else points
 
+    def _copy(self, array: Any) -> Any:
+        return self.arrays.xp.asarray(array, copy=True)
+
     def _observed_point(self) -> Any:
-        point = self.current_path_point.copy()
+        point = self._copy(self.current_path_point)
         if not self.batch_shape:
             return point if self.total_points else None
+        if self.arrays.on_device:
+            return point
         rows = np.fromiter(point, object, len(point))  # as rows of their own, some may be None
         rows[self.total_points == 0] = None
         return rows
@@ -175,9 +182,11 @@ def _as_paths(actions: Sequence[Any]) -> NDArray[np.float32] | None:
 
 def _point(points: NDArray[np.float32], index: NDArray[np.intp]) -> NDArray[np.float32]:
     """The point `(..., 3)` of each path `(..., points, 3)` at an index `(...)`."""
-    return np.take_along_axis(points, index[..., None, None], axis=-2)[..., 0, :]
+    return namespace_of(points).take_along_axis(points, index[..., None, None], axis=-2)[..., 0, :]
 
 
 def _longer(points: NDArray[np.float32], by: int) -> NDArray[np.float32]:
     """Paths `(..., points, 3)` with NaN appended."""
-    return np.concatenate([points, np.full((*points.shape[:-2], by, 3), np.nan, np.float32)], axis=-2)
+    xp = namespace_of(points)
+    unset = xp.full((*points.shape[:-2], by, 3), np.nan, dtype=xp.float32, device=points.device)
+    return xp.concat([points, unset], axis=-2)

@@ -17,8 +17,10 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
+from internutopia.core.util.arrays import DeviceArrays, to_host
 from internutopia.rl.managers import Observations
 from internutopia.rl.policy import load_policy
+from internutopia.rl.rows import ListedRows, Rows
 from internutopia.rl.state import RobotState
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
@@ -34,9 +36,11 @@ class MoveBySpeedController(BoxActionController):
     """Walks with a learned policy (`internutopia.rl.policy`) from `config.policy_weights_path`.
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
-    policy was trained on are clamped, with one warning. The policy acts at its own rate, whatever the length of an env
-    step; in between, the joints keep their targets. Joints of `config.joint_names` that the policy does not drive are
-    held at home.
+    policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
+    policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
+    of `config.joint_names` that the policy does not drive are held at home.
+
+    On a device the policy computes for all envs in every step, and a mask says for which it counts.
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
     name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step).
@@ -49,28 +53,31 @@ class MoveBySpeedController(BoxActionController):
     def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
-        self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES))
-        card, world = self.policy.card, scene.world
+        world, arrays = scene.world, scene.world.arrays
+        self._on_device = arrays.on_device
+        device = arrays.device if isinstance(arrays, DeviceArrays) else None
+        self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES), device)
+        card = self.policy.card
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
-        self._driven = self.columns_of(card.joint_names, 'drives')
+        self._driven = arrays.index(self.columns_of(card.joint_names, 'drives'))
         if world.step_dt > _LONGEST_STEP * card.step_dt:
             raise ValueError(
                 f'{where}: it acts every {card.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
                 'SimConfig.physics_dt and substeps so that a step is not longer'
             )
-        self._robot_state = RobotState(world, card.step_dt, np.random.default_rng(), len(card.joint_names))
+        self._robot_state = RobotState(world, card.step_dt, arrays.random(None), len(card.joint_names))
         self._robot_state.bind(robot)
-        self._robot_state.commands[card.command] = np.zeros((world.env_num, 3), np.float32)
+        self._robot_state.commands[card.command] = arrays.zeros((world.env_num, 3))
         try:
             self._observations = Observations(card.observations, self._robot_state)
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
-        self._offset, self._scale = np.array(card.offset, np.float32), np.array(card.scale, np.float32)
-        self._lowest = np.array(card.command_low, np.float32)
-        self._highest = np.array(card.command_high, np.float32)
-        home = self._robot_state.home[self.joint_subset.joint_indices]
-        self._targets = np.tile(home, (world.env_num, 1))
-        self._due = np.full(world.env_num, -np.inf)  # when the policy acts next [s]
+        self._offset, self._scale = arrays.asarray(card.offset, 'float32'), arrays.asarray(card.scale, 'float32')
+        self._lowest = arrays.asarray(card.command_low, 'float32')
+        self._highest = arrays.asarray(card.command_high, 'float32')
+        home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
+        self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
+        self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._check_sizes()
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -83,17 +90,19 @@ class MoveBySpeedController(BoxActionController):
     ) -> ArticulationAction:
         """Joint targets `(k,)` or `(n, k)` for speeds [m/s, rad/s, m/s], a number or `(n,)` each."""
         rows = self._rows(env_ids)
-        command = np.empty((len(rows), 3), np.float32)
+        command = self._robot_state.arrays.zeros((len(rows), 3))
         command[:, 0], command[:, 1], command[:, 2] = forward_speed, lateral_speed, rotation_speed
         now = self.scene.world.times[rows]
         due = now >= self._due[rows] - 0.5 * self.scene.world.step_dt
-        if due.any():
-            self._decide(rows[due], command[due], now[due])
+        if self._on_device:
+            self._decide(self._robot_state.rows(due), command, now)
+        elif due.any():
+            self._decide(ListedRows(rows[due]), command[due], now[due])
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget everything about these envs."""
+        """Forget everything about these envs; on a device `env_ids` may be a mask, bool `(n,)`."""
         super().reset(env_ids)
         rows = self._rows(env_ids)
         self._robot_state.steps[rows] = 0
@@ -102,18 +111,18 @@ class MoveBySpeedController(BoxActionController):
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
         """What it remembers of these envs, see `internutopia.core.parts`."""
-        return [array[self._rows(env_ids)] for array in self._memory()]
+        return [to_host(array[self._rows(env_ids)]) for array in self._memory()]
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
         """Remember what was saved."""
         for array, rows in zip(self._memory(), state, strict=True):
-            array[self._rows(env_ids)] = rows
+            array[self._rows(env_ids)] = self._robot_state.arrays.asarray(rows, rows.dtype.name)
 
     def action_space(self) -> gymnasium.Space[Any]:
         """The speeds that the policy was trained on."""
         from gymnasium.spaces import Box
 
-        return Box(self._lowest, self._highest)
+        return Box(to_host(self._lowest), to_host(self._highest))
 
     def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:
         """Places of joints in `config.joint_names`. ValueError for one that is not there."""
@@ -124,31 +133,35 @@ class MoveBySpeedController(BoxActionController):
                 raise ValueError(f'{self._where}: it {does} joint {joint!r}, which is not in joint_names; {hint}')
         return np.array([names.index(joint) for joint in joints], np.intp)
 
-    def _decide(self, rows: NDArray[np.intp], command: NDArray[np.float32], now: NDArray[np.float64]) -> None:
-        """Let the policy act in these envs."""
-        state, card = self._robot_state, self.policy.card
-        clamped = np.clip(command, self._lowest, self._highest)
-        if not np.array_equal(clamped, command):
+    def _decide(self, rows: Rows, command: Any, now: Any) -> None:
+        """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
+        state, card, xp = self._robot_state, self.policy.card, self._robot_state.xp
+        clamped = xp.clip(command, self._lowest, self._highest)
+        if not self._on_device and not np.array_equal(clamped, command):
             _warn_of_clamping(self.policy.path)
         state.changed()
-        state.commands[card.command][rows] = clamped
-        actions = self.policy(self._observations.compute()[rows])
-        state.actions[rows] = actions
-        state.steps[rows] += 1
-        self._targets[rows[:, None], self._driven] = self._offset + self._scale * actions
+        rows.put(state.commands[card.command], clamped)
+        actions = self.policy(rows.take(self._observations.compute()))
+        rows.put(state.actions, actions)
+        rows.put(state.steps, rows.take(state.steps) + 1)
+        targets, places = self._offset + self._scale * actions, (rows.ids[:, None], self._driven)
+        if self._on_device:
+            targets = xp.where(rows.index[:, None], targets, self._targets[places])
+        self._targets[places] = targets
         # a whole number of policy steps after the last action, unless nobody asked for a while
-        late = now - self._due[rows]
-        self._due[rows] = np.where(np.abs(late) < card.step_dt, self._due[rows], now) + card.step_dt
+        due = rows.take(self._due)
+        rows.put(self._due, xp.where(xp.abs(now - due) < card.step_dt, due, now) + card.step_dt)
 
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
         return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.card.command]]
 
-    def _rows(self, env_ids: Any) -> NDArray[np.intp]:
-        if env_ids is not ...:
-            return np.asarray(env_ids, np.intp)
-        env_id = self.scene.env_id
-        return np.array([env_id]) if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
+    def _rows(self, env_ids: Any) -> Any:
+        """Ids of the envs, in the form that indexes what is remembered; a mask on a device stays one."""
+        if env_ids is ...:
+            env_id = self.scene.env_id
+            env_ids = [env_id] if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
+        return self._robot_state.arrays.index(env_ids)
 
     def _check_sizes(self) -> None:
         where, card = self._where, self.policy.card

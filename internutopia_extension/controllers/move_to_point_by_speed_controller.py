@@ -12,12 +12,14 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.arrays import namespace_of
 from internutopia.core.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.controllers.actions import BoxActionController
 from internutopia_extension.controllers.navigation import (
     FORWARD_SPEED,
     ROTATION_SPEED,
     THRESHOLD,
+    as_array,
     observed,
     planar_distance,
     setting,
@@ -26,7 +28,7 @@ from internutopia_extension.controllers.navigation import (
 if TYPE_CHECKING:
     import gymnasium
 
-_IN_PLANE = np.array([1, 1, 0], np.float32)
+_IN_PLANE = (1.0, 1.0, 0.0)
 
 
 @BaseController.register('MoveToPointBySpeedController')
@@ -59,8 +61,9 @@ class MoveToPointBySpeedController(BoxActionController):
     @staticmethod
     def get_angle(start_position: Any, start_orientation: Any, goal_position: Any) -> NDArray[np.float32]:
         """How far a goal lies to the left of the heading, in (-pi, pi] [rad]."""
-        way = np.asarray(goal_position) - np.asarray(start_position)
-        return wrap_angle(np.arctan2(way[..., 1], way[..., 0]) - yaw_of(np.asarray(start_orientation)))
+        way = as_array(goal_position) - as_array(start_position)
+        heading = yaw_of(as_array(start_orientation))
+        return wrap_angle(namespace_of(way).arctan2(way[..., 1], way[..., 0]) - heading)
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Speeds towards the goal of the action."""
@@ -87,20 +90,21 @@ class MoveToPointBySpeedController(BoxActionController):
         env_ids: Any = ...,
     ) -> ArticulationAction:
         """Speeds [m/s, rad/s] from a pose (env frame) towards a goal, reached within `threshold` [m]."""
-        goal = np.asarray(goal_position, np.float32) * _IN_PLANE
-        self.goal_position[env_ids] = goal
-        self.last_threshold[env_ids] = threshold
+        xp = self.arrays.xp
+        goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
         distance = planar_distance(start_position, goal)
+        self.goal_position[env_ids] = goal
+        self.last_threshold[env_ids] = xp.full_like(distance, threshold)
         angle = self.get_angle(start_position, start_orientation, goal)
-        aligned = np.maximum(1.0 - 2.0 / np.pi * np.abs(angle), 0.0)
-        near = np.minimum(distance / max(2.0 * threshold, 1e-9), 1.0)  # a threshold of 0 is allowed
+        aligned = (1.0 - 2.0 / np.pi * xp.abs(angle)).clip(min=0.0)
+        near = (distance / max(2.0 * threshold, 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed
         factor = aligned * near
         reached = distance < threshold
         return self.forward_to(
             0,
             env_ids,
-            forward_speed=np.where(reached, 0.0, forward_speed * (factor * factor * factor)),
-            rotation_speed=np.where(reached, 0.0, rotation_speed * np.clip(angle, -1.0, 1.0)),
+            forward_speed=xp.where(reached, 0.0, forward_speed * (factor * factor * factor)),
+            rotation_speed=xp.where(reached, 0.0, rotation_speed * angle.clip(-1.0, 1.0)),
         )
 
     def get_obs(self) -> dict[str, Any]:

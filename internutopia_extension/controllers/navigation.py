@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.util.arrays import namespace_of
 
 FORWARD_SPEED = 1.0  # [m/s], where a config says None
 ROTATION_SPEED = 8.0  # [rad/s]
@@ -23,7 +24,12 @@ def setting(config: ControllerCfg, name: str, default: float) -> float:
 def planar_distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
     """Distance `(...)` [m] of points `(..., 3)` seen from above."""
     x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
-    return np.sqrt(x * x + y * y)
+    return namespace_of(x).sqrt(x * x + y * y)
+
+
+def as_array(values: Any) -> Any:
+    """Numbers as an array; an array, of whatever kind, as it is."""
+    return values if hasattr(values, 'device') else np.asarray(values)
 
 
 def observed(value: NDArray[Any] | np.generic) -> Any:

@@ -33,7 +33,8 @@ class RecoverController(BaseController):
         super().__init__(config, robot, scene)
         self.recover_height = config.recover_height
         start = type(robot).model(robot.config).joint_positions
-        self.joint_positions = np.array([start.get(name, 0.0) for name in robot.articulation.dof_names], np.float32)
+        positions = [start.get(name, 0.0) for name in robot.articulation.dof_names]
+        self.joint_positions = self.arrays.asarray(positions, 'float32')
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(7,)`: position and orientation."""
@@ -54,17 +55,19 @@ class RecoverController(BaseController):
         self, target_position: Any, target_orientation: Any = IDENTITY_QUAT, env_ids: Any = ...
     ) -> ArticulationAction:
         """Teleport to a pose, `(3,)` and `(4,)` or for several envs `(n, 3)` and `(n, 4)`."""
-        position = np.array(target_position, np.float32)
-        position[..., 2] = np.where(position[..., 2] > 0.0, position[..., 2], self.recover_height)
-        orientation = np.broadcast_to(np.asarray(target_orientation, np.float32), (*position.shape[:-1], 4))
+        xp = self.arrays.xp
+        position = self.arrays.asarray(target_position, 'float32')
+        height = xp.where(position[..., 2:] > 0.0, position[..., 2:], self.recover_height)
+        position = xp.concat([position[..., :2], height], axis=-1)
+        orientation = xp.broadcast_to(self.arrays.asarray(target_orientation, 'float32'), (*position.shape[:-1], 4))
         articulation = self.robot.articulation
         articulation.set_pose(position, orientation, env_ids)
-        articulation.set_world_velocity(np.zeros((*position.shape[:-1], 6)), env_ids)
+        articulation.set_world_velocity(self.arrays.zeros((*position.shape[:-1], 6)), env_ids)
         articulation.set_joint_positions(self.joint_positions, env_ids=env_ids)
-        articulation.set_joint_velocities(np.zeros_like(self.joint_positions), env_ids=env_ids)
+        rest = xp.zeros_like(self.joint_positions)
+        articulation.set_joint_velocities(rest, env_ids=env_ids)
         if articulation.view.control_names:
             return ArticulationAction()  # the model's own actuators have no targets to hold
-        rest = np.zeros_like(self.joint_positions)
         return ArticulationAction(self.joint_positions, joint_velocities=rest, joint_efforts=rest)
 
     def action_space(self) -> gymnasium.Space[Any]:

@@ -15,7 +15,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.controllers.actions import BoxActionController
-from internutopia_extension.controllers.navigation import THRESHOLD, observed, setting
+from internutopia_extension.controllers.navigation import THRESHOLD, as_array, observed, setting
 
 if TYPE_CHECKING:
     import gymnasium
@@ -51,7 +51,7 @@ class RotateController(BoxActionController):
     @staticmethod
     def get_delta_z_rot(start_orientation: Any, goal_orientation: Any) -> NDArray[np.float32]:
         """How far to turn left from one yaw to the other, in (-pi, pi] [rad]."""
-        return wrap_angle(yaw_of(np.asarray(goal_orientation)) - yaw_of(np.asarray(start_orientation)))
+        return wrap_angle(yaw_of(as_array(goal_orientation)) - yaw_of(as_array(start_orientation)))
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Check one env's action `(1, 4)`. ValueError for a quaternion of length zero, too."""
@@ -88,23 +88,24 @@ class RotateController(BoxActionController):
         env_ids: Any = ...,
     ) -> ArticulationAction:
         """Turning rate [rad/s] from one orientation to another; reached within `threshold` [rad] of yaw."""
-        goal = np.asarray(goal_orientation, np.float32)
-        goal = goal / np.sqrt((goal * goal).sum(axis=-1, keepdims=True))
-        self.goal_orientation[env_ids] = goal
-        self.last_threshold[env_ids] = threshold
+        xp = self.arrays.xp
+        goal = self.arrays.asarray(goal_orientation, 'float32')
+        goal = goal / xp.sqrt((goal * goal).sum(axis=-1, keepdims=True))
         error = self.get_delta_z_rot(start_orientation, goal)
+        self.goal_orientation[env_ids] = goal
+        self.last_threshold[env_ids] = xp.full_like(error, threshold)
         return self.forward_to(
             0,
             env_ids,
-            forward_speed=np.zeros_like(error),
-            rotation_speed=np.where(np.abs(error) < threshold, 0.0, rotation_speed * np.clip(error, -1.0, 1.0)),
+            forward_speed=xp.zeros_like(error),
+            rotation_speed=xp.where(xp.abs(error) < threshold, 0.0, rotation_speed * error.clip(-1.0, 1.0)),
         )
 
     def get_obs(self) -> dict[str, Any]:
         """Whether the goal is reached."""
         _, orientation = self.robot.get_pose()
         error = self.get_delta_z_rot(orientation, self.goal_orientation)
-        return {'finished': observed(np.abs(error) < self.last_threshold)}
+        return {'finished': observed(self.arrays.xp.abs(error) < self.last_threshold)}
 
     def action_space(self) -> gymnasium.Space[Any]:
         """Quaternions; those of another length than one are normalised."""

@@ -14,6 +14,7 @@ from internutopia.core.robot.controller import box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import log
+from internutopia.core.util.arrays import to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
 
@@ -23,8 +24,8 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 
     Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
     joints `upper_joints` [rad]; None stands for the default of each. Targets of joints that the policy itself drives
-    are passed over. The policies of this package walk at one height: another one is checked, a warning is logged once,
-    and nothing else happens.
+    are passed over. The policies of this package walk at one height: another one is checked, a warning is logged once
+    (on a device none), and nothing else happens.
     """
 
     upper_joints: ClassVar[Sequence[str]]
@@ -33,9 +34,11 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 
     def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
-        columns = self.columns_of(self.upper_joints, 'moves')
-        self._free = ~np.isin(columns, self._driven)  # of the upper body's joints, those that the policy leaves alone
-        self._upper = columns[self._free]
+        arrays, columns = scene.world.arrays, self.columns_of(self.upper_joints, 'moves')
+        # of the upper body's joints, those that the policy leaves alone
+        free = np.flatnonzero(~np.isin(columns, to_host(self._driven)))
+        self._free, self._upper = arrays.index(free), arrays.index(columns[free])
+        self._upper_default = arrays.asarray(self.upper_default)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(4 + k,)`: speeds, height, upper-body targets."""
@@ -70,10 +73,14 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         upper: Any = None,
     ) -> ArticulationAction:
         """Joint targets for speeds, the base height [m] and the upper body's targets `(k,)` or `(n, k)` [rad]."""
-        if height is not None and np.any(np.abs(np.asarray(height) - self.default_height) > 1e-3):
+        if (
+            height is not None
+            and not self._on_device
+            and np.any(np.abs(np.asarray(height) - self.default_height) > 1e-3)
+        ):
             _warn_of_height(type(self).__name__, self.default_height)
         rows = self._rows(env_ids)
-        upper = self.upper_default if upper is None else np.asarray(upper)
+        upper = self._upper_default if upper is None else self._robot_state.arrays.asarray(upper)
         self._targets[rows[:, None], self._upper] = upper[..., self._free]
         return super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Frame
+from internutopia.core.render.lens import Frame, PictureKind
 from internutopia.core.sensor.projection import camera_params, point_cloud, tight_boxes
+from internutopia.core.util.arrays import to_host
 from internutopia.core.world.base import CameraView, EnvIds, World
 
+_KINDS: dict[str, PictureKind] = {'rgba': 'rgba', 'depth': 'depth', 'bounding_box_2d_tight': 'labels'}
 OUTPUTS = ('bounding_box_2d_tight', 'landmarks', 'rgba', 'depth', 'camera_params', 'pointcloud')
 
 
@@ -20,11 +22,7 @@ class Pictures:
 
     def __init__(self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], n: int):
         self._view, self._world, self._size, self._outputs = view, world, size, outputs
-        shape = (n, size[1], size[0])  # memory is not taken before something is drawn into it
-        self._rgba = np.zeros((*shape, 4), np.uint8) if 'rgba' in outputs else None
-        self._depth = np.zeros(shape, np.float32) if 'depth' in outputs else None
-        self._labels = np.zeros(shape, np.int32) if 'bounding_box_2d_tight' in outputs else None
-        self._drawn = any(array is not None for array in (self._rgba, self._depth, self._labels))
+        self._frames = Frame.blank(size, [kind for output, kind in _KINDS.items() if output in outputs], n)
         self._data: dict[str, Any] = {}
         self._n = n
 
@@ -32,40 +30,36 @@ class Pictures:
         """Draw envs, each into its row. NoOpenGLError if nothing can be rendered here."""
         if not len(env_ids):
             return
-        if self._drawn:
-            self._view.render(env_ids, [self._frame(row) for row in rows.tolist()])
-        data = self._data
-        if self._labels is not None:
+        frames, data = self._frames, self._data
+        if frames.pictures:
+            self._view.render(env_ids, [frames.row(row) for row in rows.tolist()])
+        if frames.labels is not None:
             boxes = data.setdefault('bounding_box_2d_tight', {'data': [None] * self._n, 'info': [None] * self._n})
             landmarks = data.setdefault('landmarks', [[]] * self._n) if 'landmarks' in self._outputs else None
             for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
-                found = tight_boxes(self._labels[row], self._world.labels(env_id))
+                found = tight_boxes(frames.labels[row], self._world.labels(env_id))
                 boxes['data'][row], boxes['info'][row] = found['data'], found['info']
                 if landmarks is not None:
                     landmarks[row] = [label['class'] for label in found['info']['idToLabels'].values()]
-        if self._rgba is not None:
-            data['rgba'] = self._rgba
-        if self._depth is not None:
-            data['depth'] = self._depth
+        if frames.rgba is not None:
+            data['rgba'] = frames.rgba
+        if frames.depth is not None:
+            data['depth'] = frames.depth
         if 'camera_params' in self._outputs:
             self._describe(env_ids, rows)
-        if 'pointcloud' in self._outputs and self._depth is not None:
+        if 'pointcloud' in self._outputs and frames.depth is not None:
             clouds = data.setdefault('pointcloud', [None] * self._n)
             for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
                 params = {key: values[row] for key, values in data['camera_params'].items()}
-                clouds[row] = point_cloud(self._depth[row], params) - self._world.offsets[env_id].astype(np.float32)
+                clouds[row] = point_cloud(frames.depth[row], params) - self._world.offsets[env_id].astype(np.float32)
 
     def data(self) -> dict[str, Any]:
         """Everything that is wanted, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
         return self._data
 
-    def _frame(self, row: int) -> Frame:
-        pictures = (self._rgba, self._depth, self._labels)
-        return Frame(*(None if picture is None else picture[row] for picture in pictures))
-
     def _describe(self, env_ids: EnvIds, rows: EnvIds) -> None:
         """Camera parameters: lenses may differ between scenes."""
-        positions, orientations = self._view.get_poses()
+        positions, orientations = (to_host(values) for values in self._view.get_poses())
         world_positions = positions[env_ids] + self._world.offsets[env_ids]
         lenses = [self._view.lens(env_id, self._size) for env_id in env_ids.tolist()]
         for lens in dict.fromkeys(lenses):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.render.lens import PictureKind
 from internutopia.core.robot.fleet import split_rows
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
@@ -129,6 +130,10 @@ class RepCamera(BaseSensor):
             self._now.take(np.array([self._scene.env_id]), np.array([0]))
             self._version = world.version
         return self._only_row(self._now)
+
+    def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
+        """What the cameras of all envs see now, whatever the config asks for; see `CameraView.pictures`."""
+        return self._view.pictures(self.resolution, kinds)
 
     def get_pose(self) -> Pose:
         """Position `(3,)` [m] and orientation `(4,)`, env frame; it looks along -z, +y is up in the picture."""

@@ -95,8 +95,9 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
         process, pids = lives(tmp_path, address)
         assert len(pids) == 2, process.communicate()
         if number is not None:
-            before = results.stat().st_size
-            wait_until(lambda size=before: results.stat().st_size > size)
+            # two, for a line whose writing is interrupted is taken back
+            wanted = results.read_bytes().count(b'\n') + 2
+            wait_until(lambda lines=wanted: results.read_bytes().count(b'\n') >= lines)
             process.send_signal(number)
         _, errors = process.communicate(timeout=30)
         assert (process.returncode == 0) == (number is None), errors

@@ -124,8 +124,8 @@ def test_several_steps_at_once(served: tuple[str, Config]) -> None:
             np.testing.assert_array_equal(reward, rewards)
             if ended.any():
                 same(info['final_obs'], np.where(ended[:, None], last, np.float32(0.0)))
-                core.restart(np.flatnonzero(ended))
-                last[ended] = core.observe_rows(np.flatnonzero(ended))
+                core.restart(core.rows(ended))
+                last[ended] = core.observe_rows(core.rows(ended))
             same(obs, last)
             same(info['episode_id'], core.episode_ids)
 

@@ -1,15 +1,20 @@
 """The `VecEnv` of rsl_rl, compared with the `VectorEnv` row by row."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from rsl_rl.runners import OnPolicyRunner
+from warp_device import DEVICE
 
 from internutopia.core.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.tasks import cart_pole
+from internutopia.rl.training.engine import Engine
 
+ROUNDING = 0.0 if DEVICE == 'cpu' else 1e-4  # on a GPU sums come in any order
 LIMIT = 25  # steps; full pushes tip the pole after about 10 to 20
 
 
@@ -91,6 +96,70 @@ def test_actions_are_clipped_where_asked_for():
     torch.testing.assert_close(free.get_observations()['critic'], clipped.get_observations()['critic'])
     free.close()
     clipped.close()
+
+
+def on_device():
+    """The same on a device."""
+    return Engine('mujoco_warp', DEVICE).compute(config())
+
+
+def test_on_a_device_rows_are_those_of_the_vector_env():
+    envs = RslRlVecEnv(on_device())
+    reference = VectorEnv(on_device(), autoreset_mode='SameStep', arrays='torch')
+    reference.reset(seed=7)
+    envs.seed(7)
+    assert envs.device == torch.device(DEVICE)
+    ages: Any = torch.tensor([0, 10, LIMIT - 4, LIMIT - 2], device=DEVICE)
+    envs.episode_length_buf = ages
+    reference.core.state.steps[:] = ages
+    push = torch.tensor([[1.0], [-1.0], [0.0], [0.0]], device=DEVICE)
+    ends = time_outs = 0
+    for step in range(30):
+        actions = push + 0.01 * step
+        obs, rewards, dones, extras = envs.step(actions)
+        expected_obs, expected_rewards, terminated, truncated, _ = reference.step(actions)
+        torch.testing.assert_close(obs['policy'], expected_obs, rtol=0.0, atol=ROUNDING)
+        torch.testing.assert_close(obs['critic'], reference.critic_observations(), rtol=0.0, atol=ROUNDING)
+        torch.testing.assert_close(rewards, expected_rewards, rtol=0.0, atol=ROUNDING)
+        assert dones.tolist() == (terminated | truncated).tolist() and dones.dtype == torch.int64
+        assert extras['time_outs'].tolist() == (truncated & ~terminated).tolist()
+        torch.testing.assert_close(envs.episode_length_buf, reference.core.state.steps, rtol=0.0, atol=ROUNDING)
+        ends += int(terminated.sum())
+        time_outs += int(extras['time_outs'].sum())
+    reference.close()
+    envs.close()
+    assert ends > 2 and time_outs > 1
+
+
+def test_on_a_device_nothing_leaves_it_in_a_step(monkeypatch):
+    envs = RslRlVecEnv(on_device(), clip_actions=0.5)
+    actions = torch.ones(4, 1, device=DEVICE)
+    for _ in range(LIMIT + 1):
+        envs.step(actions)
+
+    def refuse(*_, **__):
+        raise AssertionError('the host would have to wait')
+
+    with monkeypatch.context() as patch:
+        for name in ('cpu', 'item', 'tolist', 'nonzero', '__bool__', '__float__', '__int__', '__array__'):
+            patch.setattr(torch.Tensor, name, refuse)
+        ends = torch.stack([envs.step(actions)[2] for _ in range(LIMIT)])
+    assert ends.any(dim=0).all()
+    envs.close()
+
+
+@pytest.mark.parametrize('make', [config, on_device])
+def test_envs_that_were_stepped_in_inference_mode_go_on_outside_of_it(make):
+    """As rsl_rl steps them; tensors that are made in that mode could not be changed outside."""
+    envs = RslRlVecEnv(make())
+    with torch.inference_mode():
+        for _ in range(3):
+            envs.step(torch.ones(4, 1))
+    obs, *_ = envs.step(torch.ones(4, 1))
+    obs['policy'] += 1.0
+    envs.episode_length_buf = torch.zeros(4, dtype=torch.int64)
+    envs.seed(0)
+    envs.close()
 
 
 def test_the_runner_runs(envs, tmp_path, capsys):

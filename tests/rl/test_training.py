@@ -15,9 +15,11 @@ import onnx
 import pytest
 import torch
 from toy_walker import ACTION_SCALE, ID, STEP
+from warp_device import DEVICE
 
 from internutopia.rl.policy import load_policy
 from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in, read_checkpoint
+from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.run_folder import RunRecord, read_progress, read_run, write_run
@@ -262,13 +264,22 @@ def test_policies_that_say_too_little(run):
         load_trained(run / 'new')
 
 
-def still(observations: np.ndarray) -> np.ndarray:
-    return np.zeros((len(observations), 1), np.float32)
+def still(observations: Any) -> Any:
+    return 0.0 * observations[:, :1]
 
 
-def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move():
-    config = find_task(ID, {'forward': (0.6, 0.6), 'yaw_rate': (-0.3, -0.3)}).config(4)
-    result = evaluate(still, config, seconds=1.0, push=0.0)
+# where envs are stepped, and what policies get there
+ENGINES = pytest.mark.parametrize(
+    ('engine', 'arrays'),
+    [(None, 'numpy'), (None, 'torch'), (Engine('mujoco_warp', DEVICE), 'torch')],
+    ids=['host', 'host-tensors', 'device'],
+)
+
+
+@ENGINES
+def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move(engine, arrays):
+    config = find_task(ID, {'forward': (0.6, 0.6), 'yaw_rate': (-0.3, -0.3)}).config(4, engine=engine)
+    result = evaluate(still, config, seconds=1.0, push=0.0, arrays=arrays)
     assert result.seconds == pytest.approx(1.0) and result.mean_length == 50.0 and result.survived == 1.0
     assert result.mean_return == pytest.approx(1.0)  # of being alive for 1 s: nothing pushed it out of its area
     tracking = result.tracking
@@ -278,9 +289,10 @@ def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move(
     assert tracking.yaw_rate_error == pytest.approx(0.3, abs=1e-5) == tracking.yaw_rate_error_unaveraged
 
 
-def test_pushes_have_their_speed_and_their_time():
-    config = find_task(ID, {'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4)
-    result = evaluate(still, config, seconds=20 * STEP, push=0.5, push_every=10 * STEP)
+@ENGINES
+def test_pushes_have_their_speed_and_their_time(engine, arrays):
+    config = find_task(ID, {'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4, engine=engine)
+    result = evaluate(still, config, seconds=20 * STEP, push=0.5, push_every=10 * STEP, arrays=arrays)
     assert result.tracking is not None
     # at rest for 10 steps, 0.5 m/s for 10 more; the mean of 5 steps gets there in fifths
     assert result.tracking.velocity_error_unaveraged == pytest.approx(0.5 * 10 / 20, abs=1e-4)
@@ -288,9 +300,10 @@ def test_pushes_have_their_speed_and_their_time():
     assert result.tracking.velocity_error == pytest.approx(averaged, abs=1e-4)
 
 
-def test_who_ends_early_is_counted_once_and_no_longer():
-    config = find_task(ID, {'limit': 0.055, 'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4)
-    result = evaluate(still, config, seconds=2.0, push=1.0, push_every=10 * STEP)
+@ENGINES
+def test_who_ends_early_is_counted_once_and_no_longer(engine, arrays):
+    config = find_task(ID, {'limit': 0.055, 'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4, engine=engine)
+    result = evaluate(still, config, seconds=25 * STEP, push=1.0, push_every=10 * STEP, arrays=arrays)
     # pushed after 10 steps, 2 cm per step: 5.5 cm are passed in the third step
     assert result.terminated == 1.0 and result.survived == 0.0 and result.mean_length == 13.0
     assert result.mean_return == pytest.approx(13 * STEP)

@@ -7,6 +7,7 @@ row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its c
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Quality = Literal['fast', 'full']
+PictureKind = Literal['rgba', 'depth', 'labels']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
 APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
@@ -49,6 +51,16 @@ class Lens:
     def focal_length(self) -> float:
         """Distance of lens and film [m]; of an orthographic one, what `Lens.aperture` counts for at distance 1."""
         return self.aperture / (2.0 * self.half_width)
+
+    def pixels(self, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> tuple[Floats, Floats]:
+        """Where the centres of pixels are, x of columns `(width,)` and y of rows `(height,)`, as `half_width` is.
+
+        Or, not the centres, but what is `shift` pixels to the right of them and below.
+        """
+        width, height = size
+        x = ((np.arange(width) + 0.5 + shift[0]) * 2.0 / width - 1.0) * self.half_width + self.centre[0]
+        y = (1.0 - (np.arange(height) + 0.5 + shift[1]) * 2.0 / height) * self.half_height + self.centre[1]
+        return x, y
 
     def part(self, low: tuple[float, float], high: tuple[float, float]) -> Lens:
         """The lens of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
@@ -89,11 +101,9 @@ class Eye:
 
     def points(self, depth: NDArray[Any]) -> Floats:
         """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
-        lens, (height, width) = self.lens, depth.shape
-        x = ((np.arange(width) + 0.5) * 2.0 / width - 1.0) * lens.half_width + lens.centre[0]
-        y = (1.0 - (np.arange(height) + 0.5) * 2.0 / height) * lens.half_height + lens.centre[1]
+        x, y = self.lens.pixels((depth.shape[1], depth.shape[0]))
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
-        scale = 1.0 if lens.orthographic else ahead
+        scale = 1.0 if self.lens.orthographic else ahead
         local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
         return local @ self.rotation.T + self.position
 
@@ -108,18 +118,43 @@ class Frame:
 
     `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
     infinite where nothing is; `labels` `(height, width)` int32, index into `World.labels`, -1 where no labelled thing
-    is.
+    is. With one more axis in front they hold a picture of each env.
     """
 
     rgba: NDArray[np.uint8] | None = None
     depth: NDArray[np.float32] | None = None
     labels: NDArray[np.int32] | None = None
 
+    @classmethod
+    def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
+        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when something is drawn into it."""
+        shape = (*leading, size[1], size[0])
+        return cls(
+            np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
+            np.zeros(shape, np.float32) if 'depth' in kinds else None,
+            np.zeros(shape, np.int32) if 'labels' in kinds else None,
+        )
+
+    @property
+    def pictures(self) -> dict[PictureKind, NDArray[Any]]:
+        """What is wanted, by its kind."""
+        pictures: dict[PictureKind, NDArray[Any] | None] = {
+            'rgba': self.rgba,
+            'depth': self.depth,
+            'labels': self.labels,
+        }
+        return {kind: picture for kind, picture in pictures.items() if picture is not None}
+
     @property
     def size(self) -> tuple[int, int]:
         """Width and height [pixels]."""
-        array = next(a for a in (self.rgba, self.depth, self.labels) if a is not None)
-        return array.shape[1], array.shape[0]
+        kind, array = next(iter(self.pictures.items()))
+        height, width = array.shape[-3:-1] if kind == 'rgba' else array.shape[-2:]
+        return width, height
+
+    def row(self, index: int) -> Frame:
+        """The frame of one env."""
+        return Frame(*(None if array is None else array[index] for array in (self.rgba, self.depth, self.labels)))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.core.world.base import ArticulationView, World
 
@@ -86,8 +87,9 @@ class IArticulation(PoseMixin):
 
     def apply_action(self, action: ArticulationAction, env_ids: Any = ...) -> None:
         """Set drive targets; what the action leaves out keeps its target. Arrays `(k,)`, for all envs `(n, k)`."""
+        arrays = self._world.arrays
         targets = [
-            None if value is None else np.asarray(value, np.float64)
+            None if value is None else arrays.asarray(value, arrays.double)
             for value in (action.joint_positions, action.joint_velocities, action.joint_efforts)
         ]
         if all(target is None for target in targets):
@@ -145,7 +147,7 @@ class IArticulation(PoseMixin):
 
     def set_linear_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
         """Set the root's linear velocity `(3,)` [m/s]."""
-        self.view.set_root_velocities(self._ids(env_ids), linear=np.atleast_2d(velocity))
+        self.view.set_root_velocities(self._ids(env_ids), linear=_rows(velocity))
 
     def get_angular_velocity(self) -> NDArray[np.float32]:
         """Angular velocity of the root `(3,)` [rad/s], env axes."""
@@ -153,11 +155,11 @@ class IArticulation(PoseMixin):
 
     def set_angular_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
         """Set the root's angular velocity `(3,)` [rad/s]."""
-        self.view.set_root_velocities(self._ids(env_ids), angular=np.atleast_2d(velocity))
+        self.view.set_root_velocities(self._ids(env_ids), angular=_rows(velocity))
 
     def set_world_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
         """Set linear and angular velocity of the root at once, `(6,)` [m/s, rad/s]."""
-        velocity = np.atleast_2d(velocity)
+        velocity = _rows(velocity)
         self.view.set_root_velocities(self._ids(env_ids), velocity[..., :3], velocity[..., 3:])
 
     def set_enabled_self_collisions(self, flag: bool) -> None:
@@ -187,14 +189,20 @@ class IArticulation(PoseMixin):
         return self
 
     def _own(self, buffer: NDArray[np.float32], joints: Any = None) -> NDArray[np.float32]:
-        if joints is not None:
-            return buffer[self.env_id][..., np.asarray(joints, np.intp)]
-        return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer
+        if isinstance(self.env_id, int):
+            row = to_host(buffer[self.env_id])
+            return row.copy() if joints is None else row[..., np.asarray(joints, np.intp)]
+        return buffer if joints is None else buffer[..., self._world.arrays.index(joints)]
 
-    def _ids(self, env_ids: Any) -> NDArray[np.intp]:
+    def _ids(self, env_ids: Any) -> Any:
         if isinstance(self.env_id, int):
             return np.array([self.env_id])
-        return np.arange(self._world.env_num) if env_ids is ... else np.asarray(env_ids, np.intp)
+        return self._world.arrays.arange(self._world.env_num) if env_ids is ... else env_ids
+
+
+def _rows(values: Any) -> Any:
+    """Values of one env as those of several; of several as they are."""
+    return values if getattr(values, 'ndim', 1) == 2 else np.atleast_2d(values)
 
 
 def _joints(joint_indices: Any) -> Any:

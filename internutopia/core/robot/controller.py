@@ -28,6 +28,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.arrays import ArrayMaker, HostArrays, put
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class BaseController(OrderedKeys, ABC):
         scene: the scene of its env.
         sub_controllers: controllers it commands, in the order of `config.sub_controllers`.
         batch_shape: `()` for one env, `(env_num,)` for all: the leading axes of its arrays.
+        arrays: makes arrays of the kind that it gets and gives: those of the world for all envs, of numpy for one.
     """
 
     batched: ClassVar[bool] = False
@@ -66,6 +69,7 @@ class BaseController(OrderedKeys, ABC):
         self.sub_controllers: list[BaseController] = []
         self.obs_keys: list[str] = []
         self.batch_shape: tuple[int, ...] = () if isinstance(scene.env_id, int) else (scene.world.env_num,)
+        self.arrays: ArrayMaker = scene.world.arrays if self.batch_shape else HostArrays()
         self._states: list[tuple[NDArray[Any], Any]] = []
 
     @classmethod
@@ -144,15 +148,22 @@ class BaseController(OrderedKeys, ABC):
 
     def state(self, shape: tuple[int, ...] = (), fill: ArrayLike = 0.0, dtype: DTypeLike = np.float32) -> NDArray[Any]:
         """An array `(*batch_shape, *shape)` that is set to `fill` when its env is reset."""
-        array = np.empty((*self.batch_shape, *shape), dtype)
-        array[...] = fill
-        self._states.append((array, fill))
+        value = self.arrays.asarray(fill, np.dtype(dtype).name)
+        array = self.arrays.zeros((*self.batch_shape, *shape), np.dtype(dtype).name)
+        array[...] = value
+        self._states.append((array, value))
         return array
 
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget everything about these envs: a new episode starts. Sub-controllers are reset by the caller too."""
+        """Forget everything about these envs: a new episode starts. Sub-controllers are reset by the caller too.
+
+        On a device, `env_ids` can be a mask `(env_num,)`.
+        """
         for array, fill in self._states:
-            array[env_ids] = fill
+            if isinstance(array, np.ndarray) or isinstance(env_ids, np.ndarray | EllipsisType):
+                array[env_ids] = fill
+            else:
+                put(array, env_ids, fill)
         for sub_controller in self.sub_controllers:
             sub_controller.reset(env_ids)
 

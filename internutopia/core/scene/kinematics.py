@@ -1,7 +1,8 @@
 """Chains of joints: where a link is, and how joints move it, for many joint positions at once.
 
 Nothing here is simulated: a chain is read once from the robot's model, and computes in double precision with one call
-for all rows, so that controllers can look ahead at poses that the robot does not have.
+for all rows, so that controllers can look ahead at poses that the robot does not have. It does so with arrays of numpy,
+and after `on_device` with tensors.
 
     chain = articulation.view.chain('panda_link0', 'right_gripper', env_id)
     poses = chain.poses(positions)              # (n, m) -> (n, m + 1, 4, 4)
@@ -12,11 +13,14 @@ Jacobians are geometric: B. Siciliano et al., "Robotics: Modelling, Planning and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from internutopia.core.util.arrays import ArrayMaker, namespace_of
 
 Array = NDArray[np.float64]
 
@@ -40,15 +44,26 @@ class KinematicChain:
     axes: Array
     slides: NDArray[np.bool_]
 
+    def on_device(self, arrays: ArrayMaker) -> KinematicChain:
+        """The same chain for arrays of that kind."""
+        return replace(
+            self,
+            ranges=arrays.asarray(self.ranges, 'float64'),
+            fixed=arrays.asarray(self.fixed, 'float64'),
+            axes=arrays.asarray(self.axes, 'float64'),
+            slides=arrays.asarray(self.slides),
+        )
+
     def poses(self, positions: Array) -> Array:
         """Poses of the joints' frames and of the tip `(n, m + 1, 4, 4)` for joint positions `(n, m)` [rad or m]."""
+        xp: Any = namespace_of(positions)
         n, m = positions.shape
         # rotation about an axis (Rodrigues): 1 + sin(q) K + (1 - cos(q)) K K
-        angles = np.where(self.slides, 0.0, positions)[..., None, None]
-        steps = np.zeros((n, m + 1, 4, 4))
-        steps[:] = np.eye(4)
-        steps[:, :m, :3, :3] += np.sin(angles) * self._crosses + (1.0 - np.cos(angles)) * self._squares
-        steps[:, :m, :3, 3] = np.where(self.slides, positions, 0.0)[..., None] * self.axes
+        angles = xp.where(self.slides, 0.0, positions)[..., None, None]
+        steps = xp.zeros((n, m + 1, 4, 4), dtype=xp.float64, device=positions.device)
+        steps[:] = xp.eye(4, dtype=xp.float64, device=positions.device)
+        steps[:, :m, :3, :3] += xp.sin(angles) * self._crosses + (1.0 - xp.cos(angles)) * self._squares
+        steps[:, :m, :3, 3] = xp.where(self.slides, positions, 0.0)[..., None] * self.axes
         steps = self.fixed @ steps
         for k in range(1, m + 1):
             steps[:, k] = steps[:, k - 1] @ steps[:, k]
@@ -56,18 +71,20 @@ class KinematicChain:
 
     def jacobian(self, poses: Array) -> Array:
         """How joint speeds move the tip `(n, 6, m)`: linear, then angular velocity, in the frame of the base link."""
+        xp = namespace_of(poses)
         frames, tip = poses[:, :-1], poses[:, -1:, :3, 3]
         axes = (frames[..., :3, :3] @ self.axes[..., None])[..., 0]
-        turning = np.where(self.slides[:, None], 0.0, axes)
-        linear = np.where(self.slides[:, None], axes, _cross(axes, tip - frames[..., :3, 3]))
-        return np.concatenate([linear, turning], axis=-1).swapaxes(-1, -2)
+        turning = xp.where(self.slides[:, None], 0.0, axes)
+        linear = xp.where(self.slides[:, None], axes, _cross(axes, tip - frames[..., :3, 3]))
+        return xp.concat([linear, turning], axis=-1).swapaxes(-1, -2)
 
     @cached_property
     def _crosses(self) -> Array:
         """Matrices of the cross products with the axes `(m, 3, 3)`."""
         x, y, z = self.axes.T
-        zero = np.zeros_like(x)
-        return np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=-1).reshape(-1, 3, 3)
+        xp = namespace_of(x)
+        zero = xp.zeros_like(x)
+        return xp.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=-1).reshape(-1, 3, 3)
 
     @cached_property
     def _squares(self) -> Array:
@@ -77,4 +94,4 @@ class KinematicChain:
 def _cross(a: Array, b: Array) -> Array:
     # by components: np.cross is an order of magnitude slower on small batches
     (ax, ay, az), (bx, by, bz) = (tuple(v[..., k] for k in range(3)) for v in (a, b))
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+    return namespace_of(ax).stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Frame
+from internutopia.core.render.lens import Frame, PictureKind
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.projection import camera_params, tight_boxes
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.core.world.base import CameraView
 
 DEFAULT_RESOLUTION = (64, 64)
+# the kind of picture that each output is made of
+_KINDS: dict[str, PictureKind] = {
+    'rgba': 'rgba',
+    'distance_to_image_plane': 'depth',
+    'bounding_box_2d_tight': 'labels',
+}
 
 
 class ICamera(PoseMixin):
@@ -44,13 +51,7 @@ class ICamera(PoseMixin):
         self._view = view
         self._world = scene.world
         self._outputs = outputs
-        width, height = resolution
-        boxes = 'bounding_box_2d_tight' in outputs
-        self._frame = Frame(
-            np.zeros((height, width, 4), np.uint8) if 'rgba' in outputs else None,
-            np.zeros((height, width), np.float32) if 'distance_to_image_plane' in outputs else None,
-            np.zeros((height, width), np.int32) if boxes else None,
-        )
+        self._frame = Frame.blank(resolution, [kind for output, kind in _KINDS.items() if output in outputs])
         self._drawn = -1
 
     @classmethod
@@ -130,7 +131,7 @@ class ICamera(PoseMixin):
     def get_pose(self) -> Pose:
         """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
         position, orientation = self._view.get_poses()
-        return position[self.env_id].copy(), orientation[self.env_id].copy()
+        return to_host(position[self.env_id]).copy(), to_host(orientation[self.env_id]).copy()
 
     def set_pose(self, position: Any = None, orientation: Any = None) -> None:
         """Move to a pose in the env frame; None leaves position or orientation as it is."""
@@ -142,7 +143,7 @@ class ICamera(PoseMixin):
 
     def _parent_pose(self) -> Pose:
         position, orientation = self._view.get_mount_poses()
-        return position[self.env_id], orientation[self.env_id]
+        return to_host(position[self.env_id]), to_host(orientation[self.env_id])
 
     def _copy(self, picture: NDArray[Any] | None) -> Any:
         """A part of the picture, drawn if anything has happened since it was drawn last."""

@@ -11,8 +11,10 @@ from internutopia.core.world.base import ArticulationView, BodyView, World
 __all__ = ['ArticulationView', 'BodyView', 'World', 'create_world']
 
 
-def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64]) -> World:
+def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], device_arrays: bool = False) -> World:
     """The world of `config.backend`.
+
+    With `device_arrays`, a `DeviceWorld` whose arrays are torch tensors, if the backend has one.
 
     ValueError for a backend or device that there is not, ImportError for a package that is not installed.
     """
@@ -20,13 +22,17 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64]) 
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp import WarpWorld
+
+            if device_arrays:
+                from internutopia.core.world.warp_device import WarpDeviceWorld as WarpWorld
         except ModuleNotFoundError as error:
-            if error.name not in ('mujoco_warp', 'warp'):
+            if error.name not in ('mujoco_warp', 'warp', 'torch'):
                 raise
             raise ImportError(
                 f"backend 'mujoco_warp' needs the package {error.name}: pip install 'internutopia[gpu]'"
             ) from error
-        return WarpWorld(*arguments, device=config.device)
+        raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
+        return WarpWorld(*arguments, device=config.device, raytrace=raytrace)
     if config.backend != 'mujoco':
         raise ValueError(
             f'SimConfig.backend={config.backend!r} is not implemented in this version; '
@@ -36,6 +42,11 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64]) 
         raise ValueError(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
             "or backend='mujoco_warp' for a GPU"
+        )
+    if config.renderer == 'raytrace':
+        raise ValueError(
+            "SimConfig.renderer='raytrace': backend 'mujoco' draws with OpenGL; use 'opengl' or 'auto', "
+            "or backend='mujoco_warp' for ray tracing"
         )
     from internutopia.core.world.mujoco import MujocoWorld
 

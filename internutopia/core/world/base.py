@@ -24,16 +24,18 @@ Life of a scene::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Frame, Lens, Quality, Shot
+from internutopia.core.render.lens import Frame, Lens, PictureKind, Quality, Shot
 from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.model import Probe, SceneModel
+from internutopia.core.util.arrays import ArrayMaker
 
 Array = NDArray[np.float32]
 EnvIds = NDArray[np.intp]
@@ -114,6 +116,13 @@ class CameraView(ABC):
     @abstractmethod
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
         """Draw what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+
+    @abstractmethod
+    def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
+        """What it sees now in all envs, pictures `(env_num, ...)` of `size` (width, height) [pixels], see `Frame`.
+
+        They are arrays of the kind that `World.arrays` makes. NoOpenGLError if nothing can be rendered here.
+        """
 
 
 class ArticulationView(ABC):
@@ -262,6 +271,7 @@ class World(ABC):
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
     version: int  # grows whenever any state may have changed
     frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
+    arrays: ArrayMaker  # of the kind that views give and take
     noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
 
     @property
@@ -327,3 +337,32 @@ class World(ABC):
     @abstractmethod
     def close(self) -> None:
         """Free threads and memory. Twice is fine."""
+
+
+class DeviceWorld(World):
+    """A world whose views give and take torch tensors, and which the host need not wait for.
+
+    What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
+    which ones they are need not be known on the host. Setters that are given the ids of all envs (a tensor) change
+    those of the mask of `only`; given some ids of the host, they change those.
+    """
+
+    device: Any  # torch.device
+    mask: Any = None  # of the envs that setters may change, None for all
+
+    @contextmanager
+    def only(self, mask: Any) -> Iterator[None]:
+        """While this is entered, setters that are given the ids of all envs change those of a mask only."""
+        outer, self.mask = self.mask, mask
+        try:
+            yield
+        finally:
+            self.mask = outer
+
+    @abstractmethod
+    def advance(self, mask: Any) -> Any:
+        """`step` of the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
+
+    @abstractmethod
+    def replay(self, mask: Any) -> None:
+        """Start envs afresh in the scenes that they have, as `load` did when it gave it to them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 import mujoco
@@ -27,14 +27,36 @@ _IDS = itertools.count()
 _FIELD = 'model/'  # prefix of model fields among saved arrays
 
 
+class Side(Protocol):
+    """What views read and write of a group; see `Group`. Arrays are those of numpy, or tensors on a device."""
+
+    @property
+    def id(self) -> int: ...  # noqa: D102
+    @property
+    def scene(self) -> CompiledScene: ...  # noqa: D102
+    @property
+    def efforts(self) -> Any: ...  # noqa: D102
+    @property
+    def sensors(self) -> Any: ...  # noqa: D102
+    def ids(self, slots: Any) -> Any: ...  # noqa: D102
+    def measured(self) -> Any: ...  # noqa: D102
+    def read(self, name: str) -> Any: ...  # noqa: D102
+    def write(self, name: str) -> Any: ...  # noqa: D102
+    def touched(self, slots: Any) -> None: ...  # noqa: D102
+    def expand(self, name: str) -> Any: ...  # noqa: D102
+    def values(self, name: str) -> Any: ...  # noqa: D102
+    def set_constants(self, slots: Any, mask: Any = None) -> None: ...  # noqa: D102
+    def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any: ...  # noqa: D102
+
+
 class Group(ABC):
     """`capacity` slots for envs of one model structure."""
 
     fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
 
     def __init__(self, scene: CompiledScene, capacity: int):
-        self.id = next(_IDS)
-        self.scene = scene
+        self.id: int = next(_IDS)
+        self.scene: CompiledScene = scene
         self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
         self.used = 0  # slots
         probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
@@ -149,8 +171,11 @@ class Group(ABC):
         """The `(capacity, ...)` values of an `MjModel` field, not to be written to."""
 
     @abstractmethod
-    def set_constants(self, slots: Index) -> None:
-        """Recompute what follows from masses and inertias that were changed per slot."""
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        """Recompute what follows from masses and inertias that were changed per slot.
+
+        Of the slots, `mask` (bool like them, None for all) says which.
+        """
 
     @abstractmethod
     def ray(

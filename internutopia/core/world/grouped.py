@@ -22,8 +22,9 @@ from internutopia.core.render.lens import Eye, Frame, Quality, Shot
 from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import SceneModel
 from internutopia.core.util import did_you_mean, log
+from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
-from internutopia.core.world.group import Group, Index, Slots, as_index
+from internutopia.core.world.group import Group, Index, Side, Slots, as_index
 from internutopia.core.world.mujoco_articulation import MujocoArticulationView
 from internutopia.core.world.mujoco_bodies import MujocoBodyView
 from internutopia.core.world.mujoco_cameras import MujocoCameraView
@@ -54,6 +55,7 @@ class GroupedWorld(World):
         render_quality: Quality = 'fast',
     ):
         self.env_num = env_num
+        self.arrays: ArrayMaker = HostArrays()
         self.offsets = offsets
         self.dt = dt
         self.substeps = substeps
@@ -68,7 +70,7 @@ class GroupedWorld(World):
         self._scene: list[CompiledScene | None] = [None] * env_num
         self._group: list[Group | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
-        self._render_quality: Quality = render_quality
+        self.render_quality: Quality = render_quality
         self._renderers: dict[Quality, Renderer] = {}
         self._work: list[tuple[Group, Slots | None]] = []
         self._work_rows: Index = slice(0)
@@ -179,14 +181,14 @@ class GroupedWorld(World):
         name = self._scene_of(env_id).camera_name(robot, path)
         view = self._views.get(('camera', name))
         if view is None:
-            view = self._views[('camera', name)] = MujocoCameraView(self, name)
+            view = self._views[('camera', name)] = self._new_camera(name)
         return cast(MujocoCameraView, view)
 
     def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
         """Draw pictures of envs; see `World.draw`."""
         from internutopia.core.render.renderer import Renderer, Scenery
 
-        quality = quality or self._render_quality
+        quality = quality or self.render_quality
         if quality not in self._renderers:
             self._renderers[quality] = Renderer(self.threads, quality)
         by_env: dict[int, list[tuple[Eye, Frame]]] = {}
@@ -218,7 +220,7 @@ class GroupedWorld(World):
         mujoco.mj_fwdPosition(self.model(env_id), data)
         return data
 
-    def share_out(self, calls: Sequence[tuple[Group, Callable[[], T]]]) -> list[T]:
+    def share_out(self, calls: Sequence[tuple[Side, Callable[[], T]]]) -> list[T]:
         """Make calls of groups and return their results, in no particular order."""
         return [call() for _, call in calls]
 
@@ -231,6 +233,11 @@ class GroupedWorld(World):
         for renderer in self._renderers.values():
             renderer.close()
 
+    @property
+    def scenes(self) -> Sequence[CompiledScene | None]:
+        """The compiled scene that each env runs, None for those that run none."""
+        return self._scene
+
     def _scene_of(self, env_id: int) -> CompiledScene:
         scene = self._scene[env_id]
         if scene is None:
@@ -240,6 +247,18 @@ class GroupedWorld(World):
     def _group_of(self, env_id: int) -> Group:
         """The group of an env that runs a scene."""
         return cast(Group, self._group[env_id])
+
+    def side(self, group: Group) -> Side:
+        """What views read and write of a group."""
+        return group
+
+    def upload(self, index: Index) -> Index:
+        """An index that suits the arrays that views read and write."""
+        return index
+
+    def _new_camera(self, name: str) -> MujocoCameraView:
+        """A view over the cameras of a name."""
+        return MujocoCameraView(self, name)
 
     @abstractmethod
     def _new_group(self, scene: CompiledScene, capacity: int) -> Group:

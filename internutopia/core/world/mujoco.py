@@ -18,7 +18,7 @@ import mujoco
 from mujoco.batch import Batch
 
 from internutopia.core.scene.compiled import CompiledScene
-from internutopia.core.world.group import Group
+from internutopia.core.world.group import Side
 from internutopia.core.world.grouped import GroupedWorld
 from internutopia.core.world.mujoco_group import MujocoGroup
 
@@ -40,14 +40,14 @@ class MujocoWorld(GroupedWorld):
         self.scene(env_id)
         return cast(MujocoGroup, self._group_of(env_id)).batch, int(self.slot[env_id])
 
-    def share_out(self, calls: Sequence[tuple[Group, Callable[[], T]]]) -> list[T]:
+    def share_out(self, calls: Sequence[tuple[Side, Callable[[], T]]]) -> list[T]:
         """Make calls of groups and return their results, in no particular order.
 
         Groups of one thread each are served on `threads` threads, this one included; the largest first.
         """
         if len(calls) < 2 or self.threads == 1 or any(cast(MujocoGroup, group).nthread > 1 for group, _ in calls):
             return [call() for _, call in calls]
-        queue = iter([call for _, call in sorted(calls, key=lambda item: -item[0].used)])
+        queue = iter([call for _, call in sorted(calls, key=lambda item: -cast(MujocoGroup, item[0]).used)])
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
 

@@ -14,17 +14,16 @@ from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.model import Probe
 from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import Array, ArticulationView, EnvIds
-from internutopia.core.world.group import Index
 from internutopia.core.world.mujoco_bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.mujoco_chains import chain_of
 from internutopia.core.world.mujoco_rays import RayCaster
-from internutopia.core.world.mujoco_view import Segment, View, cells
+from internutopia.core.world.mujoco_view import Place, Segment, View, cells, joints_key
 
 if TYPE_CHECKING:
     from internutopia.core.world.grouped import GroupedWorld
 
 
-_FORCE_ON_TARGET = np.array([1.0, -1.0, -1.0, -1.0])  # signs of a contact probe's number of contacts and force
+_FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
 
 
 class MujocoArticulationView(View, ArticulationView):
@@ -66,7 +65,8 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
 
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
-            forces = -segment.group.sensors[cells(segment.rows, segment.layout.contacts)]
+            contacts = segment.once('contacts', lambda: segment.layout.contacts)
+            forces = -segment.group.sensors[cells(segment.rows, contacts)]
             buffers[0][segment.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
 
         return self._cached('contact', ((len(self.contact_links), 3),), fill)[0]
@@ -79,7 +79,9 @@ class MujocoArticulationView(View, ArticulationView):
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
             values = segment.group.measured()[cells(segment.rows, segment.probe(probe))]
             # the engine gives the force of what is asked for on what it touches
-            buffers[0][segment.envs] = values * _FORCE_ON_TARGET + 0.0 if probe.kind == 'contact' else values
+            if probe.kind == 'contact':
+                values = values * self._world.arrays.constant(_FORCE_ON_TARGET) + 0.0
+            buffers[0][segment.envs] = values
 
         return self._cached(probe, ((len(self._layout.probes[probe]),),), fill)[0]
 
@@ -96,17 +98,16 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
         distances = np.full(directions.shape[:-1], np.inf)
 
-        def cast(segment: Segment, slots: Index, mine: Index) -> None:
-            bodies: Mapping[str, BodyLayout] = segment.layout.bodies
+        def cast(place: Place) -> None:
+            bodies: Mapping[str, BodyLayout] = place.segment.layout.bodies
             through = [body.body for body in bodies.values()] if through_robot else []
-            slots = segment.group.ids(slots)
+            slots = place.group.ids(place.slots)
             order = np.argsort(slots)  # the batch wants them in order
-            rows = np.arange(len(distances))[mine][order]
-            caster = RayCaster(segment.group, slots[order], groups, bodies[link].body)
+            rows = np.arange(len(distances))[place.mine][order]
+            caster = RayCaster(place.group, slots[order], groups, bodies[link].body)
             distances[rows] = caster.cast(origins[rows], directions[rows], through)
 
-        rows = self._rows(env_ids)
-        self._world.share_out([(segment.group, functools.partial(cast, segment, *place)) for segment, *place in rows])
+        self._world.share_out([(place.group, functools.partial(cast, place)) for place in self._rows(env_ids)])
         return distances
 
     def get_root_poses(self) -> tuple[Array, Array]:
@@ -133,7 +134,7 @@ class MujocoArticulationView(View, ArticulationView):
         names = self._checked_links(links)
 
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
-            velocities = body_velocities(segment.group, segment.rows, segment.links(names))
+            velocities = body_velocities(segment.group, segment.rows, segment.links(names), segment.roots(names))
             for buffer, velocity in zip(buffers, velocities, strict=True):
                 buffer[segment.envs] = velocity
 
@@ -167,23 +168,21 @@ class MujocoArticulationView(View, ArticulationView):
         joints: Any = slice(None),
     ) -> None:
         """See `ArticulationView`. ValueError if a joint of a robot with its own actuators takes no such target."""
-        for kind, values in (('position', positions), ('velocity', velocities), ('effort', efforts)):
-            if values is None:
+        arrays = self._world.arrays
+        for kind, given in (('position', positions), ('velocity', velocities), ('effort', efforts)):
+            if given is None:
                 continue
-            values = np.broadcast_to(np.asarray(values), (len(env_ids), len(self._layout.targets[kind][joints])))
-            kept = np.isnan(values)
-            some_kept = kept.any()
-            for segment, slots, mine in self._rows(env_ids):
-                new, keep = values[mine], kept[mine]
+            shape = (len(env_ids), len(self._layout.targets[kind][joints]))
+            values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
+            kept = arrays.xp.isnan(values)
+            if not arrays.on_device and not kept.any():  # a device is not asked
+                kept = None
+            for place in self._rows(env_ids):
+                ctrl = place.group.write('ctrl')
                 if self._layout.driven:
-                    where = cells(slots, segment.targets(kind, joints))
+                    place.put(ctrl, place.segment.targets(kind, joints), values, kept)
                 else:
-                    columns = segment.layout.targets[kind][joints]
-                    self._check_targets(kind, columns, keep, joints)
-                    has = columns >= 0
-                    where, new, keep = cells(slots, columns[has]), new[:, has], keep[:, has]
-                ctrl = segment.group.write('ctrl')
-                ctrl[where] = np.where(keep, ctrl[where], new) if some_kept else new
+                    self._set_own_targets(place, ctrl, kind, joints, values, kept)
 
     def get_gains(self) -> tuple[Array, Array]:
         """See `ArticulationView`."""
@@ -191,7 +190,7 @@ class MujocoArticulationView(View, ArticulationView):
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
             gains = segment.group.values('actuator_gainprm')[..., 0]
             for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
-                buffer[segment.envs] = gains[cells(segment.rows, segment.layout.targets[kind])]
+                buffer[segment.envs] = gains[cells(segment.rows, segment.targets(kind, slice(None)))]
 
         self._require_drives()
         dof = len(self.dof_names)
@@ -200,32 +199,35 @@ class MujocoArticulationView(View, ArticulationView):
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
         """See `ArticulationView`. ValueError for a robot with its own actuators."""
         self._require_drives()
-        for segment, slots, mine in self._rows(env_ids):
-            for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
-                if values is None:
-                    continue
-                columns = segment.layout.targets[kind][joints]
-                new = np.broadcast_to(np.asarray(values, np.float64), (len(env_ids), len(columns)))[mine]
-                where = cells(slots, columns)
-                if np.array_equal(segment.group.values('actuator_gainprm')[..., 0][where], new):
-                    continue  # what the model has already: keep the field shared
-                segment.group.expand('actuator_gainprm')[..., 0][where] = new
-                segment.group.expand('actuator_biasprm')[..., bias][where] = -new
-            self._world.version += 1
+        arrays = self._world.arrays
+        for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
+            if values is None:
+                continue
+            shape = (len(env_ids), len(self._layout.targets[kind][joints]))
+            new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
+            for place in self._rows(env_ids):
+                columns = place.segment.targets(kind, joints)
+                if not arrays.on_device:
+                    now = place.group.values('actuator_gainprm')[..., 0][cells(place.slots, columns)]
+                    if np.array_equal(now, new[place.mine]):
+                        continue  # what the model has already: keep the field shared
+                place.put(place.group.expand('actuator_gainprm')[..., 0], columns, new)
+                place.put(place.group.expand('actuator_biasprm')[..., bias], columns, -new)
+        self._world.version += 1
 
     def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
         """See `ArticulationView`."""
-        for segment, slots, mine in self._rows(env_ids):
-            bodies = [body.body for body in segment.layout.bodies.values()]
-            geoms = np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))
-            new = np.broadcast_to(np.asarray(coefficients, np.float64), (len(env_ids),))[mine]
-            segment.group.expand('geom_friction')[..., 0][cells(slots, geoms)] = new[:, None]
+        arrays = self._world.arrays
+        new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
+        for place in self._rows(env_ids):
+            geoms = place.segment.once('geoms', lambda place=place: _geoms(place.segment))
+            place.put(place.group.expand('geom_friction')[..., 0], geoms, new)
 
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """See `ArticulationView`."""
-        values = np.asarray(controls)
-        for segment, slots, mine in self._rows(env_ids):
-            segment.group.write('ctrl')[cells(slots, segment.columns['controls'])] = values[mine]
+        values = self._world.arrays.asarray(controls)
+        for place in self._rows(env_ids):
+            place.put(place.group.write('ctrl'), place.segment.columns['controls'], values)
 
     @property
     def control_names(self) -> tuple[str, ...]:
@@ -271,11 +273,12 @@ class MujocoArticulationView(View, ArticulationView):
         return self._cached(field, ((len(self.dof_names),),), fill)[0]
 
     def _set_joints(self, field: str, address: str, env_ids: EnvIds, values: Any, joints: Any) -> None:
-        for segment, slots, mine in self._rows(env_ids):
-            columns = getattr(segment.layout, address)[joints]
-            new = np.broadcast_to(np.asarray(values), (len(env_ids), len(columns)))[mine]
-            segment.group.write(field)[cells(slots, columns)] = new
-            self._changed(segment.group, slots)
+        arrays = self._world.arrays
+        shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
+        new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
+        for place in self._rows(env_ids):
+            place.put(place.group.write(field), place.segment.joints(address, joints), new)
+            self._changed(place)
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
         for name in links:
@@ -289,10 +292,23 @@ class MujocoArticulationView(View, ArticulationView):
                 f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
             )
 
-    def _check_targets(self, kind: str, columns: NDArray[np.intp], keep: NDArray[np.bool_], joints: Any) -> None:
-        missing = (columns < 0) & ~keep.all(axis=0)
+    def _set_own_targets(self, place: Place, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
+        """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
+        columns = place.segment.layout.targets[kind][joints]
+        has = columns >= 0
+        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[place.mine].all(axis=0)
         if missing.any():
             names = ', '.join(np.array(self.dof_names)[joints][missing])
             raise ValueError(
                 f'robot {self.name!r} keeps the actuators of its model, and none takes a {kind} target for: {names}'
             )
+        if not has.all():
+            values, kept = values[:, has], None if kept is None else kept[:, has]
+        where = place.segment.once((kind, 'own', joints_key(joints)), lambda: columns[has])
+        place.put(ctrl, where, values, kept)
+
+
+def _geoms(segment: Segment) -> NDArray[np.intp]:
+    """The geoms of a robot."""
+    bodies = [body.body for body in segment.layout.bodies.values()]
+    return np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from internutopia.core.scene.compiled import BodyLayout, CompiledScene
+from internutopia.core.util.arrays import namespace_of
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, BodyView, EnvIds
-from internutopia.core.world.group import Group, Index
+from internutopia.core.world.group import Index, Side
 from internutopia.core.world.mujoco_view import Segment, View, cells
 
 if TYPE_CHECKING:
@@ -44,49 +42,54 @@ class MujocoBodyView(View, BodyView):
 
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
         """See `BodyView`."""
-        for segment, slots, mine in self._rows(env_ids):
-            body: BodyLayout = segment.layout
+        arrays = self._world.arrays
+        for place in self._rows(env_ids):
+            body: BodyLayout = place.segment.layout
             if body.qpos >= 0:
-                qpos = segment.group.write('qpos')
+                qpos = place.group.write('qpos')
                 position, orientation = qpos[:, body.qpos : body.qpos + 3], qpos[:, body.qpos + 3 : body.qpos + 7]
             elif body.mocap >= 0:
-                position = segment.group.write('mocap_pos')[:, body.mocap]
-                orientation = segment.group.write('mocap_quat')[:, body.mocap]
+                position = place.group.write('mocap_pos')[:, body.mocap]
+                orientation = place.group.write('mocap_quat')[:, body.mocap]
             else:
                 raise ValueError(
                     f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed'
                 )
             if positions is not None:
-                position[slots] = np.asarray(positions)[mine]
+                place.put(position, slice(None), arrays.asarray(positions))
             if orientations is not None:
-                quat = np.asarray(orientations, np.float64)[mine]
-                orientation[slots] = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-            self._changed(segment.group, slots)
+                quat = arrays.asarray(orientations, arrays.double)
+                place.put(orientation, slice(None), quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True))
+            self._changed(place)
 
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
         """See `BodyView`."""
-        for segment, slots, mine in self._rows(env_ids):
-            body: BodyLayout = segment.layout
+        arrays = self._world.arrays
+        for place in self._rows(env_ids):
+            body: BodyLayout = place.segment.layout
             if body.dof < 0:
                 raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
-            qvel = segment.group.write('qvel')
+            qvel = place.group.write('qvel')
             if linear is not None:
-                qvel[slots, body.dof : body.dof + 3] = np.asarray(linear)[mine]
+                place.put(qvel, slice(body.dof, body.dof + 3), arrays.asarray(linear))
             if angular is not None:
                 # a free joint's angular velocity is in the body frame
-                quat = segment.group.read('qpos')[slots, body.qpos + 3 : body.qpos + 7]
-                value = np.asarray(angular, np.float64)[mine]
-                qvel[slots, body.dof + 3 : body.dof + 6] = quat_rotate_inverse(quat, value)
-            self._changed(segment.group, slots)
+                quat = place.group.read('qpos')[place.slots, body.qpos + 3 : body.qpos + 7]
+                value = arrays.asarray(angular, arrays.double)[place.mine]
+                place.put_own(qvel, slice(body.dof + 3, body.dof + 6), quat_rotate_inverse(quat, value))
+            self._changed(place)
 
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
         """See `BodyView`."""
-        for segment, slots, mine in self._rows(env_ids):
-            mass, inertia = segment.group.expand('body_mass'), segment.group.expand('body_inertia')
-            new = np.broadcast_to(np.asarray(masses, np.float64), (len(env_ids),))[mine]
-            inertia[slots, segment.layout.body] *= (new / mass[slots, segment.layout.body])[:, None]
-            mass[slots, segment.layout.body] = new
-            segment.group.set_constants(slots)
+        arrays = self._world.arrays
+        new = arrays.xp.broadcast_to(arrays.asarray(masses, arrays.double), (len(env_ids),))
+        for place in self._rows(env_ids):
+            mass, inertia = place.group.expand('body_mass'), place.group.expand('body_inertia')
+            body = place.segment.layout.body
+            factor = new[place.mine] / mass[place.slots, body]
+            place.put_own(inertia, body, inertia[place.slots, body] * factor[:, None])
+            place.put(mass, body, new)
+            place.group.set_constants(place.slots, place.mask)
             self._world.version += 1
 
     def _fill_poses(self, segment: Segment, buffers: tuple[Array, ...]) -> None:
@@ -111,17 +114,21 @@ class MujocoBodyView(View, BodyView):
             linear[segment.envs] = qvel[:, :3]
             angular[segment.envs] = quat_rotate(group.read('qpos')[rows, body.qpos + 3 : body.qpos + 7], qvel[:, 3:])
         elif body.mocap < 0:
-            velocities = body_velocities(group, rows, slice(body.body, body.body + 1))
+            trees = segment.once('root', lambda: group.scene.model.body_rootid[[body.body]])
+            velocities = body_velocities(group, rows, slice(body.body, body.body + 1), trees)
             linear[segment.envs], angular[segment.envs] = (velocity[:, 0] for velocity in velocities)
 
 
-def body_velocities(group: Group, rows: Index, bodies: Index) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Linear [m/s] and angular [rad/s] velocities of the frames of k bodies in n slots, `(n, k, 3)` each, env axes."""
+def body_velocities(group: Side, rows: Index, bodies: Index, roots: Index) -> tuple[Any, Any]:
+    """Linear [m/s] and angular [rad/s] velocities of the frames of k bodies in n slots, `(n, k, 3)` each, env axes.
+
+    `roots` are the bodies at the roots of their trees.
+    """
     # cvel is (angular, linear) at the centre of mass of the whole tree: move it to the body's origin
     cvel = group.read('cvel')[cells(rows, bodies)]
-    com = group.read('subtree_com')[cells(rows, group.scene.model.body_rootid[bodies])]
+    com = group.read('subtree_com')[cells(rows, roots)]
     arm = group.read('xpos')[cells(rows, bodies)] - com
     wx, wy, wz = (cvel[..., k] for k in range(3))  # by columns: np.cross takes much longer
     ax, ay, az = (arm[..., k] for k in range(3))
-    linear = cvel[..., 3:] + np.stack([wy * az - wz * ay, wz * ax - wx * az, wx * ay - wy * ax], axis=-1)
-    return linear, cvel[..., :3]
+    spin = namespace_of(arm).stack([wy * az - wz * ay, wz * ax - wx * az, wx * ay - wy * ax], axis=-1)
+    return cvel[..., 3:] + spin, cvel[..., :3]

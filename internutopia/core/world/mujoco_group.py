@@ -129,7 +129,7 @@ class MujocoGroup(Group):
             return np.broadcast_to(template, (self.capacity, *template.shape))
         return values
 
-    def set_constants(self, slots: Index) -> None:
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
         """See `Group`."""
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)

@@ -16,6 +16,8 @@ import warp as wp
 from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.scene.model import SceneModel
 from internutopia.core.world.grouped import GroupedWorld
+from internutopia.core.world.mujoco_cameras import MujocoCameraView
+from internutopia.core.world.warp_cameras import WarpCameraView
 from internutopia.core.world.warp_group import WarpGroup
 from internutopia.core.world.warp_model import warp_scene
 
@@ -23,12 +25,13 @@ wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints
 
 
 class WarpWorld(GroupedWorld):
-    """Envs on a Warp device; other arguments are those of `GroupedWorld`."""
+    """Envs on a Warp device; cameras of models are ray traced if `raytrace`. Other arguments: see `GroupedWorld`."""
 
     engine = f'mujoco_warp {mujoco_warp.__version__}'
 
-    def __init__(self, *args: Any, device: str, **kwargs: Any):
+    def __init__(self, *args: Any, device: str, raytrace: bool = False, **kwargs: Any):
         self._device = open_device(device)
+        self._raytrace = raytrace
         super().__init__(*args, **kwargs)
 
     def prepare(self, scene: SceneModel) -> CompiledScene:
@@ -39,6 +42,9 @@ class WarpWorld(GroupedWorld):
 
     def _new_group(self, scene: CompiledScene, capacity: int) -> WarpGroup:
         return WarpGroup(scene, capacity, self._device)
+
+    def _new_camera(self, name: str) -> MujocoCameraView:
+        return WarpCameraView(self, name, self._device) if self._raytrace else super()._new_camera(name)
 
     def _structure(self, scene: CompiledScene) -> bytes:
         return warp_scene(scene).structure

@@ -1,7 +1,7 @@
 """Arrays of a Warp device: what the host sees of them, and kernels over the rows of envs."""
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
-# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
 # (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
 
 from typing import Any
@@ -23,24 +23,34 @@ class Mirror:
     """An array and its image on the host, of which only the side that fell behind is copied.
 
     On the CPU device both are the same memory. `expire` is to be called after the device wrote to it, `upload` before
-    the device reads it.
+    the device reads it. `tensor` is the array itself, for torch.
+
+    A family of mirrors is fetched together: what was read after one step is likely to be read after the next, and the
+    host then waits once.
     """
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Any, family: 'list[Mirror] | None' = None):
         self.array = array
+        self._family = [] if family is None else family
+        self._family.append(self)
+        self._wanted = False  # whether it was ever read
         on_host = shares_memory(array.device)
         pinned = array.device.is_cuda
         self._image = array if on_host else wp.empty(array.shape, array.dtype, device='cpu', pinned=pinned)
         self._host: NDArray[Any] = self._image.numpy()
         self._on_host = self._fetched = on_host
         self._written = False
+        self._tensor: Any = None
 
     def read(self) -> NDArray[Any]:
         """The values, not to be written to."""
         if not self._fetched:
-            wp.copy(self._image, self.array)
+            self._wanted = True
+            behind = [mirror for mirror in self._family if mirror._wanted and not mirror._fetched]
+            for mirror in behind:
+                wp.copy(mirror._image, mirror.array)
+                mirror._fetched = True
             wp.synchronize_device(self.array.device)
-            self._fetched = True
         return self._host
 
     def write(self) -> NDArray[Any]:
@@ -59,6 +69,14 @@ class Mirror:
         """The device wrote to it."""
         self._fetched = self._on_host
 
+    def tensor(self) -> Any:
+        """The same memory as a torch tensor, to be read and written to before the next call of the engine."""
+        self.upload()
+        self.expire()
+        if self._tensor is None:
+            self._tensor = wp.to_torch(self.array, requires_grad=False)
+        return self._tensor
+
 
 def put_array(values: NDArray[Any], dtype: Any) -> Any:
     """An array with these values on the current device."""
@@ -66,16 +84,27 @@ def put_array(values: NDArray[Any], dtype: Any) -> Any:
 
 
 def rows_of(array: Any) -> Any:
-    """A float array `(n, ...)` as `(n, columns)`, the same memory."""
-    return array.reshape((array.shape[0], int(np.prod(array.shape[1:]))))
+    """An array `(n, ...)` of numbers, or of vectors or matrices of floats, as `(n, columns)`, the same memory."""
+    size = int(np.prod(array.shape[1:])) * wp.types.type_size(array.dtype)
+    dtype = float if wp.types.type_is_composite(array.dtype) else array.dtype
+    rows = wp.array(ptr=array.ptr, dtype=dtype, shape=(array.shape[0], size), device=array.device, copy=False)
+    rows._owner = array  # the memory lives as long as this
+    return rows
 
 
 @wp.kernel
-def copy_rows(chosen: wp.array[bool], which: bool, source: wp.array2d[float], target: wp.array2d[float]):
-    """Copy the rows where `chosen` is `which`."""
+def copy_rows(chosen: wp.array[bool], which: bool, source: wp.array2d[Any], target: wp.array2d[Any]):
+    """Copy the rows where `chosen` is `which`; a source of one row is copied to all of them."""
     row, column = wp.tid()
     if chosen[row] == which:
-        target[row, column] = source[row, column]
+        target[row, column] = source[row % source.shape[0], column]
+
+
+@wp.kernel
+def find_failed(chosen: wp.array[bool], report: wp.array2d[int], failed: wp.array[bool]):
+    """Which of the chosen rows are bad."""
+    row = wp.tid()
+    failed[row] = chosen[row] and report[row, 0] > 0
 
 
 @wp.kernel
@@ -104,8 +133,12 @@ def find_overflow(
     constraint_flag: int,
     contact_flag: int,
     report: wp.array2d[int],
+    all_flags: wp.array[int],
 ):
-    """Note for each row which buffers were too small: what the engine flagged, and what its counters say."""
+    """Note for each row which buffers were too small: what the engine flagged, and what its counters say.
+
+    `all_flags` `(1,)` collects them.
+    """
     row = wp.tid()
     flags = overflow[row]
     if constraints[row] > constraint_limit:
@@ -113,3 +146,5 @@ def find_overflow(
     if contacts[0] > contact_limit or pairs[0] > contact_limit:
         flags = flags | contact_flag
     report[row, 2] = flags
+    if flags != 0:
+        wp.atomic_or(all_flags, 0, flags)

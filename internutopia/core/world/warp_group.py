@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.world.group import Arrays, Group, Index, Slots
 from internutopia.core.world.warp_arrays import BAD_QUANTITIES
-from internutopia.core.world.warp_batch import STATE_FIELDS, WarpBatch
+from internutopia.core.world.warp_batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.core.world.warp_model import BATCHED_FIELDS, warp_scene
-
-# What MuJoCo derives from masses and inertias
-_CONSTANTS = (
-    *('body_subtreemass', 'body_invweight0', 'dof_invweight0', 'tendon_invweight0', 'actuator_acc0'),
-    *('cam_poscom0', 'light_poscom0'),
-)
 
 
 class WarpGroup(Group):
@@ -32,7 +26,7 @@ class WarpGroup(Group):
     def __init__(self, scene: CompiledScene, capacity: int, device: wp.Device):
         super().__init__(scene, capacity)
         self._own = warp_scene(scene)
-        self._batch = WarpBatch(self._own.model, capacity, device)
+        self.batch = WarpBatch(self._own.model, capacity, device)
         self._scratch = mujoco.MjData(self._own.model)
         self._defaults = {name: np.array(getattr(self._scratch, name)) for name in STATE_FIELDS}
         self._derives = False  # whether derived fields are read, so that a step computes them, too
@@ -42,35 +36,39 @@ class WarpGroup(Group):
     @property
     def efforts(self) -> NDArray[np.float32]:
         """See `Group`."""
-        return self._batch.efforts.read()
+        return self.batch.efforts.read()
 
     @property
     def sensors(self) -> NDArray[np.float32]:
         """See `Group`."""
-        return self._batch.sensors.read()
+        return self.batch.sensors.read()
 
     def measured(self) -> NDArray[np.float32]:
         """See `Group`."""
         if self._unmeasured and len(self._probed):
-            self._batch.forward()
+            self.batch.forward()
             self._stale = False
             where = np.ix_(np.array(sorted(self._unmeasured)), self._probed)
-            self._batch.sensors.write()[where] = self._batch.field('sensordata').read()[where]
+            self.batch.sensors.write()[where] = self.batch.field('sensordata').read()[where]
         self._unmeasured.clear()
         return self.sensors
 
     def read(self, name: str) -> NDArray[Any]:
         """See `Group`; a state field, or a pose or velocity of bodies."""
+        self.derive(name)
+        return self.batch.field(name).read()
+
+    def derive(self, name: str) -> None:
+        """Let a field describe the current state."""
         if name not in STATE_FIELDS:
             self._derives = True
             if self._stale:
-                self._batch.kinematics()
+                self.batch.kinematics()
                 self._stale = False
-        return self._batch.field(name).read()
 
     def write(self, name: str) -> NDArray[Any]:
         """See `Group`."""
-        return self._batch.field(name).write()
+        return self.batch.field(name).write()
 
     def touched(self, slots: Index) -> None:
         """See `Group`."""
@@ -79,26 +77,27 @@ class WarpGroup(Group):
     def expand(self, name: str) -> NDArray[Any]:
         """See `Group`."""
         self._expanded.add(name)
-        return self._batch.expand(name).write()
+        return self.batch.expand(name).write()
 
     def values(self, name: str) -> NDArray[Any]:
         """See `Group`."""
         if name in self._expanded:
-            return self._batch.expand(name).read()
+            return self.batch.expand(name).read()
         shared = self._own.rows[name]
         return np.broadcast_to(shared, (self.capacity, *shared.shape))
 
-    def set_constants(self, slots: Index) -> None:
-        """See `Group`; MuJoCo does it on the host."""
-        for slot in self.ids(slots).tolist():
-            model = self.model(slot, self.scene)
-            mujoco.mj_setConst(model, mujoco.MjData(model))
-            for name in _CONSTANTS:
-                now = self.values(name)[slot]
-                new = getattr(model, name).reshape(now.shape).astype(now.dtype)
-                if not np.array_equal(now, new):
-                    self.expand(name)[slot] = new
-        self.touched(slots)
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        """See `Group`."""
+        chosen = np.zeros(self.capacity, bool)
+        chosen[slots] = True if mask is None else mask
+        self.batch.choose(chosen)
+        self.recompute_constants()
+
+    def recompute_constants(self) -> None:
+        """`set_constants` of the slots that `batch.chosen` says."""
+        self.batch.set_constants()
+        self._expanded.update(OF_MASSES)
+        self._stale = True
 
     def ray(
         self,
@@ -113,23 +112,32 @@ class WarpGroup(Group):
         everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
         everywhere[0, slots], everywhere[1, slots] = origins, directions
         seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups)
-        distances, geoms = self._batch.ray(everywhere[0], everywhere[1], seen, body)
+        distances, geoms = self.batch.ray(everywhere[0], everywhere[1], seen, body)
         return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
 
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
         """See `Group`."""
         chosen = np.zeros(self.capacity, bool)
         chosen[slice(None) if slots is None else slots] = True
-        report = self._batch.step(chosen, substeps, self._derives)
+        report = self.batch.step(chosen, substeps, self._derives)
         self._stale = not self._derives
         self._unmeasured.difference_update(np.flatnonzero(chosen).tolist())
         failed: dict[int, str] = {}
         for slot in np.flatnonzero(chosen & (report[:, 0] > 0)).tolist():
             kind, index = report[slot, :2].tolist()
             failed[int(self.envs[slot])] = f'the simulation diverged: bad {BAD_QUANTITIES[kind]} {index}'
-        for slot in np.flatnonzero(report[:, 0]).tolist():
-            self._start(slot, {})  # as MuJoCo does: bad numbers would go on from step to step
         return failed
+
+    def launch_step(self, substeps: int) -> None:
+        """Advance the slots that `batch.chosen` says, without waiting for it."""
+        self.batch.launch_step(substeps, self._derives)
+        self._stale = not self._derives
+        self._unmeasured.clear()
+
+    def launch_restart(self) -> None:
+        """Start the slots that `batch.chosen` says afresh, without waiting for it."""
+        self.batch.launch_restart()
+        self._stale = True
 
     def full_state(self, slot: int) -> NDArray[np.float64]:
         """See `Group`."""
@@ -164,15 +172,15 @@ class WarpGroup(Group):
                 getattr(data, name)[...] = row
 
     def _resize(self, capacity: int) -> None:
-        old = self._batch
-        self._batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
-        self._batch.take(old)
+        old = self.batch
+        self.batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
+        self.batch.take(old)
         self._stale = True
 
     def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         for name in STATE_FIELDS:
             self.write(name)[slot] = state.get(name, self._defaults[name])
-        self._batch.efforts.write()[slot] = self._batch.sensors.write()[slot] = 0.0
+        self.batch.efforts.write()[slot] = self.batch.sensors.write()[slot] = 0.0
         self._stale = True
 
     def _state(self, slot: int) -> Arrays:
@@ -183,8 +191,8 @@ class WarpGroup(Group):
         ends = np.cumsum([self._defaults[name].size for name in STATE_FIELDS])
         for name, values in zip(STATE_FIELDS, np.split(saved['state'], ends[:-1]), strict=True):
             self.write(name)[slot] = values.reshape(self._defaults[name].shape)
-        self._batch.efforts.write()[slot] = saved['efforts']
-        self._batch.sensors.write()[slot] = saved['sensors']
+        self.batch.efforts.write()[slot] = saved['efforts']
+        self.batch.sensors.write()[slot] = saved['sensors']
         self._stale = True
 
     def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
@@ -195,5 +203,5 @@ class WarpGroup(Group):
         self._mixed |= scene is not self.scene
         if self._mixed:
             geoms, positions, rotations = warp_scene(scene).static_geoms
-            self._batch.field('geom_xpos').write()[slot, geoms] = positions
-            self._batch.field('geom_xmat').write()[slot, geoms] = rotations
+            self.batch.field('geom_xpos').write()[slot, geoms] = positions
+            self.batch.field('geom_xmat').write()[slot, geoms] = rotations

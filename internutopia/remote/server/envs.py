@@ -14,6 +14,7 @@ from internutopia.core.results import plain
 from internutopia.remote.protocol import Autoreset
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.core import LearningCore
+from internutopia.rl.rows import ListedRows
 
 RESULTS_SHOWN = 10
 
@@ -74,7 +75,7 @@ class SessionEnvs:
         if not self._observed or len(env_ids) == core.env_num:
             observations = core.observe()[env_ids]
         else:
-            observations = core.observe_rows(env_ids)
+            observations = core.observe_rows(ListedRows(env_ids))
         self._observed = True
         episodes = core.episode_ids[env_ids]
         return {'observations': observations, 'active': episodes >= 0, 'episodes': episodes}
@@ -115,7 +116,7 @@ class SessionEnvs:
         if autoreset == 'same_step' and len(ended):
             starting = ended
             self._restart(starting)
-            course.now[starting] = core.observe_rows(starting)
+            course.now[starting] = core.observe_rows(ListedRows(starting))
         started = np.zeros(core.env_num, bool)
         started[starting] = core.episode_ids[starting] >= 0
         reply |= {'active': core.episode_ids >= 0, 'episodes': core.episode_ids, 'started': started}
@@ -149,7 +150,7 @@ class SessionEnvs:
             course.lengths += core.running
             outcome = core.step(held)
             course.rewards += outcome.rewards
-            course.ended[outcome.ended] = True
+            course.ended |= outcome.terminated | outcome.truncated
             course.errors |= outcome.errors
             self._terminated |= outcome.terminated
             self._truncated |= outcome.truncated
@@ -168,7 +169,7 @@ class SessionEnvs:
         return self._observed
 
     def _restart(self, env_ids: EnvIds) -> None:
-        self._core.restart(env_ids)
+        self._core.restart(ListedRows(env_ids))
         self._terminated[env_ids] = self._truncated[env_ids] = False
         started = int((self._core.episode_ids[env_ids] >= 0).sum())
         self.progress.started += started

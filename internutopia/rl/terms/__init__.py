@@ -4,7 +4,10 @@ A term gets the `RobotState` of all envs and its parameters, and returns one row
 
     @term('reward')
     def upright(state, tolerance: float = 0.3):
-        return np.exp(-np.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+        return state.xp.exp(-state.xp.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+
+`state.xp` has the functions for the arrays of the state, under numpy's names: those of numpy on the host, of torch on a
+device. There, `env_ids` are all envs, and what a term gives for others than those it is meant for is passed over.
 
 What it gets and returns depends on the kind:
 
@@ -21,6 +24,7 @@ A name may be registered again; the later function counts.
 """
 
 from internutopia.rl.terms import (
+    cameras,
     commands,
     curricula,
     gait,
@@ -34,6 +38,7 @@ from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms
 
 __all__ = [
     'KINDS',
+    'cameras',
     'commands',
     'curricula',
     'gait',

@@ -36,15 +36,17 @@ def velocity(
     All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`. With `by_level`, envs of
     level 0 are told to walk straight ahead, at 0.4 to 1.0 of the highest speed, and those of level 1 everything.
     """
-    level = state.levels[env_ids][:, None] if by_level else 1.0
-    low, high = np.transpose([forward, lateral, yaw_rate])
-    ahead = np.array([forward[1], 0.0, 0.0])
-    low, high = level * low + (1.0 - level) * 0.4 * ahead, level * high + (1.0 - level) * ahead
+    low, high = state.constant(tuple(zip(forward, lateral, yaw_rate, strict=True)), state.arrays.double)
+    level = state.levels[env_ids][:, None] if by_level else None
+    if level is not None:
+        ahead = state.constant((forward[1], 0.0, 0.0), state.arrays.double)
+        low, high = level * low + (1.0 - level) * 0.4 * ahead, level * high + (1.0 - level) * ahead
     commands = state.rng.uniform(low, high, (len(env_ids), 3))
-    share = state.rng.uniform(size=len(env_ids)) / np.ravel(np.maximum(level, 1e-9))
-    commands[share < standing] = 0.0
-    commands[(share >= standing) & (share < standing + turning), :2] = 0.0
-    return commands
+    share = state.rng.uniform(size=(len(env_ids), 1))
+    if level is not None:
+        share = share / level.clip(min=1e-9)
+    zero_below = state.constant((standing + turning, standing + turning, standing), state.arrays.double)
+    return state.xp.where(share < zero_below, 0.0, commands)
 
 
 @term('command')
@@ -64,11 +66,12 @@ def goal(
         raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")
     draws = (DRAWS if avoid else 1, len(env_ids))
     radius, bearing = state.rng.uniform(*distance, draws), state.rng.uniform(-np.pi, np.pi, draws)
-    points = np.stack([radius * np.cos(bearing), radius * np.sin(bearing)], axis=-1)
+    xp = state.xp
+    points = xp.stack([radius * xp.cos(bearing), radius * xp.sin(bearing)], axis=-1)
     if around == 'robot':
-        points += state.base_position[env_ids][:, :2]
+        points = points + state.base_position[env_ids][:, :2]
     if not avoid:
         return points[0]
     gaps = state.object_positions(avoid)[env_ids, :, :2] - points[:, :, None]
-    nearest = np.minimum(np.linalg.norm(gaps, axis=-1).min(axis=-1), clearance)
-    return points[nearest.argmax(axis=0), np.arange(len(env_ids))]
+    nearest = xp.min(xp.linalg.vector_norm(gaps, axis=-1), axis=-1).clip(max=clearance)
+    return points[nearest.argmax(axis=0), state.arrays.arange(len(env_ids))]

@@ -23,8 +23,9 @@ def gait_contact(state: RobotState, name: str, period: float, offsets: Sequence[
 
     `name` is that of the velocity command, `period` in s.
     """
+    xp = state.xp
     stands = swing(state, name, period, offsets, stance) == 0.0
-    return np.where(state.feet_contacts == stands, 1.0, -1.0).sum(axis=-1, dtype=np.float32)
+    return xp.where(state.feet_contacts == stands, 1.0, -1.0).sum(axis=-1, dtype=xp.float32)
 
 
 @term('reward')
@@ -41,15 +42,17 @@ def swing_height_cost(
 
     `ground` is the height of the feet links' origins when the robot stands [m].
     """
-    wanted = ground + height * np.sin(np.pi * swing(state, name, period, offsets, stance))
-    return np.square(state.feet_positions[..., 2] - wanted).sum(axis=-1)
+    xp = state.xp
+    wanted = ground + height * xp.sin(np.pi * swing(state, name, period, offsets, stance))
+    return xp.square(state.feet_positions[..., 2] - wanted).sum(axis=-1)
 
 
 @term('reward')
 def slip_cost(state: RobotState) -> Array:
     """Sum of the squared speeds of the feet along the ground while they touch it [m²/s²]."""
-    speeds = np.square(state.feet_velocities[..., :2]).sum(axis=-1)
-    return np.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=np.float32)
+    xp = state.xp
+    speeds = xp.square(state.feet_velocities[..., :2]).sum(axis=-1)
+    return xp.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=xp.float32)
 
 
 @term('reward')
@@ -67,19 +70,21 @@ def swing_bend_cost(
     `joints` are the knees, one per foot, that bend towards positive angles. Robots that would rather stand than lift a
     foot learn to step from it.
     """
-    knees = state.dof_indices(joints)
+    xp, knees = state.xp, state.dof_indices(joints)
     progress = swing(state, name, period, offsets, stance)
-    lacking = bend * np.sin(np.pi * progress) - (state.joint_positions - state.home)[:, knees]
-    return np.where(progress > 0.0, np.square(np.maximum(lacking, 0.0)), 0.0).sum(axis=-1)
+    lacking = bend * xp.sin(np.pi * progress) - (state.joint_positions - state.home)[:, knees]
+    return xp.where(progress > 0.0, xp.square(lacking.clip(min=0.0)), 0.0).sum(axis=-1)
 
 
 def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
     """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
+    xp = state.xp
 
     def by_clock() -> Array:
-        phases = ((state.steps * state.step_dt / period)[:, None] + np.asarray(offsets)) % 1.0
-        return (np.maximum(phases - stance, 0.0) / (1.0 - stance)).astype(np.float32)
+        periods = xp.astype(state.steps, xp.float64) * state.step_dt / period
+        phases = (periods[:, None] + state.constant(tuple(offsets), 'float64')) % 1.0
+        return xp.astype((phases - stance).clip(min=0.0) / (1.0 - stance), xp.float32)
 
     progress = state.once(('swing', period, tuple(offsets), stance), by_clock)  # a command may change: not kept
-    standing = np.linalg.norm(state.command(name), axis=-1) < STANDING
-    return np.where(standing[:, None], np.float32(0.0), progress)
+    standing = xp.linalg.vector_norm(state.command(name), axis=-1) < STANDING
+    return xp.where(standing[:, None], 0.0, progress)

@@ -29,43 +29,43 @@ def object_offset(state: RobotState, link: str, body: str) -> Array:
 @term('reward')
 def target_distance(state: RobotState, link: str, name: str) -> Array:
     """Distance of a link from the target of command `name` [m]."""
-    return np.linalg.norm(state.command(name)[:, :3] - state.link_position(link), axis=-1)
+    return state.xp.linalg.vector_norm(state.command(name)[:, :3] - state.link_position(link), axis=-1)
 
 
 @term('reward')
 def target_near(state: RobotState, link: str, name: str, tolerance: float) -> Array:
     """exp(-d / tolerance) of that distance."""
-    return np.exp(-target_distance(state, link, name) / tolerance)
+    return state.xp.exp(-target_distance(state, link, name) / tolerance)
 
 
 @term('reward')
 def object_near(state: RobotState, link: str, body: str, tolerance: float) -> Array:
     """exp(-d / tolerance) of the distance of an object from a link."""
-    return np.exp(
-        -np.linalg.norm(state.object_positions([body])[:, 0] - state.link_position(link), axis=-1) / tolerance
-    )
+    offset = state.object_positions([body])[:, 0] - state.link_position(link)
+    return state.xp.exp(-state.xp.linalg.vector_norm(offset, axis=-1) / tolerance)
 
 
 @term('reward')
 def object_lifted(state: RobotState, body: str, low: float, high: float) -> Array:
     """How far an object is on its way from height `low` to `high` [m], 0 to 1."""
-    return np.clip((state.object_positions([body])[:, 0, 2] - low) / (high - low), 0.0, 1.0)
+    return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)
 
 
 @term('termination')
 def object_away(state: RobotState, body: str, distance: float) -> NDArray[np.bool_]:
     """An object is farther than this from the base, seen from above [m]."""
     offset = state.object_positions([body])[:, 0, :2] - state.base_position[:, :2]
-    return np.linalg.norm(offset, axis=-1) > distance
+    return state.xp.linalg.vector_norm(offset, axis=-1) > distance
 
 
 @term('randomization')
 def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range, z: float) -> None:
     """Put an object at a random place in the env frame, at rest [m]."""
-    n, thing = len(env_ids), state.scene_object(body)
-    position = np.stack([state.rng.uniform(*x, n), state.rng.uniform(*y, n), np.full(n, z)], axis=-1)
-    thing.set_poses(env_ids, position)
-    thing.set_velocities(env_ids, np.zeros((n, 3)), np.zeros((n, 3)))
+    n, thing, xp = len(env_ids), state.scene_object(body), state.xp
+    forward, left = state.rng.uniform(*x, n), state.rng.uniform(*y, n)
+    thing.set_poses(env_ids, xp.stack([forward, left, xp.full_like(left, z)], axis=-1))
+    rest = state.arrays.zeros((n, 3))
+    thing.set_velocities(env_ids, rest, rest)
 
 
 def _in_base(state: RobotState, vector: Array) -> Array:

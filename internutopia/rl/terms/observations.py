@@ -77,15 +77,17 @@ def command(state: RobotState, name: str) -> Array:
 def goal_direction(state: RobotState, name: str) -> Array:
     """Distance [m] to the goal of command `name` (x, y, env frame), cosine and sine of its bearing `(n, 3)`."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    bearing = wrap_angle(np.arctan2(offset[:, 1], offset[:, 0]) - yaw_of(state.base_orientation))
-    return np.stack([np.linalg.norm(offset, axis=-1), np.cos(bearing), np.sin(bearing)], axis=-1)
+    xp = state.xp
+    bearing = wrap_angle(xp.arctan2(offset[:, 1], offset[:, 0]) - yaw_of(state.base_orientation))
+    return xp.stack([xp.linalg.vector_norm(offset, axis=-1), xp.cos(bearing), xp.sin(bearing)], axis=-1)
 
 
 @term('observation')
 def phase(state: RobotState, period: float) -> Array:
     """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s]."""
-    angle = 2.0 * np.pi * state.steps * state.step_dt / period
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    xp = state.xp
+    angle = 2.0 * np.pi * xp.astype(state.steps, xp.float64) * state.step_dt / period
+    return xp.stack([xp.cos(angle), xp.sin(angle)], axis=-1)
 
 
 @term('observation')
@@ -97,23 +99,24 @@ def link_position(state: RobotState, link: str) -> Array:
 @term('observation')
 def constant(state: RobotState, value: Any = 1.0) -> Array:
     """The same value in every env `(n, k)`."""
-    return np.broadcast_to(np.atleast_1d(np.asarray(value, np.float32)), (state.env_num, np.size(value)))
+    values = state.constant(tuple(np.atleast_1d(value).tolist()))
+    return state.xp.broadcast_to(values, (state.env_num, len(values)))
 
 
 @term('observation')
 def feet_contacts(state: RobotState) -> Array:
     """1 for each of the robot's `feet` that touches something, else 0 `(n, k)`."""
-    return state.feet_contacts.astype(np.float32)
+    return state.xp.astype(state.feet_contacts, state.xp.float32)
 
 
 @term('observation')
 def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Array:
     """Where the `count` nearest objects are: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
+    xp = state.xp
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
-    order = np.argsort(np.square(offsets).sum(axis=-1), axis=-1)[:, :count]
-    nearest = np.take_along_axis(offsets, order[..., None], axis=1)
+    order = xp.argsort(xp.square(offsets).sum(axis=-1), axis=-1)[:, :count]
+    nearest = xp.take_along_axis(offsets, order[..., None], axis=1)
     yaw = yaw_of(state.base_orientation)[:, None]
-    cos, sin = np.cos(yaw), np.sin(yaw)
+    cos, sin = xp.cos(yaw), xp.sin(yaw)
     x, y = nearest[..., 0], nearest[..., 1]
-    turned = np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1)
-    return turned.reshape(state.env_num, -1).astype(np.float32, copy=False)
+    return xp.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).reshape(state.env_num, -1)

@@ -21,7 +21,7 @@ def joint_offset(state: RobotState, env_ids: Any, position: Range = (0.0, 0.0), 
     shape = (len(env_ids), articulation.num_dof)
     low, high = state.joint_ranges.T
     positions = articulation.get_joint_positions()[env_ids] + state.rng.uniform(*position, shape)
-    articulation.set_joint_positions(np.clip(positions, low, high), env_ids=env_ids)
+    articulation.set_joint_positions(positions.clip(low, high), env_ids=env_ids)
     articulation.set_joint_velocities(state.rng.uniform(*velocity, shape), env_ids=env_ids)
 
 
@@ -37,7 +37,7 @@ def base_pose(
     """Move the base [m] and turn it about the vertical [rad]."""
     position, orientation = (values[env_ids] for values in state.articulation.get_pose())
     n = len(env_ids)
-    shift = np.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
+    shift = state.xp.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
     turn = quat_from_yaw(state.rng.uniform(*yaw, n))
     state.articulation.set_pose(position + shift, quat_multiply(turn, orientation), env_ids=env_ids)
 
@@ -45,10 +45,12 @@ def base_pose(
 @term('randomization')
 def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) -> None:
     """Change the horizontal velocity of the base by up to `speed` [m/s] along x and y; `by_level`: times the level."""
-    velocity = state.articulation.get_linear_velocity()[env_ids]
+    xp, velocity = state.xp, state.articulation.get_linear_velocity()[env_ids]
     change = state.rng.uniform(-speed, speed, (len(env_ids), 2))
-    velocity[:, :2] += change * state.levels[env_ids][:, None] if by_level else change
-    state.articulation.set_linear_velocity(velocity, env_ids=env_ids)
+    if by_level:
+        change = change * state.levels[env_ids][:, None]
+    velocity = xp.concat([velocity[:, :2] + change, velocity[:, 2:]], axis=-1)
+    state.articulation.set_linear_velocity(xp.astype(velocity, xp.float32), env_ids=env_ids)
 
 
 @term('randomization')
@@ -76,7 +78,7 @@ def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
 @term('randomization')
 def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) -> None:
     """Put joints at positions from a range each [rad or m]; drives hold them there."""
-    low, high = np.transpose(list(positions.values()))
+    low, high = zip(*positions.values(), strict=True)
     values = state.rng.uniform(low, high, (len(env_ids), len(low)))
     state.articulation.set_joint_positions(values, state.dof_indices(tuple(positions)), env_ids)
 
@@ -84,11 +86,12 @@ def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) 
 @term('randomization')
 def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: Range) -> None:
     """Spread objects around the origin, each in its own sector of the circle, `distance` [m] away; heights stay."""
-    k, n = len(objects), len(env_ids)
-    bearing = 2.0 * np.pi * (np.arange(k) + state.rng.uniform(0.2, 0.8, (n, k))) / k + state.rng.uniform(0, 7, (n, 1))
+    k, n, xp = len(objects), len(env_ids), state.xp
+    sector = state.constant(tuple(range(k)), state.arrays.double)
+    bearing = 2.0 * np.pi * (sector + state.rng.uniform(0.2, 0.8, (n, k))) / k + state.rng.uniform(0, 7, (n, 1))
     radius = state.rng.uniform(*distance, (n, k))
     for i, name in enumerate(objects):
         body = state.scene_object(name)
-        position = body.get_poses()[0][env_ids]
-        position[:, 0], position[:, 1] = radius[:, i] * np.cos(bearing[:, i]), radius[:, i] * np.sin(bearing[:, i])
-        body.set_poses(env_ids, position)
+        x, y = radius[:, i] * xp.cos(bearing[:, i]), radius[:, i] * xp.sin(bearing[:, i])
+        position = xp.stack([x, y, body.get_poses()[0][env_ids, 2]], axis=-1)
+        body.set_poses(env_ids, xp.astype(position, xp.float32))

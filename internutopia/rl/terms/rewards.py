@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import term
@@ -14,7 +12,7 @@ from internutopia.rl.terms.registry import term
 @term('reward')
 def alive(state: RobotState) -> Array:
     """1 in every step."""
-    return np.ones(state.env_num, np.float32)
+    return state.xp.ones_like(state.levels)
 
 
 @term('reward')
@@ -24,21 +22,21 @@ def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5, 
     With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
     """
     error = state.command(name)[:, :2] - state.base_linear_velocity_b[:, :2]
-    return np.exp(-np.square(error).sum(axis=-1) / _by_level(state, tolerance, final) ** 2)
+    return state.xp.exp(-state.xp.square(error).sum(axis=-1) / _by_level(state, tolerance, final) ** 2)
 
 
 @term('reward')
 def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5, final: float | None = None) -> Array:
     """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]; `final` as above."""
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
-    return np.exp(-np.square(error) / _by_level(state, tolerance, final) ** 2)
+    return state.xp.exp(-state.xp.square(error) / _by_level(state, tolerance, final) ** 2)
 
 
 @term('reward')
 def goal_progress(state: RobotState, name: str) -> Array:
     """Speed towards the goal that command `name` gives (x, y in the env frame) [m/s]."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    distance = np.maximum(np.linalg.norm(offset, axis=-1), 1e-6)
+    distance = state.xp.linalg.vector_norm(offset, axis=-1).clip(min=1e-6)
     return (offset * state.base_linear_velocity[:, :2]).sum(axis=-1) / distance
 
 
@@ -46,19 +44,19 @@ def goal_progress(state: RobotState, name: str) -> Array:
 def goal_reached(state: RobotState, name: str, radius: float) -> Array:
     """1 within `radius` [m] of the goal that command `name` gives."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    return (np.linalg.norm(offset, axis=-1) < radius).astype(np.float32)
+    return state.xp.astype(state.xp.linalg.vector_norm(offset, axis=-1) < radius, state.xp.float32)
 
 
 @term('reward')
 def height(state: RobotState, target: float, tolerance: float = 0.1) -> Array:
     """exp(-(z - target)^2 / tolerance^2) of the base height [m]."""
-    return np.exp(-np.square(state.base_position[:, 2] - target) / tolerance**2)
+    return state.xp.exp(-state.xp.square(state.base_position[:, 2] - target) / tolerance**2)
 
 
 @term('reward')
 def upright(state: RobotState, tolerance: float = 0.3) -> Array:
     """exp(-|g_xy|^2 / tolerance^2), g being the direction of gravity in the base frame."""
-    return np.exp(-np.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+    return state.xp.exp(-state.xp.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
 
 
 @term('reward')
@@ -70,31 +68,31 @@ def forward_velocity(state: RobotState) -> Array:
 @term('reward')
 def action_cost(state: RobotState) -> Array:
     """Sum of the squared actions."""
-    return np.square(state.actions).sum(axis=-1)
+    return state.xp.square(state.actions).sum(axis=-1)
 
 
 @term('reward')
 def action_rate_cost(state: RobotState) -> Array:
     """Sum of the squared changes of the actions since the last step."""
-    return np.square(state.actions - state.last_actions).sum(axis=-1)
+    return state.xp.square(state.actions - state.last_actions).sum(axis=-1)
 
 
 @term('reward')
 def effort_cost(state: RobotState) -> Array:
     """Sum of the squared efforts [N²·m²]."""
-    return np.square(state.joint_efforts).sum(axis=-1)
+    return state.xp.square(state.joint_efforts).sum(axis=-1)
 
 
 @term('reward')
 def joint_velocity_cost(state: RobotState) -> Array:
     """Sum of the squared joint velocities."""
-    return np.square(state.joint_velocities).sum(axis=-1)
+    return state.xp.square(state.joint_velocities).sum(axis=-1)
 
 
 @term('reward')
 def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Array:
     """Sum of the squared distances from the home pose, of some joints or of all [rad²]."""
-    return np.square(joint_positions(state, relative=True, joints=joints)).sum(axis=-1)
+    return state.xp.square(joint_positions(state, relative=True, joints=joints)).sum(axis=-1)
 
 
 @term('reward')
@@ -102,38 +100,39 @@ def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
     """How far joints are beyond their limits less a margin, added up [rad]."""
     low, high = state.joint_ranges.T
     positions = state.joint_positions
-    return (np.maximum(low + margin - positions, 0.0) + np.maximum(positions - high + margin, 0.0)).sum(axis=-1)
+    return ((low + margin - positions).clip(min=0.0) + (positions - high + margin).clip(min=0.0)).sum(axis=-1)
 
 
 @term('reward')
 def vertical_velocity_cost(state: RobotState) -> Array:
     """Squared vertical velocity of the base [m²/s²]."""
-    return np.square(state.base_linear_velocity[:, 2])
+    return state.xp.square(state.base_linear_velocity[:, 2])
 
 
 @term('reward')
 def tilt_rate_cost(state: RobotState) -> Array:
     """Squared angular velocity of the base about its horizontal axes [rad²/s²]."""
-    return np.square(state.base_angular_velocity_b[:, :2]).sum(axis=-1)
+    return state.xp.square(state.base_angular_velocity_b[:, :2]).sum(axis=-1)
 
 
 @term('reward')
 def tilt_cost(state: RobotState) -> Array:
     """Squared horizontal part of the direction of gravity in the base frame."""
-    return np.square(state.projected_gravity[:, :2]).sum(axis=-1)
+    return state.xp.square(state.projected_gravity[:, :2]).sum(axis=-1)
 
 
 @term('reward')
 def height_cost(state: RobotState, target: float) -> Array:
     """Squared distance of the base from a height [m²]."""
-    return np.square(state.base_position[:, 2] - target)
+    return state.xp.square(state.base_position[:, 2] - target)
 
 
 @term('reward')
 def near_objects_cost(state: RobotState, objects: Sequence[str], distance: float) -> Array:
     """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
-    gaps = np.linalg.norm(state.object_positions(objects)[..., :2] - state.base_position[:, None, :2], axis=-1)
-    return np.maximum(1.0 - gaps / distance, 0.0).sum(axis=-1)
+    offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
+    gaps = state.xp.linalg.vector_norm(offsets, axis=-1)
+    return (1.0 - gaps / distance).clip(min=0.0).sum(axis=-1)
 
 
 def _by_level(state: RobotState, first: float, final: float | None) -> Array | float:

@@ -43,17 +43,17 @@ def joint_outside(state: RobotState, joint: str, low: float, high: float) -> Boo
 def goal_reached(state: RobotState, name: str, radius: float) -> Bools:
     """The base is within `radius` [m] of the goal that command `name` gives (x, y in the env frame)."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    return np.linalg.norm(offset, axis=-1) < radius
+    return state.xp.linalg.vector_norm(offset, axis=-1) < radius
 
 
 @term('termination')
 def left_area(state: RobotState, radius: float) -> Bools:
     """The base is farther than this from the origin of its env [m]."""
-    return np.linalg.norm(state.base_position[:, :2], axis=-1) > radius
+    return state.xp.linalg.vector_norm(state.base_position[:, :2], axis=-1) > radius
 
 
 @term('termination')
 def near_object(state: RobotState, objects: Sequence[str], distance: float) -> Bools:
     """The base is nearer than `distance` [m] to the centre of an object, seen from above."""
     gaps = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
-    return (np.square(gaps).sum(axis=-1) < distance**2).any(axis=-1)
+    return (state.xp.square(gaps).sum(axis=-1) < distance**2).any(axis=-1)

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 try:
     import torch
     from rsl_rl.models import MLPModel
@@ -18,8 +15,6 @@ except ImportError as error:
 
 from internutopia.core.util import log
 from internutopia.rl.training.settings import TrainingCfg
-
-Array = NDArray[np.float32]
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -53,8 +48,11 @@ def updates_in(path: Path) -> int:
     return read_checkpoint(path)['iter'] + 1  # it names the last one, from 0
 
 
-def policy_in(path: Path, settings: TrainingCfg) -> Callable[[Array], Array]:
-    """The policy of a checkpoint, without exploration: observations `(n, dim)` to actions `(n, k)`."""
+def policy_in(path: Path, settings: TrainingCfg, device: str | None = None) -> Callable[[Any], Any]:
+    """The policy of a checkpoint, without exploration: observations `(n, dim)` to actions `(n, k)`.
+
+    Both are tensors on the device, or arrays of numpy if it is None.
+    """
     weights = read_checkpoint(path)['actor_state_dict']
     layers = [value for name, value in weights.items() if name.startswith('mlp.') and name.endswith('.weight')]
     observation = TensorDict({'policy': torch.zeros(1, layers[0].shape[1])}, batch_size=[1])
@@ -65,10 +63,12 @@ def policy_in(path: Path, settings: TrainingCfg) -> Callable[[Array], Array]:
         actor.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f'checkpoint {path} is not of a network with these settings: {error}') from error
-    module = actor.as_jit().eval()
+    module = actor.as_jit().eval().to(device)
 
-    def act(observations: Array) -> Array:
-        with torch.inference_mode():
-            return module(torch.from_numpy(observations)).numpy()
+    def act(observations: Any) -> Any:
+        with torch.no_grad():
+            if device is None:
+                return module(torch.from_numpy(observations)).numpy()
+            return module(observations)
 
     return act

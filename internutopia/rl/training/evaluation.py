@@ -10,17 +10,16 @@ Tasks with a velocity command are run under test conditions (`walking_test`), an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from internutopia.core.config import Config
 from internutopia.core.config.learning import CommandTermCfg, LearningCfg, RandomizationTermCfg
+from internutopia.core.util.arrays import ArrayMaker, to_host
 from internutopia.rl.state import RobotState
-from internutopia.rl.training.loading import ActFn, started, step_length
+from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
@@ -80,6 +79,7 @@ def evaluate(
     push: float = 0.5,
     push_every: float = 4.0,
     seed: int = 0,
+    arrays: Arrays = 'numpy',
     on_step: Callable[[int, int], None] = lambda step, steps: None,
 ) -> Evaluation:
     """Run one episode in each env.
@@ -91,6 +91,8 @@ def evaluate(
         push: change of the base's velocity by a push, in a random direction [m/s]. Only with a velocity command.
         push_every: time between two pushes [s].
         seed: of everything random.
+        arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
+            gives them. There nothing is looked at before the end, so that every test takes its full time.
         on_step: called after each step with its number and the largest number.
 
     Raises:
@@ -107,11 +109,16 @@ def evaluate(
     steps = limit if seconds is None else max(round(seconds / step_dt), 1)
     if command is not None:
         learning = walking_test(learning)
-    envs = VectorEnv(_once(config, steps, seed), learning)
+    on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
+    envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
     try:
-        pusher = _Pusher(push, max(round(push_every / step_dt), 1), seed) if command is not None else None
-        tracker = _Tracker(envs.num_envs, gait_period(learning), step_dt) if command is not None else None
-        return _run(policy, envs, steps, command, tracker, pusher, on_step)
+        obs = started(policy, envs)
+        test = None
+        if command is not None:
+            maker = envs.core.state.arrays
+            tracker = _Tracker(maker, envs.num_envs, gait_period(learning), step_dt)
+            test = _Test(command, tracker, _Pusher(maker, push, max(round(push_every / step_dt), 1), seed))
+        return _run(policy, envs, obs, steps, test, on_step)
     finally:
         envs.close()
 
@@ -150,12 +157,12 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
     )
 
 
-def _once(config: Config, steps: int, seed: int) -> Config:
-    """One episode for each env."""
+def _test_config(config: Config, steps: int, seed: int, on_device: bool) -> Config:
+    """One episode for each env; on a device, which cannot wait for the host to stop it, the first of many."""
     tasks = [task.model_copy(update={'max_episode_steps': steps}) for task in config.task_configs]
     changes: dict[str, Any] = {
-        'task_configs': [tasks[i % len(tasks)] for i in range(config.env_num)],
-        'episode_order': 'once',
+        'task_configs': tasks if on_device else [tasks[i % len(tasks)] for i in range(config.env_num)],
+        'episode_order': 'cycle' if on_device else 'once',
         'metrics_save_path': None,
         'seed': seed,
     }
@@ -163,74 +170,79 @@ def _once(config: Config, steps: int, seed: int) -> Config:
 
 
 def _run(
-    policy: ActFn,
-    envs: VectorEnv,
-    steps: int,
-    command: str | None,
-    tracker: _Tracker | None,
-    pusher: _Pusher | None,
-    on_step: Callable[[int, int], None],
+    policy: ActFn, envs: VectorEnv, obs: Any, steps: int, test: _Test | None, on_step: Callable[[int, int], None]
 ) -> Evaluation:
-    n = envs.num_envs
-    returns, lengths = np.zeros(n), np.zeros(n)
-    ended, failed = np.zeros(n, bool), np.zeros(n, bool)
-    obs = started(policy, envs)
-    running = np.ones(n, bool)
-    step = 0
-    while running.any():
+    arrays, xp, n = envs.core.state.arrays, envs.core.state.xp, envs.num_envs
+    returns, lengths = arrays.zeros(n, 'float64'), arrays.zeros(n, 'float64')
+    ended, failed = arrays.zeros(n, 'bool'), arrays.zeros(n, 'bool')
+    running = ~ended
+    for step in range(1, steps + 1):
         state = envs.core.state
-        commanded = None if command is None else state.command(command).copy()  # a step may draw the next one
+        # a step may draw the next one
+        commanded = None if test is None else xp.asarray(state.command(test.command), copy=True)
         obs, rewards, terminated, truncated, info = envs.step(policy(obs))
-        step += 1
-        returns += np.where(running, rewards, 0.0)
+        rewards, terminated, truncated = (arrays.asarray(each) for each in (rewards, terminated, truncated))
+        returns += xp.where(running, rewards, 0.0)
         lengths += running
-        failed |= running & info.get('_error', False)
+        for name in ('failed', '_error'):  # on a device, on the host if there are any
+            if name in info:
+                failed |= running & arrays.asarray(info[name])
         ended |= running & terminated
-        if tracker is not None and commanded is not None:
-            tracker.add(state, commanded, running & ~failed)
-        running &= ~(terminated | truncated)
-        if pusher is not None:
-            pusher.add(state, np.flatnonzero(running), step)
+        if test is not None:
+            test.tracker.add(state, commanded, running & ~failed)
+        running = running & ~(terminated | truncated)
+        if test is not None:
+            test.pusher.add(state, running, step)
         on_step(step, steps)
+        if not arrays.on_device and not running.any():  # a device is not asked, it goes on to the end
+            break
+    columns = xp.stack([returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype)])
+    sums = arrays.zeros(0, 'float64') if test is None else test.tracker.sums
+    figures = to_host(xp.concat([columns.mean(axis=-1), sums])).tolist()
     return Evaluation(
-        episodes=n,
-        seconds=steps * envs.core.step_dt,
-        mean_return=float(returns.mean()),
-        mean_length=float(lengths.mean()),
-        terminated=float(ended.mean()),
-        failed=float(failed.mean()),
-        tracking=None if tracker is None else tracker.result(),
+        n, steps * envs.core.step_dt, *figures[:4], tracking=None if test is None else test.tracker.result(figures[4:])
     )
+
+
+@dataclass
+class _Test:
+    """Of a task with a velocity command: its name, what adds up the errors, and what disturbs."""
+
+    command: str
+    tracker: _Tracker
+    pusher: _Pusher
 
 
 class _Tracker:
     """Adds up the errors of commanded velocities; all envs have started together."""
 
-    def __init__(self, n: int, period: float, step_dt: float):
+    def __init__(self, arrays: ArrayMaker, n: int, period: float, step_dt: float):
         self._window = max(round(period / step_dt), 1)
         self._step_dt = step_dt
-        self._history = np.zeros((self._window, n, 3))  # forward, lateral, yaw
+        self._history = arrays.zeros((self._window, n, 3), 'float64')  # forward, lateral, yaw
         self._count = 0
-        self._sums = np.zeros(4)
-        self._samples = 0
+        self.sums = arrays.zeros(5, 'float64')
+        """What was added up so far, for `result`: four errors, then the number of samples."""
 
-    def add(self, state: RobotState, command: NDArray[np.float32], rows: NDArray[np.bool_]) -> None:
-        """A step was made, under these commands `(n, 3)`; `rows` bool `(n,)` are the envs that count."""
-        velocity = np.column_stack([state.base_linear_velocity_b[:, :2], state.base_angular_velocity_b[:, 2]])
+    def add(self, state: RobotState, command: Any, counts: Any) -> None:
+        """A step was made, under these commands `(n, 3)`; `counts` bool `(n,)` says which envs count."""
+        xp = state.xp
+        velocity = xp.concat([state.base_linear_velocity_b[:, :2], state.base_angular_velocity_b[:, 2:]], axis=-1)
         self._history[self._count % self._window] = velocity
         self._count += 1
         mean = self._history[: self._count].mean(axis=0)
-        errors = [
-            value
+        rows = [
+            row
             for each in (mean, velocity)
-            for value in (np.linalg.norm((each - command)[rows, :2], axis=-1), np.abs((each - command)[rows, 2]))
+            for row in (xp.linalg.vector_norm((each - command)[:, :2], axis=-1), xp.abs((each - command)[:, 2]))
         ]
-        self._sums += np.sum(errors, axis=-1)
-        self._samples += int(rows.sum())
+        rows = xp.stack([xp.astype(row, self.sums.dtype) for row in (*rows, counts)])
+        self.sums += xp.where(counts, rows, 0.0).sum(axis=-1)
 
-    def result(self) -> Tracking:
+    def result(self, sums: Sequence[float]) -> Tracking:
         """The means."""
-        velocity, yaw_rate, velocity_now, yaw_rate_now = (self._sums / max(self._samples, 1)).tolist()
+        *errors, samples = sums
+        velocity, yaw_rate, velocity_now, yaw_rate_now = (error / max(samples, 1.0) for error in errors)
         period = self._window * self._step_dt
         return Tracking(velocity, velocity_now, yaw_rate, yaw_rate_now, period)
 
@@ -238,16 +250,20 @@ class _Tracker:
 class _Pusher:
     """Pushes all envs now and then."""
 
-    def __init__(self, speed: float, every: int, seed: int):
+    def __init__(self, arrays: ArrayMaker, speed: float, every: int, seed: int):
         self._speed, self._every = speed, every
-        self._rng = np.random.default_rng(seed)
+        self._rng = arrays.random(seed)
 
-    def add(self, state: RobotState, env_ids: NDArray[np.intp], step: int) -> None:
-        """A step was made, and these envs go on."""
-        if self._speed == 0.0 or step % self._every or not len(env_ids):
+    def add(self, state: RobotState, running: Any, step: int) -> None:
+        """A step was made, and the envs `running`, bool `(n,)`, go on."""
+        if self._speed == 0.0 or step % self._every:
             return
-        bearing = self._rng.uniform(-np.pi, np.pi, state.env_num)[env_ids]  # whoever has fallen: the others' stay
-        velocity = state.articulation.get_linear_velocity()[env_ids]
-        velocity[:, :2] += self._speed * np.column_stack([np.cos(bearing), np.sin(bearing)])
-        state.articulation.set_linear_velocity(velocity, env_ids=env_ids)
+        xp = state.xp
+        bearing = self._rng.uniform(-math.pi, math.pi, state.env_num)  # whoever has fallen: the others' stay
+        push = self._speed * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)
+        velocity = state.articulation.get_linear_velocity()
+        pushed = xp.concat([xp.astype(velocity[:, :2] + push, velocity.dtype), velocity[:, 2:]], axis=-1)
+        rows = state.rows(running)
+        with rows.only():
+            state.articulation.set_linear_velocity(rows.take(pushed), env_ids=rows.ids)
         state.changed()

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from internutopia.core.config import Config
 from internutopia.rl.policy import PolicyCard, load_policy
+from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import read_run
 from internutopia.rl.training.tasks import Task, find_task
 from internutopia.rl.vector_env import VectorEnv
 
-Array = NDArray[np.float32]
-ActFn = Callable[[Array], Array]
-"""A policy: observations `(n, dim)` to actions `(n, k)`."""
+Arrays = Literal['numpy', 'torch']
+ActFn = Callable[[Any], Any]
+"""A policy: observations `(n, dim)` to actions `(n, k)`, float32; of numpy, or tensors on a device."""
 
 
 @dataclass(frozen=True)
@@ -28,33 +27,38 @@ class Trained:
         act: the policy.
         task: what it does.
         file: where it was read from.
+        arrays: what it takes and gives, as `VectorEnv` calls them.
         card: what the file says about it; None for a checkpoint.
     """
 
     act: ActFn
     task: Task
     file: Path
+    arrays: Arrays
     card: PolicyCard | None = None
 
 
-def load_trained(source: Path, env_id: str | None = None) -> Trained:
+def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:
     """What a run's folder (its newest checkpoint) or a policy file holds.
 
     Args:
         source: the folder or the file.
         env_id: id of the task to run it in; None means the one that it was trained for.
+        engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
 
     Raises:
         OSError, ImportError: the file cannot be read, or a library is missing.
         ValueError: there is no run or policy, or nothing says what the task is.
     """
+    device = None if engine is None else engine.tensor_device
+    arrays = 'numpy' if device is None else 'torch'
     if not source.is_dir():
-        policy = load_policy(source)
+        policy = load_policy(source, device)
         training = policy.card.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
         task = find_task(env_id) if env_id is not None else find_task(training['id'], training.get('options'))
-        return Trained(policy, task, source, policy.card)
+        return Trained(policy, task, source, arrays, policy.card)
     record = read_run(source)
     task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
     from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in
@@ -62,10 +66,10 @@ def load_trained(source: Path, env_id: str | None = None) -> Trained:
     checkpoint = newest_checkpoint(source)
     if checkpoint is None:
         raise ValueError(f'{source} holds no checkpoint yet')
-    return Trained(policy_in(checkpoint, record.training), task, checkpoint)
+    return Trained(policy_in(checkpoint, record.training, device), task, checkpoint, arrays)
 
 
-def started(act: ActFn, envs: VectorEnv) -> Array:
+def started(act: ActFn, envs: VectorEnv) -> Any:
     """Reset envs; returns the observations. ValueError if the policy does not fit them."""
     obs, _ = envs.reset()
     try:

@@ -22,9 +22,10 @@ from internutopia.core.render import video
 from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
 from internutopia.core.render.video import Video
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import yaw_of
 from internutopia.rl.training.evaluation import velocity_command, walking_test
-from internutopia.rl.training.loading import ActFn, started, step_length
+from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 
 Image = NDArray[np.uint8]
@@ -44,6 +45,7 @@ def play(
     *,
     seconds: float = 10.0,
     command: tuple[float, float, float] | None = None,
+    arrays: Arrays = 'numpy',
     on_frame: Callable[[int, int], None] = lambda frame, frames: None,
 ) -> None:
     """Run a policy and write what it looks like. Episodes that end are followed by the next one.
@@ -57,6 +59,8 @@ def play(
         out: the file.
         seconds: duration [s].
         command: forward, lateral [m/s] and yaw rate [rad/s]; None means random ones.
+        arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
+            gives them.
         on_frame: called after each frame with its number and their number.
 
     Raises:
@@ -78,8 +82,10 @@ def play(
         every = max(1.0 / VIDEO_RATE / step_dt, 1.0)
     shown = sorted({round(i * every) for i in range(math.floor(steps / every + 1e-9) + 1)})
 
+    run = _tiles(policy, config, learning, shown, _TILE[out.suffix], arrays)
+
     def frames() -> Iterator[tuple[float, list[Image]]]:
-        for number, (step, tiles) in enumerate(_tiles(policy, config, learning, shown, _TILE[out.suffix]), start=1):
+        for number, (step, tiles) in enumerate(run, start=1):
             yield step * step_dt, tiles
             on_frame(number, len(shown))
 
@@ -104,10 +110,10 @@ def _played(config: Config, command: tuple[float, float, float] | None) -> Learn
 
 
 def _tiles(
-    policy: ActFn, config: Config, learning: LearningCfg, shown: list[int], size: tuple[int, int]
+    policy: ActFn, config: Config, learning: LearningCfg, shown: list[int], size: tuple[int, int], arrays: Arrays
 ) -> Iterator[tuple[int, list[Image]]]:
     """Run; gives the numbers of the steps that are shown and what the cameras see then."""
-    envs = VectorEnv(config, learning, autoreset_mode='SameStep')
+    envs = VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
     try:
         obs = started(policy, envs)
         cameras = [_Camera(envs, i, size) for i in range(envs.num_envs)]
@@ -135,7 +141,7 @@ class _Camera:
         """The picture to take of it now."""
         if self._episode != self._core.episode_ids[self._env_id]:
             self._start()
-        x, y, _ = self._core.state.base_position[self._env_id]
+        x, y, _ = to_host(self._core.state.base_position[self._env_id])
         target = np.array([x, y, self._height])  # a fixed height: who falls, falls in the picture
         return Shot(self._env_id, Eye.looking_at(target, target + self._arm, self._lens), self._frame)
 
@@ -148,11 +154,11 @@ class _Camera:
         """An episode has begun, perhaps in another scene: stand beside its robot."""
         self._episode = int(self._core.episode_ids[self._env_id])
         state = self._core.state
-        base = state.base_position[self._env_id]
+        base = to_host(state.base_position[self._env_id])
         self._height = 0.8 * float(base[2])
         model: mujoco.MjModel = self._world.model(self._env_id)
         distance = np.clip(2.5 * _reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
-        side = float(yaw_of(state.base_orientation[self._env_id])) - 0.5 * math.pi  # to the right of the robot
+        side = float(yaw_of(to_host(state.base_orientation[self._env_id]))) - 0.5 * math.pi  # to the right of the robot
         level = math.cos(_ELEVATION)
         self._arm = distance * np.array([level * math.cos(side), level * math.sin(side), math.sin(_ELEVATION)])
 

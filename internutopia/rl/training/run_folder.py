@@ -35,6 +35,10 @@ class RunRecord(BaseCfg):
     """Seed of everything random."""
     commands: list[str] = []
     """Command lines that started it and went on with it."""
+    backend: str = 'mujoco'
+    """Engine that computes physics, as the run went on last."""
+    device: str = 'cpu'
+    """Device that it computes on, and that the networks are on."""
     versions: dict[str, str] = {}
     """Versions of what it was started with."""
 

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from internutopia.core.config import Config
 from internutopia.core.util import did_you_mean
 from internutopia.rl.registration import VECTOR_ENTRY_POINT, register, task_config
+from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
 
 _NOT_OPTIONS = ('num_envs', 'seed', 'threads')  # given with every config
@@ -45,16 +46,20 @@ class Task:
         """A short name, as for a folder: `h1-velocity` for `InternUtopia/H1-Velocity-v0`."""
         return re.sub(r'-v\d+$', '', self.id.rpartition(':')[2].rpartition('/')[2]).lower()
 
-    def config(self, num_envs: int, seed: int | None = None, threads: int | None = None) -> Config:
+    def config(
+        self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
+    ) -> Config:
         """So many envs of it.
 
         Args:
             num_envs: number of envs.
             seed: of everything random.
             threads: threads of the physics engine; None means one per core.
+            engine: what computes physics; None means as the task says.
         """
         own = {'num_envs': num_envs, 'seed': seed} | ({} if threads is None else {'threads': threads})
-        return task_config(self.module, {**self.arguments, **own})
+        config = task_config(self.module, {**self.arguments, **own})
+        return config if engine is None else engine.compute(config)
 
     def settings(self, **changes: Any) -> TrainingCfg:
         """How it is trained, with some settings changed. ValidationError naming a setting that is wrong."""

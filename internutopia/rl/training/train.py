@@ -29,6 +29,7 @@ from internutopia.core.util import log
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.curve import draw_curve
+from internutopia.rl.training.engine import Engine, choose_engine
 from internutopia.rl.training.export import export_onnx, policy_card
 from internutopia.rl.training.run_folder import (
     Progress,
@@ -45,6 +46,7 @@ from internutopia.rl.training.tasks import Task, find_task
 from internutopia.rl.training.trainer import Runner
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
+ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class TrainingResult:
     Attributes:
         folder: where everything is.
         settings: how it was trained.
+        engine: what computed physics, and where the networks were.
         finished: whether all updates are done.
         progress: what the log holds.
         policy: the exported policy, if there is one.
@@ -62,6 +65,7 @@ class TrainingResult:
 
     folder: Path
     settings: TrainingCfg
+    engine: Engine
     finished: bool
     progress: list[Progress]
     policy: Path | None = None
@@ -75,6 +79,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    engine: Engine | None = None,
     resume: bool = False,
     command: str = shlex.join(sys.argv),
     report: Callable[[Progress, int], None] = lambda progress, iterations: None,
@@ -91,8 +96,9 @@ def train(
         settings: fields of the task's `TrainingCfg` that shall be different.
         seed: of everything random; None means 0, or that of the run that goes on.
         threads: threads of the physics engine and of torch; None means one per core.
+        engine: what computes physics, and where the networks are; None means as the task says, or as the run was.
         resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
-            except for `iterations`.
+            except for `iterations` and the engine.
         command: the command line, for the record.
         report: called after each update, with the number of updates that shall be made.
         stopped: asked after each update whether to stop there.
@@ -103,6 +109,8 @@ def train(
     folder, settings = Path(folder), dict(settings or {})
     record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
     task = find_task(record.id, record.options)
+    if resume and engine is None:
+        engine = choose_engine(record.backend, record.device)
     record.commands.append(command)
     if threads is not None:
         torch.set_num_threads(threads)
@@ -110,8 +118,13 @@ def train(
     # other random numbers for the rest of a run than for its beginning
     seeds = np.random.SeedSequence([record.seed, updates_in(checkpoint) if checkpoint else 0]).generate_state(2)
     torch.manual_seed(int(seeds[0]))
-    envs = RslRlVecEnv(task.config(record.training.num_envs, int(seeds[1]), threads))
+    config = task.config(record.training.num_envs, int(seeds[1]), threads, engine)
+    envs = RslRlVecEnv(config)
     try:
+        engine = Engine(config.simulator.backend, config.simulator.device)
+        log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
+        record.backend, record.device = engine.backend, engine.device
+        record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
         write_run(folder, record)
         if checkpoint is None:
             cut_progress(folder, 0)
@@ -123,22 +136,21 @@ def train(
         progress = read_progress(folder)
         _draw(progress, f'{record.id}, {record.training.num_envs} envs, seed {record.seed}', folder / 'curve.png')
         if not finished:
-            return TrainingResult(folder, record.training, False, progress)
+            return TrainingResult(folder, record.training, engine, False, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
-        return TrainingResult(folder, record.training, True, progress, policy, reason)
+        return TrainingResult(folder, record.training, engine, True, progress, policy, reason)
     finally:
         envs.close()
 
 
 def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
     check_new(folder)
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return RunRecord(
         id=task.id,
         options=dict(task.options),
         training=task.settings(**settings),
         seed=seed,
-        versions=versions | {'python': platform.python_version()},
+        versions=_versions(PACKAGES) | {'python': platform.python_version()},
     )
 
 
@@ -151,6 +163,10 @@ def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | 
     seeds = {} if seed is None else {'seed': seed}
     check_same(folder, record, {'id': task.id, 'options': record.options | dict(task.options)} | seeds | changes)
     return record.update(training=record.training.update(iterations=iterations))
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in packages}
 
 
 def _draw(progress: Sequence[Progress], title: str, path: Path) -> None:
@@ -170,6 +186,8 @@ def _export(
         'seed': record.seed,
         'settings': record.training.model_dump(mode='json'),
         'commands': record.commands,
+        'backend': record.backend,
+        'device': record.device,
         'versions': record.versions,
         'env_steps': progress[-1].steps if progress else 0,
         'wall_seconds': progress[-1].seconds if progress else 0.0,

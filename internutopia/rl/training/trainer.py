@@ -21,7 +21,7 @@ __all__ = ['Progress', 'Runner', 'newest_checkpoint', 'read_progress']
 
 
 class Runner(OnPolicyRunner):
-    """The runner of rsl_rl, in a folder.
+    """The runner of rsl_rl, in a folder; networks and data are on the device of the envs.
 
     Args:
         envs: what is learned from.
@@ -32,7 +32,7 @@ class Runner(OnPolicyRunner):
 
     def __init__(self, envs: RslRlVecEnv, settings: TrainingCfg, folder: Path, report: Callable[[Progress], None]):
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
-            super().__init__(envs, settings.rsl_rl(), str(folder))
+            super().__init__(envs, settings.rsl_rl(), str(folder), str(envs.device))
         self._folder, self._report = folder, report
         self._core = envs.envs.core
         self._settings = settings
@@ -49,9 +49,11 @@ class Runner(OnPolicyRunner):
         super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
         os.replace(draft, path)
 
-    def load(self, path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Read a checkpoint and cut the log back to it."""
-        infos = super().load(path, *args, **kwargs) or {}
+    def load(
+        self, path: str, load_cfg: dict[str, Any] | None = None, strict: bool = True, map_location: str | None = None
+    ) -> dict[str, Any]:
+        """Read a checkpoint, whatever device it was written on, and cut the log back to it."""
+        infos = super().load(path, load_cfg, strict, map_location or self.device) or {}
         self._core.state.levels[:] = infos.get('level', 0.0)
         self.updates = self.current_learning_iteration + 1  # a checkpoint names the last one, from 0
         self._last = _last(cut_progress(self._folder, self.updates))

@@ -13,6 +13,7 @@ def test_defaults():
         'rendering_dt': 1 / 60,
         'rendering_interval': None,
         'render_quality': 'fast',
+        'renderer': 'auto',
         'use_fabric': False,
         'headless': True,
         'webrtc': False,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warp_device import DEVICE
 
 from internutopia.core.config import Config
 
@@ -21,6 +22,6 @@ def make_config(make_config: Callable[..., Config]) -> Callable[..., Config]:
     """The configs of the other tests on this engine."""
 
     def make(tasks: Any = 2, env_num: int = 2, sim: dict[str, Any] | None = None, **fields: Any) -> Config:
-        return make_config(tasks, env_num, {'backend': 'mujoco_warp', **(sim or {})}, **fields)
+        return make_config(tasks, env_num, {'backend': 'mujoco_warp', 'device': DEVICE, **(sim or {})}, **fields)
 
     return make

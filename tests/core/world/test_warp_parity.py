@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warp_device import DEVICE
 
 from internutopia.core.scene.model import Drives, ObjectModel, Probe, RobotModel, SceneModel
 from internutopia.core.world.base import World
@@ -53,7 +54,7 @@ def worlds() -> Any:
         offsets = np.zeros((len(scenes), 3))
         pair: list[Any] = [
             MujocoWorld(len(scenes), offsets, DT, substeps, 1),
-            WarpWorld(len(scenes), offsets, DT, substeps, 1, device='cpu'),
+            WarpWorld(len(scenes), offsets, DT, substeps, 1, device=DEVICE),
         ]
         for world in pair:
             made.append(world)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warp_device import DEVICE
 
 from internutopia.core.config import SimConfig
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
@@ -24,11 +25,12 @@ def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
     The memory of the host and of the device are the same, or apart as with a GPU.
     """
-    monkeypatch.setattr(warp_arrays, 'shares_memory', lambda device: request.param == 'shared')
+    if DEVICE == 'cpu':
+        monkeypatch.setattr(warp_arrays, 'shares_memory', lambda device: request.param == 'shared')
     worlds: list[WarpWorld] = []
 
     def make(*scenes: SceneModel, env_num: int = 0) -> WarpWorld:
-        world = WarpWorld(env_num or len(scenes), np.zeros((env_num or len(scenes), 3)), DT, 2, 1, device='cpu')
+        world = WarpWorld(env_num or len(scenes), np.zeros((env_num or len(scenes), 3)), DT, 2, 1, device=DEVICE)
         worlds.append(world)
         start(world, dict(enumerate(scenes)))
         return world
@@ -101,6 +103,26 @@ def test_links_are_current_after_every_write(make_world, hopper):
     assert view.get_link_poses(['torso'])[0][:, 0] == pytest.approx(view.get_root_poses()[0])
     start(world, {1: hopper})
     assert view.get_link_poses(['torso'])[0][1, 0, 2] == pytest.approx(0.27)
+
+
+@pytest.mark.parametrize('make_world', ['apart'], indirect=True)
+def test_the_host_waits_once_per_step(make_world, hopper, monkeypatch):
+    world = make_world(hopper, hopper)
+    view = world.articulation('hopper', 0)
+
+    def step() -> None:
+        run(world, 0, 1, steps=1)
+        for get in (view.get_joint_positions, view.get_joint_efforts, view.get_root_poses, view.get_contact_forces):
+            get()
+        view.get_link_poses(['leg'])
+        view.set_targets(np.arange(2), positions=np.zeros((2, 2)))
+
+    step()
+    step()
+    waits: list[Any] = []
+    monkeypatch.setattr(warp_arrays.wp, 'synchronize_device', waits.append)
+    step()
+    assert len(waits) == 1
 
 
 def test_scenes_of_different_structure(make_world, hopper, models):

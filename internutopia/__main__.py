@@ -1,0 +1,6 @@
+"""`python -m internutopia` is `internutopia`."""
+
+from internutopia.cli import main
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,135 @@
+"""The learner's view of the envs where all arrays are tensors on the engine's device.
+
+A step makes the host wait for nothing, as long as every episode is of the one task of an endless order: envs that end
+are then started afresh by the device itself, from copies of how they started first. With several tasks, with orders
+that come to an end and with tasks and robots that have code for it (`post_reset`, `is_done`), the host has to know in
+every step who ended, to give them the next episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.task.task import BaseTask
+from internutopia.core.task_config_manager import Episode
+from internutopia.core.util.arrays import Echo
+from internutopia.core.world.base import DeviceWorld
+from internutopia.rl.core import LearningCore, StepOutcome
+from internutopia.rl.rows import Rows
+
+_FAILED = 'the simulation diverged, or an action was not finite'
+
+
+class DeviceCore(LearningCore):
+    """`LearningCore` on a `DeviceWorld`; all arrays are tensors.
+
+    An action that is not finite cuts the episode of its env.
+    """
+
+    device_arrays = True
+
+    def __init__(self, config: Config, learning: LearningCfg | None = None):
+        super().__init__(config, learning)
+        world = self.runner.world
+        assert isinstance(world, DeviceWorld)
+        self._world = world
+        self._one_task = len(config.task_configs) == 1 and config.episode_order != 'once'
+        self._replays = False  # whether the device starts episodes by itself
+        self._next_id = self.arrays.zeros((), 'int64')
+        self._writes = config.results_file is not None or config.metrics_save_path == 'console'
+        self._echo = Echo()
+
+    def seed(self, seed: int | Sequence[int]) -> None:
+        """See `LearningCore`."""
+        super().seed(seed)
+        self._next_id.zero_()
+
+    def restart(self, rows: Rows) -> None:
+        """See `LearningCore`; the host waits unless the device can do it alone."""
+        if not self._replays:
+            super().restart(rows)
+            self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()
+            if self._replays:
+                self._next_id += self.env_num
+            return
+        mask = rows.index
+        self._world.replay(mask)
+        numbers = self._next_id + mask.cumsum(0) - 1
+        rows.put(self.episode_ids, numbers)
+        self._next_id += mask.sum()
+        rows.put(self.running, True)
+        assert self._fleet is not None
+        self._fleet.restart(mask)
+        self._begin(rows)
+        rows.put(self.returns, 0.0)
+        self._not_seen(rows)
+
+    def close(self) -> None:
+        """Free everything; results that are still on their way are written."""
+        self._write_results(wait=True)
+        super().close()
+
+    def _has_hooks(self) -> bool:
+        """Whether starting or ending an episode needs code of the task or the robots in each env."""
+        env = self.runner.envs[0]
+        assert env is not None
+        hooks = [(type(env.task).post_reset, BaseTask.post_reset)]
+        hooks += [(type(robot).post_reset, BaseRobot.post_reset) for robot in env.task.robots.values()]
+        return bool(self._asked) or any(own is not base for own, base in hooks)
+
+    def _nobody_runs(self) -> bool:
+        return False  # the device is not asked
+
+    def _hide(self, obs: Any) -> None:
+        if not self._replays:
+            super()._hide(obs)
+
+    @cached_property
+    def _all_ids(self) -> Any:
+        return self.arrays.arange(self.env_num)
+
+    def _advance(self) -> tuple[Any, dict[int, str]]:
+        running, xp = self.running, self.arrays.xp
+        actions: Any = self.state.actions
+        invalid = ~xp.isfinite(actions).all(axis=-1)
+        actions.nan_to_num_(0.0, 0.0, 0.0)
+        failed = running & invalid
+        for _ in range(self.learning.action.repeat):
+            with self._world.only(running):
+                self._act(self._all_ids, actions)
+            failed = failed | self._world.advance(running & ~failed)
+        return failed, {}
+
+    def _record(self, outcome: StepOutcome) -> None:
+        if not self._replays:
+            super()._record(outcome)
+        elif self._writes:
+            ended = outcome.terminated | outcome.truncated
+            columns = (self.episode_ids, self.state.steps, outcome.terminated, outcome.failed, self.returns)
+            self._echo.send(ended, *columns)
+            self._write_results()
+
+    def _write_results(self, wait: bool = False) -> None:
+        """Write what is known by now of the episodes that ended."""
+        for ended, episodes, steps, terminated, failed, returns in self._echo.receive(wait):
+            for env_id in np.flatnonzero(ended).tolist():
+                episode = self.queue.take()
+                assert isinstance(episode, Episode)
+                self.runner.record(
+                    env_id,
+                    Episode(int(episodes[env_id]), episode.task_index, episode.snapshot),
+                    int(steps[env_id]),
+                    bool(terminated[env_id]),
+                    not terminated[env_id],
+                    {'return': float(returns[env_id])},
+                    _FAILED if failed[env_id] else None,
+                )
+            if ended.any():
+                self.runner.results.flush()

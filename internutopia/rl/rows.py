@@ -1,0 +1,118 @@
+"""Some of the envs, in the form that suits the machine.
+
+On the host those are their ids. On a device it is a mask: to count or list them the host would have to wait. What is
+computed for some envs has one row for each of them on the host, and rows for all envs on a device, of which the others
+do not count.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.util.arrays import put, to_host
+from internutopia.core.world.base import DeviceWorld, World
+
+
+class Rows(Protocol):
+    """Some envs."""
+
+    @property
+    def ids(self) -> Any:
+        """Env ids `(m,)` for terms; on a device all of them, `m = n`."""
+        ...
+
+    @property
+    def host_ids(self) -> NDArray[np.intp]:
+        """Env ids; for those of a mask the host waits."""
+        ...
+
+    @property
+    def index(self) -> Any:
+        """What to index arrays of all envs with, to write a number: the ids or the mask."""
+        ...
+
+    @property
+    def any(self) -> bool:
+        """Whether there may be any."""
+        ...
+
+    def take(self, array: Any) -> Any:
+        """`array[ids]`."""
+        ...
+
+    def put(self, array: Any, values: Any) -> None:
+        """`array[ids] = values`, in place, values being `(m, ...)` or a number."""
+        ...
+
+    def without(self, others: NDArray[np.bool_]) -> Rows:
+        """Those that are not in a mask of the host."""
+        ...
+
+    def only(self) -> AbstractContextManager[None]:
+        """While this is entered, setters of the world change no other envs."""
+        ...
+
+
+class ListedRows:
+    """Envs by their ids `(m,)`."""
+
+    def __init__(self, ids: NDArray[np.intp]):
+        self.ids = self.host_ids = self.index = ids
+        self.any = len(ids) > 0
+
+    def take(self, array: Any) -> Any:
+        """See `Rows`."""
+        return array[self.ids]
+
+    def put(self, array: Any, values: Any) -> None:
+        """See `Rows`."""
+        array[self.ids] = values
+
+    def without(self, others: NDArray[np.bool_]) -> ListedRows:
+        """See `Rows`."""
+        return ListedRows(self.ids[~others[self.ids]])
+
+    def only(self) -> AbstractContextManager[None]:
+        """See `Rows`; setters are told the ids."""
+        return nullcontext()
+
+
+class MaskedRows:
+    """Envs by a mask on the device, bool `(n,)`."""
+
+    any = True
+
+    def __init__(self, world: DeviceWorld, mask: Any):
+        self._world = world
+        self.index = mask
+        self.ids = world.arrays.arange(world.env_num)
+
+    @property
+    def host_ids(self) -> NDArray[np.intp]:
+        """See `Rows`."""
+        return np.flatnonzero(to_host(self.index))
+
+    def take(self, array: Any) -> Any:
+        """See `Rows`."""
+        return array
+
+    def put(self, array: Any, values: Any) -> None:
+        """See `Rows`."""
+        put(array, self.index, values)
+
+    def without(self, others: NDArray[np.bool_]) -> MaskedRows:
+        """See `Rows`."""
+        return MaskedRows(self._world, self.index & ~self._world.arrays.asarray(others))
+
+    def only(self) -> AbstractContextManager[None]:
+        """See `Rows`."""
+        return self._world.only(self.index)
+
+
+def rows_of(world: World, mask: Any) -> Rows:
+    """The envs of a mask, bool `(n,)`, of the kind that the world's arrays are."""
+    return MaskedRows(world, mask) if isinstance(world, DeviceWorld) else ListedRows(np.flatnonzero(mask))

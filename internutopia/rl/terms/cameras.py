@@ -1,0 +1,39 @@
+"""Observation terms that see pictures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from internutopia.core.render.lens import PictureKind
+from internutopia.core.util import did_you_mean
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import term
+
+_KINDS: dict[str, PictureKind] = {'rgb': 'rgba', 'depth': 'depth'}
+
+
+@term('observation')
+def camera(state: RobotState, name: str, data: Literal['rgb', 'depth'] = 'rgb', max_depth: float = 10.0) -> Array:
+    """What the camera sensor `name` sees now, of the sensor's resolution, `(n, height * width * channels)`.
+
+    Rows are from the top, channels last. Colours are 0 to 1, in three channels; depth is in one channel, the distance
+    along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. ValueError if there
+    is no such camera, or there are no such data.
+    """
+    if data not in _KINDS:
+        raise ValueError(f"observation term 'camera': there are no data {data!r}; {did_you_mean(data, _KINDS)}")
+    sensors: dict[str, Any] = {
+        key: sensor for key, sensor in state.robot.sensors.items() if hasattr(sensor, 'pictures')
+    }
+    if name not in sensors:
+        raise ValueError(
+            f"observation term 'camera': robot {state.robot.name!r} has no batched camera sensor {name!r}; "
+            f'{did_you_mean(name, sensors)}'
+        )
+    kind = _KINDS[data]
+    picture = sensors[name].pictures(kind)[kind]
+    if kind == 'depth':
+        values = state.xp.clip(picture, 0.0, max_depth)
+    else:
+        values = state.xp.astype(picture[..., :3], state.xp.float32) / 255.0
+    return values.reshape(state.env_num, -1)
