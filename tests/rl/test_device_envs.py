@@ -26,7 +26,7 @@ from internutopia.core.config.learning import (
     TermCfg,
 )
 from internutopia.core.util import log
-from internutopia.core.util.arrays import DeviceArrays
+from internutopia.core.util.arrays import DeviceArrays, to_host
 from internutopia.rl import VectorEnv
 from internutopia.rl.tasks import cart_pole, jetbot_goal, velocity
 
@@ -275,6 +275,33 @@ def test_what_is_random_is_random() -> None:
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert len(np.unique(first[..., 0])) == 128 and np.abs(first).max() <= 0.05
     np.testing.assert_allclose(first.std(axis=(0, 1)), 0.1 / np.sqrt(12), rtol=0.15)
+
+
+def test_long_runs_have_the_statistics_of_the_cpu_engine() -> None:
+    """Poles that are pushed at random fall after as many steps, at angles and places as wide apart."""
+
+    def episodes(config: Config, arrays: Any) -> list[np.ndarray]:
+        pushed = np.random.default_rng(5)
+        with closing(VectorEnv(config, autoreset_mode='SameStep', arrays=arrays)) as envs:
+            envs.reset(seed=0)
+            found: list[list[np.ndarray]] = [[], [], []]
+            for _ in range(80):
+                *_, info = envs.step(pushed.uniform(-1.0, 1.0, (64, 1)).astype(np.float32))
+                if '_final_obs' in info:
+                    ended = to_host(info['_final_obs'])
+                    final = to_host(info['final_obs'])[ended]
+                    for values, column in zip(
+                        found, (to_host(info['episode_length'])[ended], *final.T[:2]), strict=True
+                    ):
+                        values.append(column)
+        return [np.concatenate(values).astype(float) for values in found]
+
+    cpu = cart_pole.config(64, 0)
+    for host, device in zip(episodes(cpu, 'numpy'), episodes(on_warp(cpu), 'torch'), strict=True):
+        assert len(host) > 100 and len(device) > 100
+        spread = np.sqrt(host.var() / len(host) + device.var() / len(device))
+        assert abs(host.mean() - device.mean()) < 3.0 * spread
+        assert host.std() == pytest.approx(device.std(), rel=0.25)
 
 
 def test_actions_that_are_no_numbers_cut_their_env() -> None:
