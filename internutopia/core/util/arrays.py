@@ -44,8 +44,17 @@ def put(target: Any, mask: Any, values: Any) -> None:
         np.copyto(target, values, where=True if mask is None else beside(mask, target))
     elif mask is None:
         target[...] = values
+    elif is_tensor(values):
+        blend(mask, values, target)
     else:
-        target.copy_(torch_namespace().where(beside(mask, target), values, target))
+        target.masked_fill_(beside(mask, target), values)
+
+
+def blend(mask: Any, values: Any, target: Any) -> None:
+    """`put` for tensors, in one launch."""
+    import torch
+
+    torch.where(beside(mask, target), values.to(target.dtype), target, out=target)
 
 
 def to_host(array: Any) -> Any:

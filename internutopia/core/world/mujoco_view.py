@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.scene.model import Probe
-from internutopia.core.util.arrays import beside, is_tensor, namespace_of
+from internutopia.core.util.arrays import beside, blend, is_tensor, namespace_of
 from internutopia.core.world.base import Array, DeviceWorld, EnvIds
 from internutopia.core.world.group import Index, Side, as_index
 
@@ -103,9 +103,12 @@ class Place:
     def put_own(self, array: Any, columns: Any, new: Any) -> None:
         """Write values `(slots, ...)` into columns of this group's array."""
         where = cells(self.slots, columns)
-        if self.mask is not None:
-            new = namespace_of(new).where(beside(self.mask, new), new, array[where])
-        array[where] = new
+        if self.mask is None:
+            array[where] = new
+        elif all(isinstance(index, slice | int) for index in where):
+            blend(self.mask, new, array[where])
+        else:
+            array[where] = namespace_of(new).where(beside(self.mask, new), new, array[where])
 
 
 def joints_key(joints: Any) -> Hashable:
