@@ -5,6 +5,7 @@ Without one, Warp's CPU device does it, slowly. `pip install 'internutopia[gpu]'
 """
 
 import argparse
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ def search(device: str = 'cpu', env_num: int = 48, rounds: int = 3, seed: int = 
     import_extensions()
     config = cart_pole.config(env_num, seed, start=START)
     config.simulator.backend, config.simulator.device = 'mujoco_warp', device
-    envs = VectorEnv(config, arrays='torch', autoreset_mode='SameStep')
+    envs: Any = VectorEnv(config, arrays='torch', autoreset_mode='SameStep')  # arrays are tensors
     torch.manual_seed(seed)
     mean, std = torch.zeros(4, device=envs.device), torch.full((4,), 3.0, device=envs.device)
     averages = []

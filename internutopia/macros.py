@@ -9,6 +9,9 @@ import os
 from pathlib import Path
 
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.absent import absent
+
+__getattr__ = absent(__name__, {'macros': 'its only settings are in gm'})
 
 
 class MacroDict:
@@ -43,5 +46,10 @@ class MacroDict:
         self._values[name] = value
 
 
-gm = MacroDict(ASSET_PATH=os.environ.get('INTERNUTOPIA_ASSETS_PATH') or str(Path(__file__).parent / 'assets'))
+def determine_gm_path(default_path: str, env_var_name: str) -> str:
+    """The folder that an environment variable names, or a default one."""
+    return os.environ.get(env_var_name) or default_path
+
+
+gm = MacroDict(ASSET_PATH=determine_gm_path(str(Path(__file__).parent / 'assets'), 'INTERNUTOPIA_ASSETS_PATH'))
 """The settings of this process."""

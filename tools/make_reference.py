@@ -82,9 +82,6 @@ Every config class and its fields. A class also has the fields of the class that
 A mistake is an error when the config is built: a wrong value, or a field that does not exist (with close matches).
 Classes that keep unknown fields say so. In YAML the names are the same; see [quickstart](quickstart.md#yaml).
 
-Some fields are for later versions. Today `SimConfig.backend` cannot be `'isaac_sim'`, an `Env` refuses
-a config made by `Config.distribute`, and `compat` must be `'3.x'`.
-
 `{gm.ASSET_PATH}` stands for the asset folder; see [scenes and robots](scenes.md#where-assets-are-looked-up).
 
 Names of field types:

@@ -139,9 +139,9 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
             assert config.results_file is not None
             files = [Path(config.results_file), *(file for file in (picture, video) if file and tally.steps)]
             print_summary(tally, files)
-            if not env.finished():
+            if not env.done:
                 print(_how_to_go_on(config, again), flush=True)
-        return 0 if env.finished() else interruption.exit_code
+        return 0 if env.done else interruption.exit_code
 
 
 def _how_to_go_on(config: Config, again: str) -> str:

@@ -94,7 +94,7 @@ def run_episodes(
                 running[env_id] = (task_config, source)
 
     reset(range(env.num_envs))
-    while env.simulation_app.is_running():
+    while not env.done:
         step_actions = [running[i][1].next() if i in running else None for i in range(env.num_envs)]
         obs, _, terminated, truncated, infos = env.step(step_actions)
         tally.steps += 1

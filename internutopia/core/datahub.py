@@ -5,6 +5,12 @@ from __future__ import annotations
 import threading
 from typing import ClassVar
 
+from internutopia.core.util.absent import absent
+
+_INSTEAD = 'actions, observations and messages do not go through the DataHub; it knows which tasks are finished'
+
+__getattr__ = absent(__name__, dict.fromkeys(('IsaacData', 'ActionData', 'MetaActionData'), _INSTEAD))
+
 
 class DataHub:
     """Reports by task name, for the whole process. May be called from any thread."""

@@ -8,6 +8,7 @@ import gymnasium
 from gymnasium import spaces
 
 from internutopia.core import vec_env
+from internutopia.core.compat_2x import GYM_BEFORE_RESET
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.util.spaces import conform, space_of
@@ -47,7 +48,12 @@ class Env(gymnasium.Env):
         self._env = vec_env.Env(config)
         self.env_num = 1
         self._robot_name: str | None = None  # of the episode that runs
-        self.action_space, self.observation_space = _spaces(config)
+        self._was_reset = False
+        if self._env.compat is None:
+            self.action_space, self.observation_space = _spaces(config)
+        else:
+            self._env.compat.unrewarded = 0.0
+            self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
 
     @property
     def runner(self) -> SimulatorRunner:
@@ -82,6 +88,7 @@ class Env(gymnasium.Env):
         if seed is not None:
             self._env.task_config_manager.restart(seed)
         (obs,), (task_config,) = self._env.reset()
+        self._was_reset = True
         if task_config is None:
             return None, None
         self._robot_name = task_config.robots[0].name if task_config.robots else None
@@ -91,6 +98,8 @@ class Env(gymnasium.Env):
         """Advance the env; see `vec_env.Env.step`. Five times None after the last episode."""
         actions = action if self._robot_name is None else {self._robot_name: action}
         (obs,), (reward,), (terminated,), (truncated,), (info,) = self._env.step([actions])
+        if self._env.compat is not None and not self._was_reset:
+            return GYM_BEFORE_RESET
         return None if info is None else self._robot_obs(obs), reward, terminated, truncated, info
 
     def get_observations(self) -> Any:
@@ -123,6 +132,8 @@ class Env(gymnasium.Env):
 
     def _robot_obs(self, obs: dict[str, Any] | None) -> Any:
         robot_obs = (obs or {}).get(self._robot_name or '', {})
+        if self._env.compat is not None:
+            return robot_obs
         return conform(robot_obs, self.observation_space)
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
+from internutopia import compat
 from internutopia.core.commands import Commands, plan_commands
+from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.layout import grid_offsets
@@ -61,6 +63,8 @@ class SimulatorRunner:
     def __init__(
         self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
     ):
+        if config.simulator.omni_compat:
+            compat.install()
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
@@ -80,6 +84,7 @@ class SimulatorRunner:
         self._fleets = Fleets(self.world)
         self._step_count = 0
         self._launched: Commands | None = None
+        self._compat = Compat2x.of(config)
 
     @property
     def current_tasks(self) -> dict[str, BaseTask]:
@@ -151,6 +156,7 @@ class SimulatorRunner:
         If a class of an extension fails, all of these envs are without an episode.
         """
         IScene.use(self._scenes)
+        self.world.frame_due = False
         self.clear(env_ids)
         try:
             self._start(plans)
@@ -188,12 +194,12 @@ class SimulatorRunner:
         env_ids = np.array(active, np.intp)
         failed = self.world.step(env_ids) if active else {}
         self._step_count += 1
-        render = self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
+        self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
         if failed:
             env_ids = np.array([i for i in active if i not in failed], np.intp)
         self._fleets.observe(env_ids)
         try:
-            return {env_id: self._finish_step(env_id, render, failed.get(env_id)) for env_id in active}
+            return {env_id: self._finish_step(env_id, failed.get(env_id)) for env_id in active}
         finally:  # what one env's class breaks shall not cost the results of others
             self.results.flush()
 
@@ -203,7 +209,7 @@ class SimulatorRunner:
         self.world.frame_due = True
         self._fleets.observe(np.array(self.active(), np.intp))
         return [
-            None if env is None else self._observe(env, True) if not env.ended else copy.deepcopy(env.last[0])
+            None if env is None else self._observe(env) if not env.ended else copy.deepcopy(env.last[0])
             for env in self.envs
         ]
 
@@ -240,7 +246,7 @@ class SimulatorRunner:
         for _ in range(steps if physics else 0):
             active = np.array(self.active(), np.intp)
             for env_id, reason in self.world.step(active).items():
-                self._finish_step(env_id, False, reason)
+                self._finish_step(env_id, reason)
         self.results.flush()
 
     def capture(self, env_ids: Sequence[int]) -> SceneState:
@@ -326,6 +332,7 @@ class SimulatorRunner:
         for env_id, plan in plans.items():
             self.world.noise_keys[env_id] = noise_key(self.queue.seed, plan.episode.id)
             scene = IScene(self.world, env_id, self._fleets)
+            scene.model = plan.model
             local, own = plan.runtime_config, plan.task_config
             scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
             scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
@@ -343,7 +350,7 @@ class SimulatorRunner:
 
     def _first_observation(self, env_id: int) -> dict[str, Any]:
         env = self._running(env_id)
-        obs = self._observe(env, False)
+        obs = self._observe(env)
         for name, robot in env.task.robots.items():
             if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
                 obs[name]['render'] = True  # what cameras show is of this episode
@@ -358,32 +365,33 @@ class SimulatorRunner:
     def plan(self, actions: Mapping[int, Action]) -> Commands:
         """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
         IScene.use(self._scenes)
-        return plan_commands({env_id: (action, self._running(env_id).task) for env_id, action in actions.items()})
+        told = {env_id: (action, self._running(env_id).task) for env_id, action in actions.items()}
+        return plan_commands(told if self._compat is None else self._compat.known_names(told))
 
-    def _observe(self, env: RunningEpisode, render: bool) -> dict[str, Any]:
+    def _observe(self, env: RunningEpisode) -> dict[str, Any]:
         obs = env.task.get_observations()
         for robot_obs in obs.values():
-            robot_obs['render'] = render
+            robot_obs['render'] = self.world.frame_due  # a task may have asked for a frame
         return obs
 
     def _results(self, outcomes: Mapping[int, StepResult]) -> list[StepResult]:
         """What every env reports: what came of the step, or its last result again."""
         return [outcomes[env_id] if env_id in outcomes else self.repeat(env_id) for env_id in range(self.env_num)]
 
-    def _finish_step(self, env_id: int, render: bool, error: str | None) -> StepResult:
+    def _finish_step(self, env_id: int, error: str | None) -> StepResult:
         """Observe, judge and record one env after physics."""
         env = self._running(env_id)
         env.step += 1
         limit = env.task.config.max_episode_steps
+        truncated = error is not None or (limit is not None and env.step >= limit)
         if error is None:
             try:
-                obs, reward, terminated = self._judge(env, render)
+                obs, reward, terminated = self._judge(env, truncated)
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, step {env.step} of episode {env.episode.id}')
                 raise
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(env.last[0]), 0.0, False
-        truncated = error is not None or (limit is not None and env.step >= limit)
         info = self._info(env)
         if terminated or truncated:
             env.ended = True  # also if a metric fails
@@ -395,13 +403,14 @@ class SimulatorRunner:
         env.last = copy.deepcopy(result) if env.ended else result  # to be repeated, whatever the caller does with it
         return result
 
-    def _judge(self, env: RunningEpisode, render: bool) -> tuple[dict[str, Any], float, bool]:
+    def _judge(self, env: RunningEpisode, truncated: bool) -> tuple[dict[str, Any], float, bool]:
         """Observation, reward and whether the task is done, in the order that tasks rely on."""
         task = env.task
-        obs = self._observe(env, render)
+        obs = self._observe(env)
         terminated = bool(task.is_done())
-        for metric in task.metrics.values():
-            metric.update(obs)
+        if self._compat is None or not (terminated or truncated):
+            for metric in task.metrics.values():
+                metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
 
     def repeat(self, env_id: int) -> StepResult:

@@ -13,6 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.env_runner import EnvRunner, StepResult
 from internutopia.core.exchange import Exchange
@@ -31,7 +32,7 @@ class SimulationApp:
 
     def is_running(self) -> bool:
         """False when nothing is left to do: the env is closed, or no episode runs and none is left."""
-        return not self._env.closed and not self._env.finished()
+        return not self._env.closed and not self._env.done
 
     def close(self) -> None:
         """Close the env."""
@@ -49,6 +50,7 @@ class Env:
         num_envs: number of envs, in all processes together; env ids are `0..num_envs - 1`.
         env_num: number of envs of a process, as in the config; the same if the run is not distributed.
         proc_num: number of processes that simulate.
+        compat: the behaviour of 2.x, if `config.compat` asks for it.
 
     Example::
 
@@ -64,9 +66,8 @@ class Env:
     """
 
     def __init__(self, config: Config):
-        if config.compat != '3.x':
-            raise ValueError(f"compat={config.compat!r} is not implemented in this version; use compat='3.x'")
         self.config = config
+        self.compat = Compat2x.of(config)
         self.env_num = config.env_num
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
         self.proc_num = 1 if distribution is None else distribution.proc_num
@@ -88,10 +89,10 @@ class Env:
     def runner(self) -> SimulatorRunner:
         """What steps the envs; `runner.world` is the physics world.
 
-        RuntimeError in a distributed run, whose worlds, tasks and robots are in other processes.
+        NotImplementedError in a distributed run, whose worlds, tasks and robots are in other processes.
         """
         if not isinstance(self._runner, SimulatorRunner):
-            raise RuntimeError(
+            raise NotImplementedError(
                 'runner: this run is distributed, its tasks and robots are in other processes; use the calls of Env'
             )
         return self._runner
@@ -99,6 +100,8 @@ class Env:
     @property
     def simulation_app(self) -> SimulationApp:
         """Tells whether there is anything left to do."""
+        if self.compat is not None:
+            self.compat.check_local('simulation_app')
         return self._simulation_app
 
     @property
@@ -153,10 +156,11 @@ class Env:
         if reset_list is not None and env_ids is not None:
             raise ValueError('reset takes reset_list or env_ids, not both')
         given = reset_list if reset_list is not None else env_ids
-        ids = range(self.num_envs) if given is None else self._check_ids(given)
-        self._exchange.check_idle('reset', ids)
-        self._exchange.forget(ids)
-        return self._runner.reset(ids)
+        if given is None:
+            return self._start(range(self.num_envs))
+        if self.compat is not None:
+            return self.compat.reset(given, self._check_ids, self._start)
+        return self._start(self._check_ids(given))
 
     def step(
         self, action: Sequence[Mapping[str, Any] | None]
@@ -179,7 +183,8 @@ class Env:
             raise ValueError(f'step takes one action per env: expected {self.num_envs}, got {len(action)}')
         self._exchange.check_idle('step')
         self._exchange.forget(range(self.num_envs))
-        return _columns(self._runner.step(action))
+        results = self._runner.step(action)
+        return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
 
     def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:
         """Give some envs their next actions, and return at once: `recv` fetches what comes of them.
@@ -214,7 +219,10 @@ class Env:
         """
         self._check_open('recv')
         results = self._exchange.recv(min_envs)
-        return (*_columns(list(results.values())), list(results))
+        rows = list(results.values())
+        if self.compat is not None:
+            rows = self.compat.results(rows, [self._runner.envs[env_id] for env_id in results])
+        return (*_columns(rows), list(results))
 
     def get_observations(self) -> list[Any]:
         """The current observation of every env; None for one without an episode."""
@@ -294,11 +302,20 @@ class Env:
     def get_dt(self) -> float:
         """Length of one physics step [s]."""
         self._check_open('get_dt')
+        if self.compat is not None:
+            self.compat.check_local('get_dt')
         return self._runner.dt
 
     def finished(self) -> bool:
         """Whether every episode has been run to its end."""
         self._check_open('finished')
+        if self.compat is not None:
+            self.compat.check_local('finished')
+        return self.done
+
+    @property
+    def done(self) -> bool:
+        """Whether every episode has been run to its end; in every run, also a distributed one with `compat='2.x'`."""
         return self.task_config_manager.exhausted and not self._runner.running
 
     def close(self) -> None:
@@ -306,6 +323,11 @@ class Env:
         if not self.closed:
             self.closed = True
             self._runner.close()
+
+    def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:
+        self._exchange.check_idle('reset', env_ids)
+        self._exchange.forget(env_ids)
+        return self._runner.reset(env_ids)
 
     def _check_open(self, call: str) -> None:
         if self.closed:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from internutopia.core.compat_2x import ignores_gpus
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
@@ -90,7 +91,7 @@ def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Sha
     cpus = min(float(threads), ray.available_resources().get('CPU', 0.0) / count)
     cpus = float(int(cpus)) if cpus >= 1.0 else math.floor(cpus * 1e4) / 1e4  # Ray's own grain
     asked = 'gpu_num_per_proc' in distribution.model_fields_set or config.simulator.device != 'cpu'
-    gpus = float(distribution.gpu_num_per_proc) if asked else 0.0
+    gpus = float(distribution.gpu_num_per_proc) if asked and not ignores_gpus(config) else 0.0
     if gpus * count > resources.get('GPU', 0.0):
         raise ValueError(
             f'distribution_config: {count} workers with gpu_num_per_proc={distribution.gpu_num_per_proc:g} need '

@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium
 
+from internutopia import compat
 from internutopia.core.commands import Commands
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
@@ -101,6 +102,8 @@ class Worker:
     def set_up(self, order: Order) -> None:
         """Make the classes of the main process known here, and the world."""
         os.environ.update(order.environment)
+        if order.config.simulator.omni_compat:  # before the modules of those classes are imported
+            compat.install()
         try:
             registries = pickle.loads(order.registries)
         except ImportError as error:

@@ -12,6 +12,7 @@ from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives
+from internutopia.core.util.absent import absent
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 
 # Gains of the arm [N·m/rad, N·m·s/rad] and of the fingers [N/m, N·s/m], chosen here: critically damped or more, and
@@ -30,6 +31,8 @@ _MENAGERIE = {
     'left_finger': 'panda_leftfinger',
     'right_finger': 'panda_rightfinger',
 }
+
+__getattr__ = absent(__name__, {'Franka': 'robot.articulation and the GripperController do what it did'})
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import yaml
 from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
+from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.fields import Count, PathStr, PositiveFloat
@@ -19,7 +21,7 @@ Compat = Literal['3.x', '2.x']
 
 
 def _default_compat() -> Compat:
-    return cast(Compat, os.environ.get('INTERNUTOPIA_COMPAT', '3.x'))  # validated with the field
+    return cast(Compat, compat_of_process())  # validated with the field
 
 
 class Config(BaseCfg):
@@ -45,9 +47,19 @@ class Config(BaseCfg):
     seed: NonNegativeInt | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
     compat: Compat = Field(default_factory=_default_compat, validate_default=True)
-    """Version whose behaviour runs get where 2.x differs; default: environment variable INTERNUTOPIA_COMPAT."""
+    """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
+    INTERNUTOPIA_COMPAT."""
 
     _tasks_by_type = items_by_type('task_configs', TaskCfg)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _read_simulator_of_2x(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get('compat') == '2.x':
+            simulator = values.get('simulator')
+            if isinstance(simulator, Mapping):
+                return {**values, 'simulator': known_fields(SimConfig, simulator)}
+        return values
 
     @field_validator('task_configs')
     @classmethod

@@ -1,10 +1,12 @@
 """Config of the simulator: time steps, physics engine and machine."""
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, model_validator
 
+from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, Seconds
 
@@ -28,7 +30,7 @@ class SimConfig(BaseCfg):
     """How pictures are drawn: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
     """What draws the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
-    `'auto'` takes the latter on a GPU."""
+    `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""
     use_fabric: bool = False
     """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
     headless: bool = True
@@ -40,8 +42,15 @@ class SimConfig(BaseCfg):
     backend: Literal['mujoco', 'mujoco_warp', 'isaac_sim'] = 'mujoco'
     """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), or Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` a GPU such as `'cuda:0'`."""
+    """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` and `'isaac_sim'` a GPU such as `'cuda:0'`."""
     substeps: Count = 1
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = None
     """Threads of the CPU engine; None means one per core."""
+    omni_compat: bool = False
+    """Whether an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`)."""
+
+    @model_validator(mode='before')
+    @classmethod
+    def _read_fields_of_2x(cls, values: Any) -> Any:
+        return known_fields(cls, values) if isinstance(values, Mapping) and compat_of_process() == '2.x' else values

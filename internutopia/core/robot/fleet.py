@@ -153,6 +153,11 @@ class Fleets:
                 fleet.robot.cleanup()
                 del self._fleets[key]
 
+    def forget(self, env_id: int) -> None:
+        """What was observed in an env before does not hold."""
+        for fleet in self._fleets.values():
+            fleet.forget(env_id)
+
     def observe(self, env_ids: NDArray[np.intp]) -> None:
         """Compute the observations of some envs in all fleets."""
         for fleet in self._fleets.values():

@@ -94,6 +94,7 @@ class RobotModel:
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
     position on it [m]. `weightless`: gravity does not act on the robot's own links.
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
+    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty.
     """
 
     name: str
@@ -112,6 +113,7 @@ class RobotModel:
     frames: Mapping[str, tuple[str, Vec3]] = field(default_factory=dict)
     weightless: bool = False
     at_root: bool = False
+    prim_path: str = ''
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ class ObjectModel:
     """One object beside the robots: a unit cube scaled to its edge lengths, or an asset file.
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
-    `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts.
+    `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
+    is below its env, on a stage; `/objects/<name>` if empty.
     """
 
     name: str
@@ -132,6 +135,7 @@ class ObjectModel:
     density: float | None = None
     dynamic: bool = True
     collider: bool = True
+    prim_path: str = ''
 
 
 @dataclass(frozen=True)

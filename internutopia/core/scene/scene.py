@@ -10,6 +10,7 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from internutopia.core.scene.model import SceneModel
 from internutopia.core.world.base import CameraView, World
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class IScene:
     Attributes:
         world: the physics world.
         env_id: the env, or `...` for the scene that a batched class sees, all envs at once.
+        model: what it is made of, with the names that the user wrote; empty in the scene of a batched class.
         root_path: prim path of the env.
         robot_paths: robot name (as the user wrote it) by absolute prim path.
         object_paths: object name by absolute prim path.
@@ -36,6 +38,7 @@ class IScene:
     def __init__(self, world: World, env_id: Any, fleets: Fleets):
         self.world = world
         self.env_id = env_id
+        self.model = SceneModel()
         self._lead_env = env_id
         self.fleets = fleets
         self.root_path = f'/World/env_{env_id}' if isinstance(env_id, int) else '/World/env_*'
@@ -56,10 +59,15 @@ class IScene:
     def at(cls, prim_path: str) -> IScene:
         """The scene of the env that a prim path lies in. KeyError if the running Env has no such env."""
         match = _ENV_PATH.match(prim_path)
-        scene = _scenes.get({}).get(int(match[1])) if match else None
+        scene = cls.all().get(int(match[1])) if match else None
         if scene is None:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
         return scene
+
+    @staticmethod
+    def all() -> dict[int, IScene]:
+        """The scenes by env id of the Env whose code is running, or ran last."""
+        return _scenes.get({})
 
     @staticmethod
     def use(scenes: dict[int, IScene]) -> None:

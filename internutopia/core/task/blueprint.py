@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from internutopia.core.config import Config
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
@@ -28,8 +29,17 @@ def scene_model(config: TaskCfg) -> SceneModel:
         scale=float(config.scene_scale[0]),
         position=config.scene_position,
         orientation=config.scene_orientation,
-        robots=tuple(_robot_model(robot) for robot in config.robots),
-        objects=tuple(look_up(BaseObject.objs, 'object', obj.type).model(obj) for obj in config.objects),
+        robots=tuple(
+            replace(_robot_model(robot), prim_path=_below(config.robots_root_path, robot.prim_path))
+            for robot in config.robots
+        ),
+        objects=tuple(
+            replace(
+                look_up(BaseObject.objs, 'object', obj.type).model(obj),
+                prim_path=_below(config.objects_root_path, obj.prim_path),
+            )
+            for obj in config.objects
+        ),
     )
 
 
@@ -49,6 +59,11 @@ def _robot_model(config: RobotCfg) -> RobotModel:
     for sensor in enabled_sensors(config):
         model = look_up(BaseSensor.sensors, 'sensor', sensor.type).equip(sensor, model)
     return model
+
+
+def _below(root_path: str, prim_path: str) -> str:
+    """Where a part of a task is below its env, whether its config says so with a slash in front or without."""
+    return f'{root_path}/{prim_path.lstrip("/")}'
 
 
 def check_implemented(config: Config) -> None:

@@ -1,15 +1,18 @@
 """Small helpers without dependencies: the logger, what the machine offers, names."""
 
 import difflib
-import logging
 import os
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-log = logging.getLogger('internutopia')
-"""Logger of the whole project; it has no handler and no level of its own."""
+from internutopia.core.util.absent import absent
+from internutopia.core.util.log import log
+
+__all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'remove_suffix']
+
+__getattr__ = absent(__name__, {'AsyncRequest': 'a library for HTTP, such as httpx, does it'})
 
 
 def has_display() -> bool:

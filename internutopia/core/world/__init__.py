@@ -33,11 +33,10 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
             ) from error
         raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
         return WarpWorld(*arguments, device=config.device, raytrace=raytrace)
-    if config.backend != 'mujoco':
-        raise ValueError(
-            f'SimConfig.backend={config.backend!r} is not implemented in this version; '
-            "use backend='mujoco' (CPU) or 'mujoco_warp' (GPU)"
-        )
+    if config.backend == 'isaac_sim':
+        from internutopia.core.world.isaac import IsaacWorld
+
+        return IsaacWorld(config, env_num, offsets)
     if config.device != 'cpu':
         raise ValueError(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "

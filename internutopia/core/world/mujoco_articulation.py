@@ -237,14 +237,14 @@ class MujocoArticulationView(View, ArticulationView):
     @property
     def control_ranges(self) -> NDArray[np.float64]:
         """See `ArticulationView`."""
-        model = self._model
-        limited = model.actuator_ctrllimited[self._layout.controls].astype(bool)
-        return np.where(limited[:, None], model.actuator_ctrlrange[self._layout.controls], [-np.inf, np.inf])
+        model, controls = self._somewhere('controls')
+        limited = model.actuator_ctrllimited[controls].astype(bool)
+        return np.where(limited[:, None], model.actuator_ctrlrange[controls], [-np.inf, np.inf])
 
     @property
     def joint_ranges(self) -> NDArray[np.float64]:
         """See `ArticulationView`."""
-        model, joints = self._model, self._layout.joint_ids
+        model, joints = self._somewhere('joint_ids')
         return np.where(model.jnt_limited[joints].astype(bool)[:, None], model.jnt_range[joints], [-np.inf, np.inf])
 
     def body(self, name: str) -> MujocoBodyView:
@@ -262,9 +262,10 @@ class MujocoArticulationView(View, ArticulationView):
         scene = self._world.scene(env_id)
         return chain_of(scene.model, scene.robots[self.name], base, tip)
 
-    @property
-    def _model(self) -> Any:
-        return self.segments()[0].group.scene.model
+    def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
+        """A model that the robot is in now, and what it calls some things of the robot."""
+        segment = self.segments()[0]
+        return segment.group.scene.model, getattr(segment.layout, address)
 
     def _joint_values(self, field: str, address: str) -> Array:
         def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:

@@ -22,6 +22,7 @@ def test_defaults():
         'device': 'cpu',
         'substeps': 1,
         'threads': None,
+        'omni_compat': False,
     }
 
 

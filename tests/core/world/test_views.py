@@ -92,6 +92,15 @@ def test_a_write_for_all_envs_reaches_those_that_hold_the_robot(env):
     assert view.get_joint_positions()[:4].tolist() == np.arange(8.0).reshape(4, 2).tolist()
 
 
+def test_limits_outlast_the_scene_that_the_view_was_first_asked_for(make_env, make_task):
+    """Joints have other places in the model of a scene that has joints of its own."""
+    env = make_env(tasks=[make_task('crates'), make_task()], env_num=2)
+    env.reset()
+    view = arm_of(env, 1).view
+    env.reset([0])  # nothing is left to run there
+    assert view.joint_ranges.tolist() == [[-2, 2], [-np.inf, np.inf]]
+
+
 def test_several_links_at_once_are_as_one_by_one(env):
     """Also where a scene's bodies come first, and where envs that hold another robot lie between."""
     env.reset([1])

@@ -1,8 +1,10 @@
 """The Gymnasium front door: spaces, gymnasium's own checks and vector envs, episodes, errors."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -10,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.gym_env import Env
+from internutopia.core.scene.assets import resolve
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg
@@ -17,40 +20,54 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 import_extensions()
 
-ROBOT = JetbotRobotCfg(
-    controllers=[jetbot.move_by_speed_cfg, jetbot.move_to_point_cfg, jetbot.move_along_path_cfg, jetbot.rotate_cfg]
-)
+CONTROLLERS = [jetbot.move_by_speed_cfg, jetbot.move_to_point_cfg, jetbot.move_along_path_cfg, jetbot.rotate_cfg]
 
 
-def make_env(tasks=1, order: Any = 'cycle', robots=(ROBOT,), **fields):
-    task = FiniteStepTaskCfg(max_steps=20, scene_asset_path='scenes/empty.usd', robots=list(robots))
-    return Env(
-        Config(
-            simulator=SimConfig(physics_dt='1/240'),
+@pytest.fixture(scope='session')
+def robot(tmp_path_factory: pytest.TempPathFactory) -> JetbotRobotCfg:
+    """A jetbot whose file says that it moves freely, as one for Isaac Sim does: no backend has to be told."""
+    spec = mujoco.MjSpec.from_file(str(resolve('robots/jetbot/jetbot.xml')))
+    spec.worldbody.first_body().add_freejoint()
+    path = tmp_path_factory.mktemp('jetbot') / 'jetbot.xml'
+    path.write_text(spec.to_xml())
+    return JetbotRobotCfg(controllers=CONTROLLERS, usd_path=str(path))
+
+
+@pytest.fixture
+def make_env(backend: dict[str, Any], robot: JetbotRobotCfg) -> Iterator[Callable[..., Env]]:
+    """Makes an Env of a jetbot on an empty floor; closed after the test."""
+    envs: list[Env] = []
+
+    def make(tasks: int = 1, order: Any = 'cycle', robots: Any = None, **fields: Any) -> Env:
+        robots = [robot] if robots is None else robots
+        task = FiniteStepTaskCfg(max_steps=20, scene_asset_path='scenes/empty.usd', robots=robots)
+        config = Config(
+            simulator=SimConfig(physics_dt='1/240', **backend),
             metrics_save_path=None,
             episode_order=order,
             task_configs=[task] * tasks,
             **fields,
         )
-    )
+        envs.append(Env(config))
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()
 
 
 @pytest.fixture
-def env():
-    env = make_env(tasks=2, order='once')
-    yield env
-    env.close()
+def env(make_env: Callable[..., Env]) -> Env:
+    return make_env(tasks=2, order='once')
 
 
 @pytest.mark.filterwarnings('ignore')  # check_env recommends other action ranges
-def test_gymnasiums_own_check_passes():
-    env = make_env()
-    check_env(env, skip_render_check=True)
-    env.close()
+def test_gymnasiums_own_check_passes(make_env):
+    check_env(make_env(), skip_render_check=True)
 
 
 @pytest.mark.parametrize('vector', [gymnasium.vector.SyncVectorEnv, gymnasium.vector.AsyncVectorEnv])
-def test_gymnasiums_vector_envs_run_it(vector):
+def test_gymnasiums_vector_envs_run_it(vector, make_env):
     envs = vector([make_env] * 2)
     obs, _ = envs.reset(seed=1)
     assert obs['position'].shape == (2, 3)
@@ -91,7 +108,7 @@ def test_reset_in_the_middle_goes_on_to_the_next_episode(env):
     assert env.step({})[4]['episode_id'] == 1
 
 
-def test_same_seed_same_episodes():
+def test_same_seed_same_episodes(make_env, assert_same):
     env = make_env(tasks=3, order='shuffle')
     for task in env._env.config.task_configs:
         assert task.max_episode_steps is None
@@ -99,21 +116,19 @@ def test_same_seed_same_episodes():
     for _ in range(2):
         env.reset(seed=7)
         runs.append([env.step({'move_by_speed': [0.3, 1.0]})[0]['position'] for _ in range(5)])
-    np.testing.assert_array_equal(runs[0], runs[1])
-    env.close()
+    assert_same(runs[0], runs[1])
 
 
-def test_a_task_without_a_robot_runs():
-    env = make_env(robots=())
+def test_a_task_without_a_robot_runs(make_env):
+    env = make_env(robots=[])
     assert env.reset()[0] == {} and env.step({})[0] == {}
-    env.close()
 
 
-def test_one_env_and_one_robot_only():
+def test_one_env_and_one_robot_only(make_env, robot):
     with pytest.raises(ValueError, match='env_num=2; use vec_env.Env'):
         make_env(env_num=2)
     with pytest.raises(ValueError, match=r'task_configs\[0\] has 2'):
-        make_env(robots=[ROBOT, ROBOT.update(name='second')])
+        make_env(robots=[robot, robot.update(name='second')])
 
 
 def test_a_wrong_action_names_env_robot_and_controller(env):

@@ -76,7 +76,7 @@ def disarm():
 
 
 def arms(obs: list) -> list[np.ndarray]:
-    """All numbers of each arm's observation in one array, to be compared to the bit."""
+    """All numbers of each arm's observation in one array."""
     return [
         np.concatenate([value for value in env_obs['arm'].values() if isinstance(value, np.ndarray)])
         for env_obs in obs
@@ -84,27 +84,27 @@ def arms(obs: list) -> list[np.ndarray]:
     ]
 
 
-def same(one: list, other: list) -> bool:
-    return all((a == b).all() for a, b in zip(arms(one), arms(other), strict=True))
-
-
 # --- while loading ---------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_file_leaves_everything_as_it_was(make_env, make_task, make_robot, models, tmp_path):
-    def tasks():
-        missing = make_task(robots=[make_robot(usd_path=str(tmp_path / 'arn.xml'))])
-        return [make_task(max_steps=99), make_task(max_steps=99), missing, make_task('floor', max_steps=99)]
+def test_a_missing_file_leaves_everything_as_it_was(make_env, make_task, make_robot, models, tmp_path, assert_same):
+    missing = make_task(robots=[make_robot(usd_path=str(tmp_path / 'arn.xml'))])
+    tasks = [make_task(max_steps=99), make_task(max_steps=99), missing, make_task('floor', max_steps=99)]
 
-    env, twin = make_env(tasks=tasks()), make_env(tasks=tasks())
-    for each in (env, twin):
-        each.reset()
-        each.step([DRIVE] * 2)
+    def start():
+        env = make_env(tasks=tasks)
+        env.reset()
+        env.step([DRIVE] * 2)
+        return env
+
+    twin = start()
+    expected = [arms(twin.step([DRIVE] * 2)[0]) for _ in range(5)]
+    twin.close()
+    env = start()
     with pytest.raises(FileNotFoundError, match='arn.xml') as raised:
         env.reset([1, 0])
     assert any('episode 2' in note and 'env 1' in note for note in raised.value.__notes__)
-    for _ in range(5):
-        assert same(env.step([DRIVE] * 2)[0], twin.step([DRIVE] * 2)[0])
+    assert_same([arms(env.step([DRIVE] * 2)[0]) for _ in range(5)], expected)
     with pytest.raises(FileNotFoundError):
         env.reset([0])
     (tmp_path / 'arn.xml').write_text(open(models['arm']).read())  # as soon as the file is there it goes on
@@ -124,30 +124,32 @@ def test_a_missing_file_leaves_everything_as_it_was(make_env, make_task, make_ro
         'sensor',
     ],
 )
-def test_a_class_that_raises_while_its_env_starts(make_env, make_task, make_robot, stage):
-    def tasks():
-        robot = make_robot(
-            type='BombRobot',
-            controllers=[*make_robot().controllers, ControllerCfg(name='bomb', type='BombController')],
-            sensors=[SensorCfg(name='bomb', type='BombSensor')],
-        )
-        return [make_task(type='BombTask', index=i, max_steps=99, robots=[robot]) for i in range(6)]
+def test_a_class_that_raises_while_its_env_starts(make_env, make_task, make_robot, assert_same, stage):
+    robot = make_robot(
+        type='BombRobot',
+        controllers=[*make_robot().controllers, ControllerCfg(name='bomb', type='BombController')],
+        sensors=[SensorCfg(name='bomb', type='BombSensor')],
+    )
+    tasks = [make_task(type='BombTask', index=i, max_steps=99, robots=[robot]) for i in range(6)]
 
-    env, twin = make_env(tasks=tasks(), env_num=3), make_env(tasks=tasks(), env_num=3)
-    for each in (env, twin):
-        each.reset()
-        each.step([DRIVE] * 3)
-    armed.add(stage)
-    with pytest.raises(RuntimeError, match=f'boom in {stage}'):
-        env.reset([2, 0])
-    armed.clear()
-    for _ in range(4):
-        ours, theirs = env.step([DRIVE] * 3), twin.step([DRIVE] * 3)
-        assert same(ours[0][1:2], theirs[0][1:2]) and ours[4][1] == theirs[4][1]
-    assert [info.index for info in env.reset([0, 2])[1]] == [3, 4]
-    ours, theirs = env.step([DRIVE] * 3), twin.reset([0, 2]) and twin.step([DRIVE] * 3)
-    assert same(ours[0], theirs[0])
-    assert [info.index for info in env.reset([1])[1]] == [5]
+    def run(bomb):
+        env = make_env(tasks=tasks, env_num=3)
+        env.reset()
+        env.step([DRIVE] * 3)
+        if bomb:
+            armed.add(stage)
+            with pytest.raises(RuntimeError, match=f'boom in {stage}'):
+                env.reset([2, 0])
+            armed.clear()
+        results = [env.step([DRIVE] * 3) for _ in range(4)]
+        seen: list[Any] = [(arms(result[0][1:2]), dict(result[4][1])) for result in results]
+        assert [info.index for info in env.reset([0, 2])[1]] == [3, 4]
+        seen.append(arms(env.step([DRIVE] * 3)[0]))
+        assert [info.index for info in env.reset([1])[1]] == [5]
+        env.close()
+        return seen
+
+    assert_same(run(True), run(False))
 
 
 def test_a_task_that_fails_to_clean_up_loses_no_episode(make_env, make_task, monkeypatch):
@@ -237,34 +239,34 @@ def diverge_by_effort(env: Any) -> None:
 
 @pytest.mark.parametrize('diverge', [diverge_by_state, diverge_by_velocity, diverge_by_effort])
 @pytest.mark.parametrize('threads', [1, 2])
-def test_an_env_that_diverges_is_truncated_and_the_others_go_on(make_env, make_task, diverge, threads):
-    def tasks():
-        return [make_task(max_steps=20, metrics=[{'type': 'ToyMetric'}]) for _ in range(4)]
+def test_an_env_that_diverges_is_truncated_and_the_others_go_on(make_env, make_task, assert_same, diverge, threads):
+    tasks = [make_task(max_steps=20, metrics=[{'type': 'ToyMetric'}]) for _ in range(4)]
 
-    env = make_env(tasks=tasks(), env_num=3, sim={'threads': threads})
-    twin = make_env(tasks=tasks(), env_num=3)
-    for each in (env, twin):
-        each.reset()
-    last = env.step([DRIVE] * 3)[0]
-    twin.step([DRIVE] * 3)
-    diverge(env)
-    obs, reward, terminated, truncated, info = env.step([DRIVE] * 3)
-    expected = twin.step([DRIVE] * 3)
-    assert (terminated[1], truncated[1], reward[1]) == (False, True, 0.0)
-    assert 'diverged' in info[1]['error'] and info[1]['metrics'] == {'ToyMetric': 1}
-    assert same(obs[1:2], last[1:2])
-    assert obs[1] is not last[1]
-    for _ in range(3):
-        assert same([obs[0], obs[2]], [expected[0][0], expected[0][2]])
-        assert truncated == [False, True, False] and 'error' not in info[0]
-        obs, _, _, truncated, info = env.step([DRIVE] * 3)
-        expected = twin.step([DRIVE] * 3)
-        assert 'diverged' in info[1]['error'] and same(obs[1:2], last[1:2])
-    for each in (env, twin):
-        each.reset([1])
-    for _ in range(3):
-        obs, _, _, truncated, _ = env.step([DRIVE] * 3)
-        assert same(obs, twin.step([DRIVE] * 3)[0]) and truncated == [False] * 3
+    def run(diverges):
+        """Observations of the others before env 1 starts again, and of all envs afterwards."""
+        env = make_env(tasks=tasks, env_num=3, sim={'threads': threads})
+        env.reset()
+        last = arms(env.step([DRIVE] * 3)[0][1:2])
+        if diverges:
+            diverge(env)
+        seen = []
+        for step in range(4):
+            obs, reward, terminated, truncated, info = env.step([DRIVE] * 3)
+            seen.append(arms([obs[0], obs[2]]))
+            assert truncated == [False, diverges, False] and 'error' not in info[0]
+            if diverges:
+                assert (terminated[1], reward[1]) == (False, 0.0) and 'diverged' in info[1]['error']
+                assert step or info[1]['metrics'] == {'ToyMetric': 1}
+                np.testing.assert_equal(arms(obs[1:2]), last)
+        env.reset([1])
+        for _ in range(3):
+            obs, _, _, truncated, _ = env.step([DRIVE] * 3)
+            seen.append(arms(obs))
+            assert truncated == [False] * 3
+        env.close()
+        return seen
+
+    assert_same(run(True), run(False))
 
 
 def test_an_error_of_the_engine_itself(make_env, monkeypatch):

@@ -1,0 +1,1 @@
+"""Steering with an Apple Vision Pro, which is not here."""

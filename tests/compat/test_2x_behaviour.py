@@ -1,0 +1,271 @@
+"""`Config.compat='2.x'`: each thing it changes, side by side with the run without it, and that nothing else changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from internutopia.core import gym_env
+from internutopia.core.config import Config, ControllerCfg, MetricCfg, RewardCfg, SimConfig
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.vec_env import Env
+
+FINISHED = (None, -1.0, True, False, None)
+DRIVE = {'arm': {'drive': [0.3, 0.2]}}
+
+
+@BaseRobot.register('DictArm')
+class DictArm(BaseRobot):
+    """Takes its dict as it is."""
+
+    def apply_action(self, action: dict[str, Any]) -> None:
+        self.got = action
+
+
+@pytest.fixture
+def old(make_env: Callable[..., Env]) -> Callable[..., Env]:
+    """Makes an Env with the behaviour of 2.x."""
+    return lambda **fields: make_env(compat='2.x', **fields)
+
+
+def row(result: Any, env_id: int) -> tuple[Any, ...]:
+    """One env's part of what `step` returned."""
+    return tuple(column[env_id] for column in result)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_finished_envs_say_that_they_terminated(old, make_env):
+    env = old(tasks=1, env_num=3)
+    assert row(env.step([None] * 3), 1) == FINISHED  # never had an episode
+    env.reset()
+    result = env.step([None] * 3)
+    assert row(result, 1) == row(result, 2) == FINISHED and result[2] == [False, True, True]
+    env.reset([0])  # the queue is exhausted
+    assert env.step([None] * 3)[2] == [True] * 3
+    assert env.get_observations() == [None] * 3
+    without = make_env(tasks=1, env_num=3)
+    without.reset()
+    assert row(without.step([None] * 3), 1) == (None,) * 5
+
+
+def test_a_loop_until_all_have_terminated_ends(old):
+    env = old(tasks=5, env_num=2)
+    env.reset()
+    info: list[Any] = []
+    for _ in range(15):
+        _, _, terminated, _, _ = env.step([None] * 2)
+        ended = [i for i, done in enumerate(terminated) if done]
+        if ended:
+            _, info = env.reset(ended)
+        if all(terminated) and not any(info):
+            break
+    else:
+        pytest.fail('the loop did not end')
+    assert not env.simulation_app.is_running()
+
+
+def test_no_reward_is_minus_one_and_a_reward_is_what_it_was(old, make_env, make_task):
+    tasks = [make_task(max_steps=2), make_task(max_steps=2, reward=RewardCfg(reward_type='ToyReward'))]
+    env, without = old(tasks=tasks), make_env(tasks=tasks)
+    for each in (env, without):
+        each.reset()
+    rewards = [[each.step([None] * 2)[1] for _ in range(3)] for each in (env, without)]
+    assert rewards[0] == [[-1.0, 1.0], [-1.0, 2.0], [-1.0, 0.0]]
+    assert rewards[1] == [[0.0, 1.0], [0.0, 2.0], [0.0, 0.0]]
+
+
+def test_send_and_recv_report_the_same(old):
+    env = old(tasks=1)
+    env.reset()
+    env.send([None, None], [0, 1])
+    *result, ids = env.recv(2)
+    assert ids == [0, 1] and row(result, 1) == FINISHED and result[1][0] == -1.0
+
+
+def test_unknown_names_are_ignored_with_one_warning_each(old, make_env, caplog):
+    env, without = old(), make_env()
+    for each in (env, without):
+        each.reset()
+    bad = {'arm': {'stop': [], 'drive': [0.3, 0.2]}, 'arm_1': {'drive': 'nonsense'}}
+    for _ in range(3):
+        assert row(env.step([bad, bad]), 0)[0]['arm']['joint_positions'].tolist() == (
+            row(without.step([DRIVE, DRIVE]), 0)[0]['arm']['joint_positions'].tolist()
+        )
+    said = warnings(caplog)
+    assert len(said) == 2
+    assert "env 0 has no robot 'arm_1', its action is ignored; did you mean 'arm'?" in said[0]
+    assert "env 0, robot 'arm' has no controller 'stop', its action is ignored; known: 'drive', 'push'" in said[1]
+    with pytest.raises(KeyError):
+        without.step([bad, bad])
+
+
+def test_known_controllers_are_checked_as_ever(old):
+    env = old()
+    env.reset()
+    before = env.get_observations()[0]['arm']['joint_positions']
+    with pytest.raises(ValueError, match='expected 2 numbers'):
+        env.step([{'arm': {'drive': [0.1]}}, None])
+    with pytest.raises(ValueError, match='robot name'):
+        env.step([3, None])
+    assert (env.get_observations()[0]['arm']['joint_positions'] == before).all()
+
+
+@pytest.mark.parametrize('compat', ['2.x', '3.x'])
+def test_a_robot_that_overrides_apply_action_gets_its_dict_as_it_is(make_env, make_task, make_robot, compat, caplog):
+    env = make_env(tasks=[make_task(robots=[make_robot(type='DictArm', controllers=[])])], env_num=1, compat=compat)
+    env.reset()
+    env.step([{'arm': {'stop': []}}])
+    assert env.runner.current_tasks['0'].robots['arm'].got == {'stop': []}
+    assert not warnings(caplog)
+
+
+@pytest.mark.parametrize('bad', [7, -1, True, 1.0, '0', None])
+def test_a_bad_env_id_gives_none_and_takes_no_episode(old, make_env, bad, caplog):
+    env = old(tasks=4, env_num=3)
+    obs, info = env.reset([2, bad, 0])
+    assert [o is None for o in obs] == [False, True, False]
+    assert [None if i is None else i.index for i in info] == [0, None, 1]
+    assert list(env.active_task_configs) == [0, 2]
+    assert env.reset([bad]) == ([None], [None])
+    assert env.reset(env_ids=[1])[1][0].index == 2
+    assert len(warnings(caplog)) == 1 and f'{bad!r} is no env id' in warnings(caplog)[0]
+    with pytest.raises(ValueError, match='no env id'):
+        make_env(tasks=4, env_num=3).reset([2, bad, 0])
+
+
+def test_an_id_named_twice_is_reset_once(old):
+    env = old(tasks=4, env_num=3)
+    _, info = env.reset([1, 1, 0])
+    assert [None if i is None else i.index for i in info] == [0, None, 1]
+
+
+def test_what_is_no_list_of_ids_stays_an_error(old):
+    with pytest.raises(ValueError, match='must be a list of env ids'):
+        old().reset(3)
+
+
+@pytest.mark.parametrize('limit', [{'max_steps': 3}, {'max_steps': 9, 'max_episode_steps': 3}])
+def test_metrics_do_not_see_the_ending_step(old, make_env, make_task, limit):
+    task = make_task(metrics=[MetricCfg(name='seen', type='ToyMetric')], **limit)
+    counts = []
+    for make in (old, make_env):
+        env = make(tasks=[task], env_num=1)
+        env.reset()
+        counts.append([env.step([None])[4][0].get('metrics') for _ in range(4)])
+    assert counts == [[None, None, {'seen': 2}, {'seen': 2}], [None, None, {'seen': 3}, {'seen': 3}]]
+
+
+def test_the_environment_variable_switches_it_on(make_env, monkeypatch):
+    monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
+    env = make_env(tasks=1)
+    env.reset()
+    assert row(env.step([None] * 2), 1) == FINISHED
+    assert make_env(tasks=1, compat='3.x').step([None] * 2)[2] == [None, None]
+
+
+def test_unknown_fields_of_sim_config_are_ignored_with_one_warning_each(make_task, monkeypatch, caplog):
+    task = make_task()
+    with pytest.raises(ValidationError, match="no field 'dataset'"):
+        SimConfig(physics_dt=1 / 200, dataset='r2r')  # pyright: ignore[reportCallIssue]
+    settings: Any = {'physics_dt': 1 / 200, 'dataset': 'r2r', 'headles': True}
+    config = Config(simulator=settings, task_configs=[task], compat='2.x')
+    assert config.simulator == SimConfig(physics_dt=1 / 200)
+    assert len(warnings(caplog)) == 2 and "no field 'headles', it is ignored; did you mean 'headless'" in caplog.text
+    with pytest.raises(ValidationError, match="no field 'dataset'"):
+        Config(simulator=settings, task_configs=[task])
+    monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
+    assert SimConfig(**settings) == SimConfig(physics_dt=1 / 200)
+    with pytest.raises(ValidationError, match='physics_dt'):
+        SimConfig(physics_dt=-1)
+    with pytest.raises(ValidationError, match="no field 'env_nun'"):
+        Config(env_nun=2, task_configs=[task])  # pyright: ignore[reportCallIssue]
+
+
+def test_trajectories_ended_envs_and_info_are_those_without_the_switch(old, make_env):
+    envs = [make(tasks=3, seed=0) for make in (old, make_env)]
+    for env in envs:
+        env.reset()
+    for _ in range(7):  # episodes end after 5
+        one, other = (env.step([DRIVE] * 2) for env in envs)
+        for env_id in range(2):
+            (obs, _, *rest), (other_obs, _, *other_rest) = row(one, env_id), row(other, env_id)
+            assert rest == other_rest
+            for key in ('joint_positions', 'joint_velocities', 'position', 'orientation'):
+                assert (obs['arm'][key] == other_obs['arm'][key]).all()
+
+
+# --- gym_env ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_gym(make_config: Callable[..., Config]) -> Callable[..., gym_env.Env]:
+    return lambda **fields: gym_env.Env(make_config(env_num=1, **fields))
+
+
+def test_a_gym_env_without_reward_gives_zero_and_ends_with_the_queue(make_gym):
+    env = make_gym(tasks=1, compat='2.x')
+    assert env.step({}) == ({}, 0.0, False, False, None)
+    env.reset()
+    results = [env.step({'drive': [0.3, 0.2], 'stop': []}) for _ in range(6)]
+    assert [reward for _, reward, *_ in results] == [0.0] * 6
+    assert [terminated for _, _, terminated, *_ in results] == [False] * 4 + [True] * 2
+    assert env.reset() == (None, None)
+    assert env.step({}) == FINISHED
+    env.close()
+
+
+def test_observations_of_a_gym_env_are_the_robots_own_in_every_episode(make_gym, make_task, make_robot):
+    def task(name: str) -> Any:
+        return make_task(robots=[make_robot(controllers=[ControllerCfg(name=name, type='ToyDrive')])])
+
+    env = make_gym(tasks=[task('left'), task('right')], compat='2.x')
+    seen = [list(env.reset()[0]['controllers']) for _ in range(2)]
+    assert seen == [['left'], ['right']]
+    obs, *_ = env.step({'right': [0.5, 0.0]})
+    assert list(obs['controllers']) == ['right'] and obs['sensors'] == {} and obs['render'] is False
+    assert np.shape(obs['position']) == (3,)
+    env.close()
+
+
+def test_a_gym_env_without_robots_observes_nothing(make_gym, make_task):
+    env = make_gym(tasks=[make_task(robots=[])], compat='2.x')
+    assert env.reset()[0] == {} and env.step({})[:2] == ({}, 0.0)
+    env.close()
+
+
+# --- scenes ----------------------------------------------------------------------------------------------------------
+
+CENTIMETRES = """#usda 1.0
+(metersPerUnit = 0.01
+upAxis = "Z"
+defaultPrim = "block")
+def Cube "block" (prepend apiSchemas = ["PhysicsCollisionAPI"])
+{
+    double size = 200
+}
+"""
+
+
+@pytest.mark.parametrize('compat', ['2.x', '3.x'])
+def test_a_stage_in_centimetres_is_in_metres_before_scene_scale_multiplies(
+    make_env, make_task, make_robot, tmp_path, compat
+):
+    (tmp_path / 'block.usda').write_text(CENTIMETRES)
+    hopper = make_robot('hopper', type='PassiveRobot', position=(0.0, 0.0, 1.5), controllers=[])
+    heights = {}
+    for scale in (1.0, 0.01):
+        scene = {'scene_scale': (scale,) * 3, 'robots': [hopper]}
+        task = make_task(str(tmp_path / 'block.usda'), **scene)
+        env = make_env(tasks=[task], env_num=1, sim={'substeps': 300}, compat=compat)
+        env.reset()
+        heights[scale] = env.step([None])[0][0]['hopper']['position'][2]
+    assert 1.0 < heights[1.0] < 1.3  # on the block of 2 m, whose top is at 1 m
+    assert heights[0.01] < 0.3  # on a block of 2 cm, or beside it

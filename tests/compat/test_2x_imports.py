@@ -1,0 +1,368 @@
+"""Names that scripts of InternUtopia 2.2.1 import: each is there with its signature, or says what to use instead.
+
+The names and signatures are facts read from that version (github.com/InternRobotics/InternUtopia).
+"""
+
+from __future__ import annotations
+
+import http.server
+import importlib
+import inspect
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.util.interaction import BaseInteraction
+
+CFG = 'internutopia_extension.configs'
+CORE = 'internutopia.core'
+EXT = 'internutopia_extension'
+
+# module, name, what it takes; parameters of ours after those need a default
+THERE = [
+    ('internutopia.macros', 'determine_gm_path', 'default_path, env_var_name'),
+    (f'{CORE}.gym_env', 'Env', 'config'),
+    (f'{CORE}.gym_env', 'Env.reset', 'self, *, seed=None, options=None'),
+    (f'{CORE}.gym_env', 'Env.step', 'self, action'),
+    (f'{CORE}.gym_env', 'Env.warm_up', 'self, steps=10, render=True, physics=True'),
+    (f'{CORE}.gym_env', 'Env.render', "self, mode='human'"),
+    (f'{CORE}.gym_env', 'Env.get_dt', 'self'),
+    (f'{CORE}.gym_env', 'Env.get_observations', 'self'),
+    (f'{CORE}.gym_env', 'Env.finished', 'self'),
+    (f'{CORE}.gym_env', 'Env.close', 'self'),
+    (f'{CORE}.vec_env', 'Env', 'config'),
+    (f'{CORE}.vec_env', 'Env.step', 'self, action'),
+    (f'{CORE}.vec_env', 'Env.warm_up', 'self, steps=10, render=True, physics=True'),
+    (f'{CORE}.vec_env', 'Env.get_dt', 'self'),
+    (f'{CORE}.vec_env', 'Env.get_observations', 'self'),
+    (f'{CORE}.vec_env', 'Env.finished', 'self'),
+    (f'{CORE}.vec_env', 'Env.close', 'self'),
+    (f'{CORE}.config', 'Config.distribute', 'self, distribution_config'),
+    (f'{CORE}.runner', 'SimulatorRunner.get_obj', 'self, name'),
+    (f'{CORE}.runner', 'SimulatorRunner.get_current_time_step_index', 'self'),
+    (f'{CORE}.util', 'has_display', ''),
+    (f'{CORE}.util', 'is_in_container', ''),
+    (f'{CORE}.util', 'remove_suffix', 'name'),
+    (f'{CORE}.util.gym', 'gym_adapter', 'joint_names_gym, joint_names_sim'),
+    (f'{CORE}.util.gym', 'gym_adapter.gym2sim', 'self, action'),
+    (f'{CORE}.util.gym', 'gym_adapter.sim2gym', 'self, obs'),
+    (f'{CORE}.util.gym', 'gym_adapter.rearange_order', 'src, from_joint_names, to_joint_names'),
+    (f'{CORE}.util.math', 'quat_rotate_inverse', 'q, v'),
+    (f'{CORE}.util.math', 'quaternion_multiply', 'q1, q2'),
+    (f'{CORE}.util.math', 'quaternion_conjugate', 'q'),
+    (f'{CORE}.util.math', 'quaternion_to_gravity_component', 'quaternion'),
+    (
+        f'{CORE}.util.joint',
+        'create_joint',
+        'prim_path, joint_type, body0=None, body1=None, enabled=True, joint_frame_in_parent_frame_pos=None, '
+        'joint_frame_in_parent_frame_quat=None, joint_frame_in_child_frame_pos=None, '
+        'joint_frame_in_child_frame_quat=None, break_force=None, break_torque=None',
+    ),
+    (f'{CORE}.util.interaction', 'BaseInteraction.get_input', 'self'),
+    (f'{CORE}.util.interaction', 'BaseInteraction.register', 'name'),
+    *((f'{CORE}.util.physics', f'set_collider{end}', 'item, approx=None, init_state=True') for end in ('', '_')),
+    *(
+        (f'{CORE}.util.physics', f'{what}_collider{end}', 'item')
+        for what in ('activate', 'deactivate', 'remove')
+        for end in ('', '_')
+    ),
+    (f'{CORE}.util.pose_mixin', 'PoseMixin.set_pose', 'self, position=None, orientation=None'),
+    (f'{CORE}.util.pose_mixin', 'PoseMixin.set_world_pose', 'self, position=None, orientation=None'),
+    (f'{CORE}.util.pose_mixin', 'PoseMixin.set_local_pose', 'self, translation=None, orientation=None'),
+    (f'{CORE}.datahub', 'DataHub.set_episode_finished', 'task_name'),
+    (f'{CORE}.datahub', 'DataHub.get_episode_finished', 'task_name'),
+    (EXT, 'import_extensions', ''),
+    *(
+        (f'{EXT}.robots.{module}', name, 'config, scene')
+        for module, name in (
+            ('h1', 'H1Robot'),
+            ('h1_with_hand', 'H1WithHandRobot'),
+            ('g1', 'G1Robot'),
+            ('gr1', 'GR1Robot'),
+            ('aliengo', 'AliengoRobot'),
+            ('jetbot', 'JetbotRobot'),
+            ('franka', 'FrankaRobot'),
+            ('mocap_controlled_franka', 'MocapControlledFrankaRobot'),
+        )
+    ),
+    (f'{EXT}.robots.h1', 'H1Robot.get_ankle_height', 'self'),
+    (f'{EXT}.robots.h1', 'H1Robot.set_gains', 'self'),
+    *(
+        (f'{EXT}.{module}', name, 'config, robot, scene')
+        for module, name in (
+            ('sensors.rep_camera', 'RepCamera'),
+            ('sensors.mocap_controlled_camera', 'MocapControlledCamera'),
+            ('sensors.layout_edit_mocap_controlled_camera', 'LayoutEditMocapControlledCamera'),
+        )
+    ),
+    *(
+        (f'{EXT}.{module}', name, 'config, scene')
+        for module, name in (
+            ('objects.dynamic_cube', 'DynamicCube'),
+            ('objects.visual_cube', 'VisualCube'),
+            ('objects.usd_object', 'UsdObject'),
+            ('tasks.single_inference_task', 'SimpleInferenceTask'),
+            ('tasks.finite_step_task', 'FiniteStepTask'),
+            ('tasks.manipulation_task', 'ManipulationTask'),
+        )
+    ),
+    (f'{EXT}.metrics.recording_metric', 'RecordingMetric', 'config, task_config'),
+    (f'{EXT}.metrics.traveled_distance_metric', 'TraveledDistanceMetric', 'config, task_config'),
+    (
+        f'{EXT}.controllers.move_to_point_by_speed_controller',
+        'MoveToPointBySpeedController.get_angle',
+        'start_position, start_orientation, goal_position',
+    ),
+    (
+        f'{EXT}.controllers.rotate_controller',
+        'RotateController.get_delta_z_rot',
+        'start_orientation, goal_orientation',
+    ),
+    (f'{EXT}.interactions.keyboard', 'KeyboardInteraction', ''),
+    (f'{EXT}.interactions.keyboard', 'KeyboardInteraction.get_input', 'self'),
+    (f'{EXT}.interactions.motion_capture', 'MocapInteraction', 'mocap_url'),
+    *(
+        (f'{EXT}.interactions.motion_capture', f'MocapInteraction.{name}', 'self')
+        for name in ('step', 'server_start', 'server_stop')
+    ),
+]
+NAMES = {  # what is no function: only that it is there
+    'internutopia.macros': 'gm MacroDict',
+    f'{CORE}.config': 'ObjectCfg RobotCfg TaskCfg DistributionCfg SimConfig Config DistributedConfig Simulator',
+    f'{CORE}.config.distribution': 'DistributionCfg RayDistributionCfg',
+    f'{CORE}.config.robot': 'BaseCfg ControllerCfg RobotCfg SensorCfg',
+    f'{CORE}.config.sensor': 'SensorCfg',
+    f'{CORE}.config.object': 'ObjectCfg',
+    f'{CORE}.config.metric': 'MetricCfg',
+    f'{CORE}.config.task': 'TaskCfg MetricCfg RewardCfg RobotCfg ObjectCfg',
+    f'{CORE}.config.task.reward': 'RewardCfg',
+    f'{CORE}.util': 'log',
+    f'{CORE}.util.log': 'log',
+    f'{CORE}.util.pose_mixin': 'PoseMixin',
+    f'{CORE}.datahub': 'DataHub',
+    f'{CFG}.controllers': 'H1MoveBySpeedControllerCfg G1MoveBySpeedControllerCfg GR1MoveBySpeedControllerCfg '
+    'AliengoMoveBySpeedControllerCfg JointControllerCfg GR1TeleOpControllerCfg DifferentialDriveControllerCfg '
+    'MoveToPointBySpeedControllerCfg MoveAlongPathPointsControllerCfg RotateControllerCfg RecoverControllerCfg '
+    'InverseKinematicsControllerCfg RMPFlowControllerCfg GripperControllerCfg FrankaMocapTeleopControllerCfg '
+    'LayoutEditMocapControllerCfg',
+    f'{CFG}.sensors': 'RepCameraCfg MocapControlledCameraCfg LayoutEditMocapControlledCameraCfg',
+    f'{CFG}.tasks': 'SingleInferenceTaskCfg FiniteStepTaskCfg ManipulationTaskCfg',
+    f'{CFG}.objects': 'DynamicCubeCfg VisualCubeCfg UsdObjCfg',
+    f'{CFG}.metrics': 'RecordingMetricCfg TraveledDistanceMetricCfg',
+    f'{CFG}.metrics.traveled_distance_metric': 'TraveledDistanceMetricCfg',
+    f'{CFG}.robots.h1': 'H1RobotCfg joint_controller move_by_speed_cfg move_to_point_cfg move_along_path_cfg '
+    'rotate_cfg recover_cfg h1_camera_cfg h1_tp_camera_cfg',
+    f'{CFG}.robots.h1_with_hand': 'H1WithHandRobotCfg joint_controller move_by_speed_cfg move_to_point_cfg rotate_cfg '
+    'move_along_path_cfg recover_cfg h1_with_hand_camera_cfg h1_with_hand_tp_camera_cfg right_arm_joint_controller_cfg '
+    'right_arm_ik_controller_cfg',
+    f'{CFG}.robots.g1': 'G1RobotCfg move_by_speed_cfg move_to_point_cfg move_along_path_cfg rotate_cfg',
+    f'{CFG}.robots.gr1': 'GR1RobotCfg move_by_speed_cfg move_to_point_cfg move_along_path_cfg rotate_cfg teleop_cfg '
+    'camera_left_cfg camera_right_cfg',
+    f'{CFG}.robots.aliengo': 'AliengoRobotCfg move_by_speed_cfg move_to_point_cfg move_along_path_cfg rotate_cfg '
+    'camera_cfg',
+    f'{CFG}.robots.jetbot': 'JetbotRobotCfg move_by_speed_cfg move_to_point_cfg move_along_path_cfg rotate_cfg '
+    'camera_cfg',
+    f'{CFG}.robots.franka': 'FrankaRobotCfg arm_ik_cfg gripper_cfg',
+    f'{CFG}.robots.mocap_controlled_franka': 'MocapControlledFrankaRobotCfg rmpflow_controller_cfg teleop_cfg '
+    'layout_cfg gripper_controller_cfg lh_controlled_camera_cfg layout_controlled_camera_cfg',
+}
+ABSENT = {  # with a word of what its message says to use instead
+    ('internutopia.macros', 'macros'): 'gm',
+    (f'{CORE}.util', 'AsyncRequest'): 'httpx',
+    (f'{CORE}.util.log', 'LogConfig'): 'getLogger',
+    (f'{CORE}.util.log', 'log_dict'): 'getLogger',
+    (f'{CORE}.datahub', 'ActionData'): 'DataHub',
+    (f'{CORE}.datahub', 'IsaacData'): 'DataHub',
+    **{
+        (f'{CORE}.util.physics_status_util', f'{verb}_{what}_status'): 'get_state'
+        for verb in ('get', 'set')
+        for what in ('rigidbody', 'articulation')
+    },
+    (f'{CORE}.util.space', 'get_action_space_by_task'): 'action_space',
+    (f'{CORE}.util.space', 'get_observation_space_by_task'): 'observation_space',
+    **{
+        (f'{CORE}.util.omni_usd_util', name): 'get_obj'
+        for name in (
+            'compute_path_bbox',
+            'get_pick_position',
+            'get_grabbed_able_xform_paths',
+            'get_world_transform_xform',
+            'nearest_xform_from_position',
+        )
+    },
+    (f'{CORE}.util.extensions_utils', 'dump_extensions'): 'without a call',
+    (f'{CORE}.util.extensions_utils', 'reload_extensions'): 'without a call',
+    (f'{CORE}.util.clear_task', 'clear_stage_by_prim_path'): 'reset',
+    (f'{CORE}.util.rsl_rl', 'pickle'): 'load_policy',
+    (f'{CORE}.util.rsl_rl', 'normalizer'): 'policy',
+    (f'{CORE}.util.chat', 'AgentChat'): 'script',
+    (f'{CORE}.robot.isaacsim.articulation', 'IsaacsimArticulation'): 'IArticulation.create',
+    (f'{EXT}.robots.jetbot', 'WheeledRobot'): 'DifferentialDriveController',
+    (f'{EXT}.robots.franka', 'Franka'): 'GripperController',
+    (f'{EXT}.interactions.keyboard', 'KeyboardController'): 'move-by-speed',
+    (f'{EXT}.interactions.visionpro.visionpro', 'VuerTeleop'): 'InverseKinematicsController',
+}
+
+
+def found(module: str, path: str) -> Any:
+    value: Any = importlib.import_module(module)
+    for name in path.split('.'):
+        value = getattr(value, name)
+    return value
+
+
+@pytest.mark.parametrize(('module', 'name', 'takes'), THERE)
+def test_what_was_callable_takes_what_it_took(module: str, name: str, takes: str):
+    wanted = list(inspect.signature(eval(f'lambda {takes}: None')).parameters.values())
+    ours = list(inspect.signature(found(module, name)).parameters.values())
+    assert [(p.name, p.default, p.kind) for p in ours[: len(wanted)]] == [(p.name, p.default, p.kind) for p in wanted]
+    assert all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in ours[len(wanted) :])
+
+
+@pytest.mark.parametrize('module', NAMES)
+def test_names_are_there(module: str):
+    missing = [name for name in NAMES[module].split() if not hasattr(importlib.import_module(module), name)]
+    assert not missing
+
+
+@pytest.mark.parametrize(('module', 'name'), ABSENT)
+def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
+    with pytest.raises(ImportError, match=f'{name} of InternUtopia 2.x is not here: .*{ABSENT[module, name]}'):
+        exec(f'from {module} import {name}')
+    with pytest.raises(AttributeError):
+        found(module, 'no_such_name')
+
+
+def test_env_ids_are_reset_by_position_and_by_name():
+    from internutopia.core.vec_env import Env
+
+    parameters = list(inspect.signature(Env.reset).parameters.values())
+    assert parameters[1].default is None and 'env_ids' in {p.name for p in parameters}
+
+
+def test_quaternions_of_torch():
+    import torch
+
+    from internutopia.core.util import math
+
+    turn = torch.tensor([[0.5**0.5, 0.0, 0.0, 0.5**0.5], [1.0, 0.0, 0.0, 0.0]])  # a quarter turn to the left, and none
+    seen = math.quat_rotate_inverse(turn, torch.tensor([[1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]))
+    assert isinstance(seen, torch.Tensor) and seen.dtype == torch.float32
+    torch.testing.assert_close(seen, torch.tensor([[0.0, -1.0, 2.0], [1.0, 0.0, 2.0]]))
+    half = math.quaternion_multiply(turn[0], turn[0])
+    torch.testing.assert_close(half, torch.tensor([0.0, 0.0, 0.0, 1.0]))
+    torch.testing.assert_close(
+        math.quaternion_multiply(turn, math.quaternion_conjugate(turn)), torch.tensor([[1.0, 0.0, 0.0, 0.0]] * 2)
+    )
+    pitched = torch.tensor([0.5**0.5, 0.0, 0.5**0.5, 0.0], dtype=torch.float64)  # nose down: gravity is ahead
+    gravity = math.quaternion_to_gravity_component(pitched)
+    torch.testing.assert_close(gravity, torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64))
+    assert math.quaternion_to_gravity_component(turn).tolist()[1] == [0.0, 0.0, -1.0]
+
+
+def test_joints_cannot_be_added_to_a_running_scene():
+    from internutopia.core.util.joint import create_joint
+
+    with pytest.raises(NotImplementedError, match=r"create_joint\('/fix_joint'\).*fixed_base = True"):
+        create_joint(prim_path='/fix_joint', body0='/World/env_0/robots/gr1/base_link', joint_type='FixedJoint')
+
+
+def test_there_is_no_window_whose_keys_could_be_read():
+    from internutopia_extension.interactions.keyboard import KeyboardInteraction
+
+    assert BaseInteraction.interactions['Keyboard'] is KeyboardInteraction
+    with pytest.raises(NotImplementedError, match='move-by-speed controller'):
+        KeyboardInteraction()
+
+
+def test_an_interaction_of_ones_own():
+    @BaseInteraction.register('Joystick')
+    class Joystick(BaseInteraction):
+        def get_input(self) -> np.ndarray:
+            return np.ones(2)
+
+    stick = BaseInteraction.interactions.pop('Joystick')()
+    assert isinstance(stick, Joystick) and stick.type == 'Joystick' and stick.get_input().tolist() == [1.0, 1.0]
+
+
+@pytest.fixture
+def mocap_server() -> Iterator[tuple[str, list[str]]]:
+    """Address of a server that answers with a pose, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({'lh_bones_kps': [[0.0, 1.0, 2.0]]}).encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={'poll_interval': 0.01}, daemon=True).start()
+    yield f'http://127.0.0.1:{server.server_port}', asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_motion_capture_is_asked_over_http(mocap_server):
+    from internutopia_extension.interactions.motion_capture import MocapInteraction
+
+    url, asked = mocap_server
+    mocap = MocapInteraction(url + '/')
+    mocap.server_start()
+    assert mocap.step() == {'lh_bones_kps': [[0.0, 1.0, 2.0]]}
+    mocap.server_stop()
+    assert asked == ['/start', '/results', '/stop']
+
+
+def test_a_motion_capture_server_that_is_not_there_is_named():
+    from internutopia_extension.interactions.motion_capture import MocapInteraction
+
+    with pytest.raises(ConnectionError, match='no motion-capture server answers at http://127.0.0.1:9/results'):
+        MocapInteraction('http://127.0.0.1:9').step()
+
+
+def test_colliders_of_a_stage_are_what_a_scene_made_of_it_has(make_env, make_task, make_robot, tmp_path):
+    from pxr import Gf, Usd, UsdGeom, UsdPhysics
+
+    from internutopia.core.util import physics
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / 'ground.usda'))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, '/ground').GetPrim())
+    mesh = UsdGeom.Mesh.Define(stage, '/ground/slab')
+    corners = [(x, y, z) for z in (-1.0, 0.0) for x, y in ((-5, -5), (5, -5), (5, 5), (-5, 5))]
+    mesh.CreatePointsAttr([Gf.Vec3f(*corner) for corner in corners])
+    mesh.CreateFaceVertexCountsAttr([4] * 6)
+    mesh.CreateFaceVertexIndicesAttr(
+        [3, 2, 1, 0, 4, 5, 6, 7, 0, 1, 5, 4, 1, 2, 6, 5, 2, 3, 7, 6, 3, 0, 4, 7],
+    )
+    ground = stage.GetPrimAtPath('/ground')
+
+    def height_after_a_fall(name: str) -> float:
+        path = str(tmp_path / f'{name}.usda')
+        stage.Export(path)
+        robot = make_robot('hopper', type='PassiveRobot', position=(0, 0, 0.4), controllers=[])
+        env = make_env(tasks=[make_task(path, robots=[robot], max_steps=999)], env_num=1, sim={'substeps': 200})
+        env.reset()
+        return float(env.step([None])[0][0]['hopper']['position'][2])
+
+    with pytest.raises(ValueError, match='/ground/slab is no collider'):
+        physics.activate_collider_(mesh.GetPrim())
+    physics.set_collider(ground, 'convexHull')
+    assert UsdPhysics.MeshCollisionAPI(mesh).GetApproximationAttr().Get() == 'convexHull'
+    assert height_after_a_fall('on') > 0.0
+    physics.deactivate_collider(ground)
+    assert height_after_a_fall('off') < -3.0
+    physics.activate_collider(ground)
+    assert height_after_a_fall('on_again') > 0.0
+    physics.remove_collider(ground)
+    assert not mesh.GetPrim().HasAPI(UsdPhysics.CollisionAPI)

@@ -1,0 +1,87 @@
+"""`orchestrator.step` of Replicator: cameras show the present when they are read next, physics stands still."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import RobotCfg
+from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.task import BaseTask
+from internutopia_extension.configs.sensors import RepCameraCfg
+from internutopia_extension.sensors.rep_camera import RepCamera
+
+RARELY = 1000  # steps between two frames
+# slides down freely and looks at the ground: its depth tells how high it is
+FALLING = """
+<worldbody>
+  <body name="base" pos="0 0 20"><joint type="slide" axis="0 0 1" name="height"/>
+    <geom type="sphere" size="0.05" mass="1" pos="0 0 1"/>
+    <camera name="eye"/>
+  </body>
+</worldbody>"""
+
+pytestmark = pytest.mark.usefixtures('stand_ins', 'opengl')
+
+
+@BaseSensor.register('OneEnvCamera')
+class OneEnvCamera(RepCamera):
+    """Not batched: one object for each env."""
+
+
+@BaseTask.register('PhotoTask')
+class PhotoTask(BaseTask):
+    """Env 0 asks for a frame in its third step; no task's observation is its own business otherwise."""
+
+    def get_observations(self) -> dict[str, Any]:
+        if self.env_id == 0 and self.steps == 2:
+            replicator = importlib.import_module('omni.replicator.core')
+            replicator.orchestrator.step(rt_subframes=2, delta_time=0.0, pause_timeline=False)
+        return super().get_observations()
+
+    def is_done(self) -> bool:
+        self.steps += 1
+        return False
+
+
+@pytest.fixture
+def faller(write_model, make_robot) -> Callable[[str], RobotCfg]:
+    def make(camera_type: str) -> RobotCfg:
+        camera = RepCameraCfg(name='eye', prim_path='base/eye', type=camera_type, resolution=(4, 4), depth=True)
+        return make_robot(
+            write_model('faller', FALLING), type='PassiveRobot', name='faller', sensors=[camera], controllers=[]
+        )
+
+    return make
+
+
+@pytest.mark.parametrize('camera_type', ['RepCamera', 'OneEnvCamera'])
+def test_observations_of_all_envs_hold_a_new_frame(make_env, make_task, faller, camera_type):
+    pictures: dict[str, list[Any]] = {}
+    heights: dict[str, list[Any]] = {}
+    for task_type in ('ToyTask', 'PhotoTask'):
+        task = make_task('floor', type=task_type, max_steps=9, robots=[faller(camera_type)])
+        env = make_env(tasks=[task] * 2, sim={'rendering_interval': RARELY, 'substeps': 20})
+        observations = [env.reset()[0]] + [env.step([None] * 2)[0] for _ in range(4)]
+        robots = [[obs['faller'] for obs in step] for step in observations]
+        pictures[task_type] = [[float(robot['sensors']['eye']['depth'].min()) for robot in step] for step in robots]
+        heights[task_type] = [[20 + float(robot['joint_positions'][0]) for robot in step] for step in robots]
+        frames = [[robot['render'] for robot in step] for step in robots]
+        assert frames == [[True] * 2, *[[task_type == 'PhotoTask' and step == 3] * 2 for step in range(1, 5)]]
+    assert heights['PhotoTask'] == heights['ToyTask']  # physics did not advance
+    assert np.ptp(pictures['ToyTask']) == 0
+    assert heights['ToyTask'][0][0] - heights['ToyTask'][3][0] > 0.1
+    start, third = heights['PhotoTask'][0][0], heights['PhotoTask'][3][0]
+    seen = pictures['PhotoTask']
+    np.testing.assert_allclose(seen, [[height] * 2 for height in (start, start, start, third, third)], rtol=1e-4)
+
+
+def test_time_cannot_be_advanced_by_it():
+    orchestrator = importlib.import_module('omni.replicator.core').orchestrator
+    orchestrator.step()  # also without an Env
+    with pytest.raises(ValueError, match='delta_time must be 0, got 0.1; time passes in Env.step'):
+        orchestrator.step(delta_time=0.1)

@@ -1,0 +1,83 @@
+"""The contract of `Env` is one set of tests, run on every backend.
+
+`mujoco_warp` runs on the CPU, or where Warp is told to; Isaac Sim is the stand-in of `tests/isaac_sim`, in the two
+generations of its API. What a backend does not promise is skipped, with the reason, in `EXCEPTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import isaac_sim
+import numpy as np
+import pytest
+from warp_device import DEVICE
+
+from internutopia.core.config import Config
+
+BACKENDS: dict[str, dict[str, Any]] = {
+    'mujoco': {},
+    'mujoco_warp': {'backend': 'mujoco_warp', 'device': DEVICE},
+    'isaac_sim-5.1.0': {'backend': 'isaac_sim'},
+    'isaac_sim-6.0.1': {'backend': 'isaac_sim'},
+}
+
+# Tests by name that a backend does not pass, and why; there are no others
+EXCEPTIONS: dict[str, dict[str, str]] = {
+    'mujoco_warp': {
+        'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
+        'test_gymnasiums_vector_envs_run_it': 'Warp does not survive a fork',
+    },
+    'isaac_sim': {
+        'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
+        'test_friction_is_part_of_it': 'friction belongs to materials, which cannot be changed at run time',
+        'test_two_envs_in_one_process_do_not_meet': 'there is one stage in a process, for one Env at a time',
+        'test_gymnasiums_vector_envs_run_it': 'there is one stage in a process, for one Env at a time',
+    },
+}
+ROUNDED = 1e-3  # float32 positions some metres away from the origin, through contacts of many steps
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Fields of `SimConfig` that choose the backend."""
+    name, _, version = request.param.partition('-')
+    if reason := EXCEPTIONS.get(name, {}).get(request.node.originalname):
+        pytest.skip(reason)
+    if name == 'isaac_sim':
+        isaac_sim.install(monkeypatch, version)
+    return BACKENDS[request.param]
+
+
+@pytest.fixture
+def make_config(make_config: Callable[..., Config], backend: dict[str, Any]) -> Callable[..., Config]:
+    """The configs of the other tests on the backend."""
+
+    def make(tasks: Any = 2, env_num: int = 2, sim: dict[str, Any] | None = None, **fields: Any) -> Config:
+        return make_config(tasks, env_num, {**backend, **(sim or {})}, **fields)
+
+    return make
+
+
+@pytest.fixture
+def assert_same(backend: dict[str, Any]) -> Callable[[Any, Any], None]:
+    """Compares what came of the same actions: to the bit, but on Isaac Sim, whose states are read and set rounded."""
+    tolerance = ROUNDED if backend.get('backend') == 'isaac_sim' else 0.0
+
+    def check(actual: Any, expected: Any) -> None:
+        if not tolerance:
+            np.testing.assert_equal(actual, expected)
+        elif isinstance(expected, Mapping):
+            assert actual.keys() == expected.keys()
+            for key in expected:
+                check(actual[key], expected[key])
+        elif isinstance(expected, list | tuple):
+            for one, other in zip(actual, expected, strict=True):
+                check(one, other)
+        elif isinstance(expected, float | np.ndarray) and np.asarray(expected).dtype.kind == 'f':
+            np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_equal(actual, expected)
+
+    return check

@@ -1,0 +1,136 @@
+"""What the Isaac Sim world takes and refuses, and where it expects the prims of an asset; Isaac Sim is not needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import SimConfig
+from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.model import Drives, ObjectModel, Probe, RobotModel, SceneModel
+from internutopia.core.task.blueprint import scene_model
+from internutopia.core.world import create_world
+from internutopia.core.world.isaac import whole_steps
+from internutopia.core.world.isaac_assets import check_assets, check_scene, prim_paths
+from internutopia.core.world.isaac_stage import Plot, envs_of
+
+ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
+CRATE = """#usda 1.0
+(defaultPrim = "crate"
+upAxis = "Z")
+def Xform "crate" {
+    def Cube "box" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsCollisionAPI"]) {
+        double size = 0.1
+    }
+}"""
+
+
+def plot(**robot: Any) -> Plot:
+    model = SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), **robot),))
+    return Plot.of(CompiledScene(model, 0.01), model)
+
+
+def refused(**parts: Any) -> None:
+    model = SceneModel(**parts)
+    check_scene(model, CompiledScene(model, 0.01))
+
+
+@pytest.mark.parametrize('name', ['robot', 'object', 'scene'])
+def test_assets_that_are_no_usd_are_refused_with_their_file(name: str, models: Any) -> None:
+    file = models['arm']
+    parts: dict[str, Any] = {
+        'robot': {'robots': (RobotModel('walker', file),)},
+        'object': {'objects': (ObjectModel('mug', file),)},
+        'scene': {'asset': file},
+    }
+    with pytest.raises(ValueError, match=rf'reads USD .*{name}.*{file}.*usd_path'):
+        check_assets(SceneModel(**parts[name]))
+    check_assets(SceneModel(asset=str(ARM)))
+
+
+def test_links_are_found_where_the_asset_has_them_by_the_names_of_the_robot() -> None:
+    assert prim_paths(ARM) == {'post': 'post', 'upper': 'upper', 'lower': 'lower'}
+    renamed = plot(prim_path='/robots/left', synonyms={'upper': 'thigh', 'lower': 'post'})  # a name that is taken
+    paths = {'post': '/robots/left/post', 'thigh': '/robots/left/upper', 'lower': '/robots/left/lower'}
+    assert renamed.links('arm') == paths
+    assert plot().links('arm')['upper'] == '/robots/arm/upper'
+    assert plot().body('arm/upper') == '/scene/upper'  # the default prim's own name is not part of a reference
+
+
+def test_plots_are_equal_where_only_poses_differ() -> None:
+    here = plot()
+    there = Plot.of(
+        here.compiled, SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), position=(1, 2, 3)),))
+    )
+    moved = SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), prim_path='/robots/other'),))
+    assert here == there
+    assert here != Plot.of(here.compiled, moved)
+    assert envs_of(['/World/env_3/robots/arm', '/World/env_12']).tolist() == [3, 12]
+
+
+def test_prim_paths_of_configs_are_where_isaac_sim_gets_them(make_task: Any, make_robot: Any, make_block: Any) -> None:
+    task = make_task(robots=[make_robot(prim_path='/left/h1')], objects=[make_block('mug', prim_path='/World/mug')])
+    model = scene_model(task)
+    assert [robot.prim_path for robot in model.robots] == ['/robots/left/h1']
+    assert [obj.prim_path for obj in model.objects] == ['/objects/World/mug']
+
+
+@pytest.mark.parametrize(
+    ('robot', 'message'),
+    [
+        ({'frozen': ('elbow',)}, r"'arm'.*cannot leave out joints \(frozen=\('elbow',\)\)"),
+        ({'fixed_base': False}, r"'arm': fixed_base=False is not what .*arm\.usda says"),
+        ({'probes': (Probe('acceleration', 'upper', sensor='imu'),)}, r"'arm', sensor 'imu'.*acceleration of 'upper'"),
+    ],
+)
+def test_what_isaac_sim_has_no_counterpart_of_is_refused(robot: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotImplementedError, match=message):
+        refused(robots=(RobotModel('arm', str(ARM), **robot),))
+    refused(robots=(RobotModel('arm', str(ARM), fixed_base=True, probes=(Probe('effort'), Probe('frame', 'upper'))),))
+
+
+def test_actuators_of_a_model_are_refused(write_model: Any) -> None:
+    motor = """<worldbody><body><joint name="hinge"/><geom size=".1"/></body></worldbody>
+      <actuator><motor joint="hinge"/></actuator>"""
+    with pytest.raises(NotImplementedError, match='joint drives only'):
+        refused(robots=(RobotModel('own', write_model('own', motor), drives=Drives(only_if_bare=True)),))
+
+
+def test_objects_are_moved_by_their_default_prim(tmp_path: Path) -> None:
+    file = tmp_path / 'crate.usda'
+    file.write_text(CRATE)
+    with pytest.raises(NotImplementedError, match=r"'mug'.*default prim.*crate\.usda has rigid bodies of its own"):
+        refused(objects=(ObjectModel('mug', str(file)),))
+    file.write_text(CRATE.replace('"PhysicsRigidBodyAPI", ', ''))
+    refused(objects=(ObjectModel('mug', str(file)),))
+    with pytest.raises(NotImplementedError, match=r"'mug'.*collider=False"):
+        refused(objects=(ObjectModel('mug', str(file), collider=False),))
+
+
+@pytest.mark.parametrize('steps', [1, 60, 93, 99, 105, 117, 123, 240, 1000])
+def test_a_second_keeps_all_its_steps(steps: int) -> None:
+    """Isaac Sim counts `int(1 / dt)` of them, which loses one of 93."""
+    dt = whole_steps(1 / steps)
+    assert int(1 / dt) == steps
+    assert dt == pytest.approx(1 / steps, rel=1e-15)
+
+
+def test_a_time_step_that_does_not_divide_a_second_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'physics_dt=0\.007.*whole number of steps per second'):
+        whole_steps(0.007)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'device': 'gpu'}, r"device='gpu'.*'cpu' or 'cuda:<number>'"),
+        ({'renderer': 'raytrace'}, r"renderer='raytrace'.*RTX"),
+        ({'physics_dt': 0.3}, 'whole number'),
+    ],
+)
+def test_configs_that_isaac_sim_cannot_do_are_refused_before_it_starts(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        create_world(SimConfig(backend='isaac_sim', **options), 1, np.zeros((1, 3)))

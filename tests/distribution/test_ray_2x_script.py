@@ -1,0 +1,45 @@
+"""`compat='2.x'` in several processes: what it changes is the same as in one, and a script of 2.x runs to its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ray_toys import ENVS
+
+from internutopia.core.config import MetricCfg
+from internutopia.core.vec_env import Env
+
+pytestmark = pytest.mark.xdist_group('ray')
+
+SCRIPT = Path(__file__).parent.parent / 'compat' / 'scripts' / 'h1_locomotion_multi_sim.py'
+
+
+def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):
+    import ray
+
+    environment = {**os.environ, 'RAY_ADDRESS': ray.get_runtime_context().gcs_address, 'INTERNUTOPIA_COMPAT': '2.x'}
+    result = subprocess.run(
+        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, toy):
+    tasks = [toy(max_steps=2, metrics=[MetricCfg(name='seen', type='ToyMetric')]) for _ in range(3)]
+    fields = {'tasks': tasks, 'compat': '2.x'}
+    action = {'arm': {'drive': [[0.3, 0.2]], 'stop': []}, 'leg': {'drive': []}}
+    told = []
+    for config in (make_config(env_num=ENVS, seed=0, **fields), distributed(**fields)):
+        env = Env(config)
+        assert [info is None for info in env.reset([0, 9, 3, 1, 2])[1]] == [False, True, False, False, True]
+        told.append([env.step([action] * ENVS) for _ in range(3)])
+        assert env.done
+        env.close()
+    assert repr(told[0]) == repr(told[1])
+    _, reward, terminated, truncated, info = told[1][1]
+    assert reward == [-1.0] * ENVS and terminated == [True] * ENVS and truncated == [False] * ENVS
+    assert info[2] is None and info[0]['metrics']['seen'] == 1
