@@ -369,5 +369,5 @@ def _app_class() -> Any:
             continue
     raise ImportError(
         f"backend 'isaac_sim' needs Isaac Sim ({VERSIONS}) in this Python: "
-        "pip install 'isaacsim[all]==5.1.0' --extra-index-url https://pypi.nvidia.com"
+        "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
     )
