@@ -211,7 +211,6 @@ def test_scenes_that_the_engine_cannot_run_are_refused(make_world, hopper, write
         ({'device': 'cuda'}, "such as 'cuda:0'"),
         ({'device': 'cuda:99'}, "device='cuda:99': there is no such device; .*CUDA"),
         ({'backend': 'mujoco', 'device': 'cuda:0'}, "backend='mujoco_warp' for a GPU"),
-        ({'backend': 'isaac_sim'}, "backend='isaac_sim' is not implemented"),
     ],
 )
 def test_devices_and_backends_that_there_are_not(fields, said):
