@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.render import gl
+from internutopia.core.render import canvas, gl
 from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
 
 SIZE = 32, 24
@@ -177,8 +177,12 @@ def test_without_opengl_the_error_says_what_to_install(make_env, make_task, monk
     assert env.step([None])[0][0] is not None
 
 
-def test_opengl_starts_with_the_first_picture(make_env, make_task, monkeypatch):
-    monkeypatch.setattr(gl, 'open_context', lambda: pytest.fail('OpenGL was opened'))
+def test_opengl_starts_with_the_first_picture(make_env, make_task, monkeypatch, opengl):
+    opened = []
+    monkeypatch.setattr(canvas, 'open_context', lambda: opened.append(1) or gl.open_context())
     env = make_env(tasks=[make_task('floor')], env_num=1)
     env.reset()
     env.step([None])
+    assert not opened
+    env.render()
+    assert opened
