@@ -27,7 +27,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
 EXCEPTIONS: dict[str, dict[str, str]] = {
     'mujoco_warp': {
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
-        'test_gymnasiums_vector_envs_run_it': 'Warp does not survive a fork',
+        'test_gymnasiums_vector_envs_run_it': 'it forks, which CUDA does not survive (it passes on the CPU device)',
     },
     'isaac_sim': {
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
