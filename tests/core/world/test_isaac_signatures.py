@@ -346,7 +346,9 @@ def test_the_app_is_started_once_without_several_gpus(install: Any, monkeypatch:
 def test_without_isaac_sim_the_error_says_what_to_install() -> None:
     for name in ('isaacsim', 'omni'):
         assert name not in sys.modules
-    with pytest.raises(ImportError, match=r'4\.5, 5\.0, 5\.1 and 6\.0.*pip install .isaacsim\[all\]==5\.1\.0., with NVIDIA'):
+    with pytest.raises(
+        ImportError, match=r'4\.5, 5\.0, 5\.1 and 6\.0.*pip install .isaacsim\[all\]==5\.1\.0., with NVIDIA'
+    ):
         isaac_api.start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
 
 
