@@ -5,6 +5,7 @@ On a GPU nothing waits for the device within a turn of some steps; a turn ends w
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -226,7 +227,7 @@ def _race(device: str, contenders: dict[str, Step], restart: Callable[[], object
         return run
 
     steppers = {name: timed(step) for name, step in contenders.items()}
-    wait = lambda: wp.synchronize_device(device)  # noqa: E731
+    wait = functools.partial(wp.synchronize_device, device)
     return race(steppers, restart, rounds=rounds, steps=steps, turn=turn, before_turn=wait)
 
 

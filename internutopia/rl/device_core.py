@@ -9,7 +9,6 @@ every step who ended, to give them the next episode.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,10 +90,6 @@ class DeviceCore(LearningCore):
         if not self._replays:
             super()._hide(obs)
 
-    @cached_property
-    def _all_ids(self) -> Any:
-        return self.arrays.arange(self.env_num)
-
     def _advance(self) -> tuple[Any, dict[int, str]]:
         running, xp = self.running, self.arrays.xp
         actions: Any = self.state.actions
@@ -103,7 +98,7 @@ class DeviceCore(LearningCore):
         failed = running & invalid
         for _ in range(self.learning.action.repeat):
             with self._world.only(running):
-                self._act(self._all_ids, actions)
+                self._act(self.arrays.arange(self.env_num), actions)
             failed = failed | self._world.advance(running & ~failed)
         return failed, {}
 
@@ -112,13 +107,13 @@ class DeviceCore(LearningCore):
             super()._record(outcome)
         elif self._writes:
             ended = outcome.terminated | outcome.truncated
-            columns = (self.episode_ids, self.state.steps, outcome.terminated, outcome.failed, self.returns)
-            self._echo.send(ended, *columns)
+            ends = (outcome.terminated, outcome.truncated, outcome.failed)
+            self._echo.send(ended, self.episode_ids, self.state.steps, *ends, self.returns)
             self._write_results()
 
     def _write_results(self, wait: bool = False) -> None:
         """Write what is known by now of the episodes that ended."""
-        for ended, episodes, steps, terminated, failed, returns in self._echo.receive(wait):
+        for ended, episodes, steps, terminated, truncated, failed, returns in self._echo.receive(wait):
             for env_id in np.flatnonzero(ended).tolist():
                 episode = self.queue.take()
                 assert isinstance(episode, Episode)
@@ -127,7 +122,7 @@ class DeviceCore(LearningCore):
                     Episode(int(episodes[env_id]), episode.task_index, episode.snapshot),
                     int(steps[env_id]),
                     bool(terminated[env_id]),
-                    not terminated[env_id],
+                    bool(truncated[env_id]),
                     {'return': float(returns[env_id])},
                     _FAILED if failed[env_id] else None,
                 )
