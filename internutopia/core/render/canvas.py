@@ -6,6 +6,7 @@ used models are dropped when there are many. `fast` pictures have no shadows, no
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -17,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.render.gl import open_context
-from internutopia.core.render.lens import FAR, NEAR, Eye, Frame, Quality
+from internutopia.core.render.lens import FAR, NEAR, Eye, Frame, Lens, Quality
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _SEEN = int(mujoco.mjtCatBit.mjCAT_STATIC | mujoco.mjtCatBit.mjCAT_DYNAMIC)
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
+_SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is drawn besides geoms: tendons, skins, flexes
 _model_lock = threading.Lock()
 
@@ -86,6 +88,7 @@ class _Sheet:
         if not self._smooth:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
         self._flags = self._scene.flags.copy()
+        self._sky = _sky_distance(model)
         self._size = list(size)
         self._context = _context(model, self._size, quality)
 
@@ -125,6 +128,7 @@ class _Sheet:
             frame.rgba[..., :3] = pixels[::-1]  # OpenGL begins at the bottom
             frame.rgba[..., 3] = 255
             if depth is not None and frame.depth is not None:
+                self._clear_sky(depth, rect, eye)
                 frame.depth[:] = _metres(depth, eye)[::-1]
                 return
         if frame.depth is not None or frame.labels is not None:
@@ -133,6 +137,29 @@ class _Sheet:
     def free(self) -> None:
         """Give everything back."""
         self._context.free()
+
+    def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, eye: Eye) -> None:
+        """Make what a picture in colour left in the depth buffer what it would have left without a sky.
+
+        A pixel shows the sky if nothing in it is nearer than a sky alone. Haze, the sky's lower edge over an infinite
+        plane, lies before it and before the far end of the plane: only a picture without both tells what is there.
+        """
+        if self._sky is None:
+            return
+        far = depth < _depth_value(self._sky, eye.lens)
+        if not far.any():
+            return
+        sky = np.empty_like(depth)
+        count, self._scene.ngeom = self._scene.ngeom, 0
+        mujoco.mjr_render(rect, self._scene, self._context)
+        mujoco.mjr_readPixels(None, sky, rect, self._context)
+        self._scene.ngeom = count
+        depth[depth <= sky] = 0.0
+        if (far & (depth > 0.0)).any():
+            self._scene.flags[mujoco.mjtRndFlag.mjRND_SKYBOX] = 0
+            mujoco.mjr_render(rect, self._scene, self._context)
+            mujoco.mjr_readPixels(None, depth, rect, self._context)
+            self._scene.flags[:] = self._flags
 
     def _draw_plain(self, rect: mujoco.MjrRect, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
         """Depth and labels: every geom in one flat colour, which is its number."""
@@ -202,6 +229,24 @@ def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
             yield
         finally:
             sight.zfar = kept
+
+
+def _sky_distance(model: mujoco.MjModel) -> float | None:
+    """How near sky and haze come to the camera at least [m]; None if there is no sky."""
+    if not (model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX).any():
+        return None
+    begin = max(0.0, 1.0 - model.vis.map.haze)  # of the haze, as a share of the radius
+    prism = math.cos(math.pi / model.vis.quality.numslices)  # which is drawn instead of a cylinder
+    return 0.999 * _SKY * begin * prism  # single precision is better than that
+
+
+def _depth_value(distance: float, lens: Lens) -> float:
+    """The most that the depth buffer holds of what is this far from the camera [m], wherever it is in the picture."""
+    aside = math.hypot(abs(lens.centre[0]) + lens.half_width, abs(lens.centre[1]) + lens.half_height)
+    if lens.orthographic:
+        return (FAR - math.sqrt(max(0.0, distance**2 - aside**2))) / (FAR - NEAR)
+    ahead = max(NEAR, distance / math.hypot(1.0, aside))
+    return NEAR * (FAR / ahead - 1.0) / (FAR - NEAR)
 
 
 def _metres(depth: NDArray[np.float32], eye: Eye) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.render import canvas, gl
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+from internutopia.core.render.lens import Eye, Frame, Lens, PictureKind, Shot, half_angle
 
 SIZE = 32, 24
 LENS = Lens.of_height(half_angle(60.0), SIZE)
@@ -94,6 +95,54 @@ def test_depth_alone_is_the_same(env):
     depth = np.zeros(SIZE[::-1], np.float32)
     env.runner.world.draw([Shot(0, eye, Frame(depth=depth))])
     assert_same_depth(depth, cast(env, eye))
+
+
+OPEN = """
+<asset>{sky}<texture name="cube" type="cube" builtin="flat" rgb1="0.5 0.4 0.3" width="8" height="48"/></asset>
+<worldbody>
+  <light pos="0 0 3" dir="0 0 -1"/>
+  <geom type="plane" size="0 0 1" rgba="0.2 0.3 0.2 1"/>
+  <geom type="box" size="0.3 0.2 0.4" pos="2 0.3 0.9" euler="0 0 30" rgba="1 0 0 1"/>
+  <geom name="pane" type="box" size="0.01 0.5 0.5" pos="1.2 -0.4 1.6" rgba="0.4 0.4 1 0.3"/>
+  <geom type="box" size="5 5 400" pos="900 -300 400" rgba="0.5 0.5 0.5 1"/>
+  <geom type="sphere" size="40" pos="0 0 6000" rgba="0.5 0.5 0.5 1"/>
+</worldbody>"""
+SKY = (
+    '<texture name="sky" type="skybox" builtin="gradient" rgb1="0.4 0.6 0.8" rgb2="0.9 0.9 1" width="64" height="384"/>'
+)
+KINDS: tuple[tuple[PictureKind, ...], ...]
+KINDS = ('depth',), ('rgba', 'depth'), ('depth', 'labels'), ('rgba', 'depth', 'labels')
+OPEN_VIEWS = {
+    'ahead': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), LENS),
+    'wide': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), Lens.of_height(half_angle(168.0), SIZE)),
+    'off_centre': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), replace(LENS, centre=(0.3, 0.4))),
+    'up': ((0.0, 0.0, 1.5), (0.0, 0.0, 2.0), Lens.of_height(0.1, SIZE)),
+    'down': ((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), LENS),
+    'from_below': ((0.0, 0.0, -1.0), (2.0, 0.0, 1.0), LENS),
+    'high': ((0.0, 0.0, 700.0), (5.0, 0.0, 699.0), LENS),  # the floor ends in haze
+    'orthographic': ((0.0, 0.0, 2.0), (2.0, 0.0, 2.1), Lens.of_height(3.0, SIZE, orthographic=True)),
+    'orthographic_up': ((0.0, 0.0, 2.0), (0.0, 0.0, 4.0), Lens.of_height(50.0, SIZE, orthographic=True)),
+}
+
+
+def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
+    """Depth is that of the same scene without a sky, whatever else is drawn with it, and changes no colour."""
+    scenes = [write_model(f'open_{bool(sky)}', OPEN.format(sky=sky)) for sky in (SKY, '')]
+    env = make_env(tasks=[make_task(scene, robots=[]) for scene in scenes], env_num=2)
+    env.reset()
+    empty = []
+    for name, (position, target, lens) in OPEN_VIEWS.items():
+        eye = Eye.looking_at(target, position, lens)
+        for quality, kinds in itertools.product(('fast', 'full') if name == 'ahead' else ('fast',), KINDS):
+            frames, alone = Frame.blank(SIZE, kinds, 2), Frame.blank(SIZE, ('rgba',))
+            env.runner.world.draw([Shot(i, eye, frames.row(i)) for i in range(2)] + [Shot(0, eye, alone)], quality)
+            assert frames.depth is not None and alone.rgba is not None
+            np.testing.assert_array_equal(frames.depth[0], frames.depth[1], f'{name}, {quality}, {kinds}')
+            empty.append(np.isinf(frames.depth[0]).mean())
+            if frames.rgba is not None:
+                np.testing.assert_array_equal(frames.rgba[0], alone.rgba)
+                assert name == 'down' or (frames.rgba[0] != frames.rgba[1]).any()
+    assert 0.2 < np.mean(empty) < 0.8
 
 
 def test_colours_and_nothing(env):

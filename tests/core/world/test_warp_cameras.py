@@ -119,6 +119,8 @@ def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneModel, write_mo
     ours, other = look(make_world(gallery), path), look(make_world(gallery, **OPENGL), path)
     same = ours['labels'] == other['labels']
     assert same.mean() > 0.99
+    sky = np.isinf(ours['depth'])
+    assert sky.any() == (path != 'head/map') and (sky == np.isinf(other['depth'])).mean() > 0.99
     for pictures in (ours, other):
         pictures['depth'][np.isinf(pictures['depth'])] = 1e3
     close = np.abs(ours['depth'] - other['depth']) < 1e-3 + ROUND * other['depth']
