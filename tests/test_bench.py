@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import internutopia_extension
+from internutopia.core.render.canvas import Canvas
 
 pytest.importorskip('rich')
 bench = importlib.import_module('internutopia.bench')
@@ -26,6 +27,18 @@ KEYS = {
 def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
     internutopia_extension.import_extensions()
     assert_measured(bench.ROWS[name](True))
+
+
+def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch, opengl: None) -> None:
+    draw, drawn = Canvas.draw, []
+
+    def count(self: Canvas, *arguments: Any) -> None:
+        drawn.append(arguments)
+        draw(self, *arguments)
+
+    monkeypatch.setattr(Canvas, 'draw', count)
+    bench.ROWS['cameras'](True)
+    assert len(drawn) >= 8 * 3  # of 8 envs: at the reset, and in two steps at least
 
 
 @pytest.mark.parametrize('name', ['h1', 'ant', 'scenes', 'cameras', 'list'])

@@ -48,8 +48,7 @@ def cameras(quick: bool) -> list[Row]:
             return [Row(what=what, unit='frames/s', note=f'{error} (pip install pyopengl)')]
         robot_of_all: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].fleet
         camera = robot_of_all.robot.sensors[_CAMERA.name]
-        env_ids = np.arange(env_num)
-        contenders = {'ours': lambda _: camera.update(env_ids), 'loop': lambda _: loop.draw()}
+        contenders = {'ours': lambda _: camera.get_data(), 'loop': lambda _: loop.draw()}
         result = race(contenders, lambda: None, rounds=rounds, steps=2, turn=1)
     ours, reference = (env_num / result.median(name) for name in contenders)
     return [
