@@ -37,6 +37,7 @@ def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch,
         draw(self, *arguments)
 
     monkeypatch.setattr(Canvas, 'draw', count)
+    internutopia_extension.import_extensions()
     bench.ROWS['cameras'](True)
     assert len(drawn) >= 8 * 3  # of 8 envs: at the reset, and in two steps at least
 
