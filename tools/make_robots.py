@@ -10,7 +10,8 @@ these two files and nothing here.
 
 Conventions of the models, which the code that composes scenes relies on:
 
-- One root body at its own frame's origin, without a free joint; no actuators. Who uses the model adds both.
+- One root body at its own frame's origin, with a free joint called `root` if the facts say `floating_base`. No
+  actuators: who uses the model adds them.
 - Bodies, joints, inertias and limits are those of the facts, in their order; massless fixed frames are kept as bodies.
 - What is seen: group 2, no contacts. What collides: group 3, with MuJoCo's default `contype` and `conaffinity`. Links
   of one robot are kept apart by `exclude` pairs, not by bit masks, so that two robots still collide with each other.
@@ -136,7 +137,9 @@ def add_body(parent: ET.Element, link: Mapping[str, Any], facts: Mapping[str, An
         xx, xy, xz, yy, yz, zz = link['inertial']['inertia_com']
         inertial = {'pos': link['inertial']['com'], 'mass': link['inertial']['mass']}
         add(body, 'inertial', inertial | {'fullinertia': [xx, yy, zz, xy, xz, yz]})
-    if joint and joint['type'] != 'fixed':
+    if joint is None and facts['floating_base']:
+        add(body, 'freejoint', {'name': 'root'})
+    elif joint and joint['type'] != 'fixed':
         add(body, 'joint', joint_attributes(joint, dress))
     parts = parts_of(dress, link['name'])
     for part in parts.get('visual', []):
