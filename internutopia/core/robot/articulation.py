@@ -94,7 +94,7 @@ class IArticulation(PoseMixin):
         ]
         if all(target is None for target in targets):
             return
-        joints = slice(None) if action.joint_indices is None else np.asarray(action.joint_indices, np.intp)
+        joints = self._joints(action.joint_indices, positions=targets[0], velocities=targets[1], efforts=targets[2])
         self.view.set_targets(self._ids(env_ids), *targets, joints=joints)
 
     def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
@@ -111,19 +111,23 @@ class IArticulation(PoseMixin):
 
     def set_joint_positions(self, positions: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Move joints at once [rad or m]; their position targets follow."""
-        self.view.set_joint_positions(self._ids(env_ids), positions, _joints(joint_indices))
+        joints = self._joints(joint_indices, positions=positions)
+        self.view.set_joint_positions(self._ids(env_ids), positions, joints)
 
     def set_joint_velocities(self, velocities: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Set joint velocities at once [rad/s or m/s]."""
-        self.view.set_joint_velocities(self._ids(env_ids), velocities, _joints(joint_indices))
+        joints = self._joints(joint_indices, velocities=velocities)
+        self.view.set_joint_velocities(self._ids(env_ids), velocities, joints)
 
     def set_joint_efforts(self, efforts: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Set the efforts [N·m or N] that are added to the drives until replaced."""
-        self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=_joints(joint_indices))
+        joints = self._joints(joint_indices, efforts=efforts)
+        self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=joints)
 
     def set_gains(self, kps: Any = None, kds: Any = None, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Change stiffness [N·m/rad] and damping [N·m·s/rad] of the drives, `(k,)` or `(n, k)`."""
-        self.view.set_gains(self._ids(env_ids), kps, kds, _joints(joint_indices))
+        joints = self._joints(joint_indices, kps=kps, kds=kds)
+        self.view.set_gains(self._ids(env_ids), kps, kds, joints)
 
     def get_gains(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Stiffness and damping of the drives, `(dof,)` each."""
@@ -194,6 +198,16 @@ class IArticulation(PoseMixin):
             return row.copy() if joints is None else row[..., np.asarray(joints, np.intp)]
         return buffer if joints is None else buffer[..., self._world.arrays.index(joints)]
 
+    def _joints(self, joint_indices: Any, **values: Any) -> Any:
+        """Dof indices, as an index of joint arrays. ValueError if there are not as many values as joints."""
+        count = self.num_dof if joint_indices is None else np.size(joint_indices)
+        for name, array in values.items():
+            shape = () if array is None else np.shape(array)
+            if shape and shape[-1] not in (1, count):
+                order = '' if joint_indices is not None else f', in this order: {", ".join(self.view.dof_names)}'
+                raise ValueError(f'robot {self.name!r}: {shape[-1]} {name} for {count} joints{order}')
+        return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)
+
     def _ids(self, env_ids: Any) -> Any:
         if isinstance(self.env_id, int):
             return np.array([self.env_id])
@@ -203,7 +217,3 @@ class IArticulation(PoseMixin):
 def _rows(values: Any) -> Any:
     """Values of one env as those of several; of several as they are."""
     return values if getattr(values, 'ndim', 1) == 2 else np.atleast_2d(values)
-
-
-def _joints(joint_indices: Any) -> Any:
-    return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)
