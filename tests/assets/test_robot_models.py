@@ -12,6 +12,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.model import Drives, RobotModel, SceneModel
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -108,13 +111,25 @@ def test_root_body_is_bare(name):
     assert model.body(1).name == root
     assert np.all(model.body(1).pos == 0) and np.all(model.body(1).quat == [1, 0, 0, 0])
     assert model.body_parentid.tolist().count(0) == 2  # the world itself and the root
-    assert model.nu == 0
 
 
 def test_whoever_loads_a_mobile_robot_gets_a_free_base(name):
     model = spec_of(name).compile()
     assert free_joints(model) == ([] if name == 'franka' else ['root'])
     assert model.body_jntnum[1] == len(free_joints(model))
+
+
+def test_drives_are_those_of_the_class(name):
+    """Gains of the class that the registry has; a robot of no class of its own then holds its joints as well."""
+    module = importlib.import_module(f'internutopia_extension.robots.{name}')
+    drives = next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
+    robot = RobotModel('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
+    scene = CompiledScene(SceneModel(robots=(robot,)), 0.005)
+    layout = scene.robots['own']
+    for which, kind in enumerate(('position', 'velocity')):
+        gains = scene.model.actuator_gainprm[layout.targets[kind], 0]
+        np.testing.assert_allclose(gains, [drives.gains(joint)[which] for joint in layout.dof_names], rtol=1e-6)
+    assert layout.root.qpos == (-1 if name == 'franka' else 0)
 
 
 def test_inertias(name):
@@ -259,8 +274,6 @@ def test_jetbot_drives_as_its_wheels_say(frequency, left, right):
     root = spec.worldbody.first_body()
     root.pos = [0, 0, facts['nominal_height_m']]
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])
-    for joint in ('left_wheel_joint', 'right_wheel_joint'):
-        spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_velocity(0.1)
     model = spec.compile()
     data = mujoco.MjData(model)
     data.ctrl[:] = left, right
