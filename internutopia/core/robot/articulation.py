@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.model import RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
@@ -47,11 +49,38 @@ class IArticulation(PoseMixin):
     ) -> IArticulation:
         """The robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
 
-        Its model, pose and scale are those of its `RobotCfg`. KeyError if no robot was loaded there.
+        Args:
+            simulator_type: accepted for 2.x scripts.
+            usd_path: the model; what its config (`BaseRobot.model`) says is the only one that can be had.
+            prim_path: where it is.
+            name: accepted for 2.x scripts; the handle is called as the robot.
+            position: where to put its root, env frame [m]; the config's, like None, leaves it where it starts.
+            orientation: how to turn its root, likewise.
+            scale: its size along x, y and z; that of its config is the only one that can be had.
+
+        Raises:
+            KeyError: no robot was loaded there.
+            ValueError: no prim path is given, or another model or scale than that of the config.
         """
         if prim_path is None:
             raise ValueError('IArticulation.create needs a prim_path')
-        return IScene.at(prim_path).articulation_at(prim_path)
+        scene = IScene.at(prim_path)
+        articulation = scene.articulation_at(prim_path)
+        model = next(robot for robot in scene.model.robots if robot.name == articulation.name)
+        _check_model(model, usd_path, scale)
+        pose = [
+            None if wanted is None or np.allclose(wanted, own, atol=1e-6) else wanted
+            for wanted, own in ((position, model.position), (orientation, model.orientation))
+        ]
+        if any(value is not None for value in pose):
+            articulation.set_pose(*pose)
+        return articulation
+
+    def initialize(self, physics_sim_view: Any = None) -> None:
+        """Called by `BaseRobot.post_reset`; nothing to do, unless a subclass has something."""
+
+    def post_reset(self) -> None:
+        """Called by `BaseRobot.post_reset` after `initialize`; nothing to do, unless a subclass has something."""
 
     @property
     def offset(self) -> Any:
@@ -212,6 +241,17 @@ class IArticulation(PoseMixin):
         if isinstance(self.env_id, int):
             return np.array([self.env_id])
         return self._world.arrays.arange(self._world.env_num) if env_ids is ... else env_ids
+
+
+def _check_model(model: RobotModel, usd_path: str | None, scale: Any) -> None:
+    """ValueError for a file or a scale that are not those of a robot's model."""
+    if usd_path is not None and usd_path != model.asset and resolve(usd_path) != resolve(model.asset):
+        raise ValueError(
+            f'robot {model.name!r} was loaded from {model.asset}, not from {usd_path}: name the file in its config, or '
+            'let `model` of its class say it'
+        )
+    if scale is not None and not np.allclose(scale, model.scale):
+        raise ValueError(f'robot {model.name!r} was loaded at scale {model.scale:g}, not {scale}: give its config that')
 
 
 def _rows(values: Any) -> Any:

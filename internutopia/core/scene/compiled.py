@@ -52,9 +52,9 @@ class BodyLayout:
 class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
-    Joint arrays follow the order that the robot's model asks for (`RobotModel.joint_order`). `targets[kind]` are the control indices of
-    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators. `start[kind]` are
-    the targets that the asset's drives begin with, NaN where it says none. `contacts` are
+    Joint arrays follow the order that the robot's model asks for (`RobotModel.joint_order`). `targets[kind]` are the
+    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the model's own
+    actuators. `start[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
     the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
     is measured.
     """
