@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
+import importlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ from internutopia_extension import import_extensions
 from internutopia_extension.configs.joint_names import ALIENGO_12, G1_SIM, GR1_DOF_54, H1_19
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
-sys.path.insert(0, str(Path(__file__).parent))
 import_extensions()
-import old_robots  # noqa: E402 - registers its classes, as an extension package does
 
 RATE = 48  # env steps per second, at which the walking policies act
 SPEED = 0.8  # m/s
@@ -34,18 +33,27 @@ WALKERS = {  # type: module and class of the config, start height and least heig
 JOINTS_OF_2X = {'h1': H1_19, 'h1_with_hand': H1_19, 'g1': G1_SIM, 'gr1': GR1_DOF_54, 'aliengo': ALIENGO_12}
 
 
+@pytest.fixture(scope='module')
+def old_robots() -> Iterator[ModuleType]:
+    """Registers its classes, as an extension package does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        yield importlib.import_module('old_robots')
+
+
 @pytest.fixture
-def start(monkeypatch, request):
+def start(old_robots, monkeypatch, request) -> Callable[..., Env]:
     """Makes an Env of two envs as a script of 2.x does, and resets it."""
     monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
 
-    def make(kind: str, module: str, config: str, height: float) -> Env:
-        robots = import_module(f'internutopia_extension.configs.robots.{module}')
+    def make(kind: str, module: str, config: str, height: float, **fields: Any) -> Env:
+        robots = importlib.import_module(f'internutopia_extension.configs.robots.{module}')
         robot = getattr(robots, config)(
             type=kind, name='robot', position=(0.0, 0.0, height), controllers=[robots.move_by_speed_cfg]
         )
         task = SingleInferenceTaskCfg(scene_asset_path='scenes/empty.usd', robots=[robot])
-        env = Env(Config(simulator=SimConfig(substeps=5, physics_dt=1 / (5 * RATE)), env_num=2, task_configs=[task] * 2))
+        simulator = SimConfig(substeps=5, physics_dt=1 / (5 * RATE))
+        env = Env(Config(simulator=simulator, env_num=2, task_configs=[task] * 2, metrics_save_path='none', **fields))
         request.addfinalizer(env.close)
         env.reset()
         return env
@@ -88,7 +96,9 @@ def test_jetbot_of_2x_drives_with_an_articulation_class_of_its_own(start):
     np.testing.assert_allclose(wheels.get_wheel_velocities(), 0.2 / 0.03, rtol=0.02)
 
 
-@pytest.mark.parametrize(('kind', 'module'), [(kind, row[0]) for kind, row in WALKERS.items() if kind != 'OldH1InOrder'])
+@pytest.mark.parametrize(
+    ('kind', 'module'), [(kind, row[0]) for kind, row in WALKERS.items() if kind != 'OldH1InOrder']
+)
 def test_joints_come_in_the_order_of_2x(start, kind, module):
     env = start(kind, *WALKERS[kind][:3])
     expected = JOINTS_OF_2X[module]
@@ -97,15 +107,16 @@ def test_joints_come_in_the_order_of_2x(start, kind, module):
     assert len(names) == {'h1_with_hand': 45}.get(module, len(expected))
 
 
-def test_gains_without_indices_are_for_the_joints_of_2x(start):
-    """Each joint gets what was meant for it; the same class without the switch is told what is wrong."""
+def test_gains_without_indices_are_for_the_joints_of_2x(start, old_robots):
+    """Each joint gets what was meant for it."""
     env = start('OldG1', *WALKERS['OldG1'][:3])
     stiffness, damping = robot_of(env).articulation.get_gains()
     meant = old_robots.gains_of(robot_of(env).articulation.dof_names, old_robots.G1_GAINS)
     np.testing.assert_array_equal((stiffness, damping), meant)
 
 
-def test_without_the_switch_the_error_names_the_joints(start, monkeypatch):
-    monkeypatch.setattr(Config, '__init__', lambda self, **fields: type(self).__base__.__init__(self, compat='3.x', **fields))
-    with pytest.raises(ValueError, match='27 kps for 29 joints, in this order: left_hip_pitch_joint, left_hip_roll_joint'):
-        start('OldG1', *WALKERS['OldG1'][:3])
+def test_without_the_switch_the_error_names_the_joints(start):
+    with pytest.raises(
+        ValueError, match='27 kps for 29 joints, in this order: left_hip_pitch_joint, left_hip_roll_joint'
+    ):
+        start('OldG1', *WALKERS['OldG1'][:3], compat='3.x')
