@@ -1,7 +1,7 @@
 """Robots of an extension package for InternUtopia 2.x: one object per env, derived from `BaseRobot` alone.
 
-They say nothing of what is new since: no model, no drives, no home, no kind of base. Each sets its gains when its env is
-ready, as 2.x's own robots do. Stiffness and damping, by part of a joint's name, are those of InternUtopia 2.2.1.
+They say nothing of what is new since: no model, no drives, no home, no kind of base. Each sets its gains when its env
+is ready, as 2.x's own robots do. Stiffness and damping, by part of a joint's name, are those of InternUtopia 2.2.1.
 """
 
 from __future__ import annotations

@@ -34,11 +34,7 @@ def env(request) -> Env:
     box = DynamicCubeCfg(name='box', prim_path='/box', position=(0.0, 1.0, 0.1), scale=(0.2, 0.2, 0.2), mass=1.0)
     task = SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=[car, arm], objects=[box])
     simulator = SimConfig(physics_dt=1 / 240, substeps=5)
-    env = Env(
-        Config(
-            simulator=simulator, env_num=2, task_configs=[task] * 2, metrics_save_path='none'
-        )
-    )
+    env = Env(Config(simulator=simulator, env_num=2, task_configs=[task] * 2, metrics_save_path='none'))
     request.addfinalizer(env.close)
     env.reset()
     return env
@@ -149,7 +145,7 @@ def test_the_gripper_of_franka_opens_and_closes(env):
             env.step([None, None])
         np.testing.assert_allclose(arm.gripper.get_joint_positions(), width, atol=2e-3)
     with pytest.raises(ValueError, match="expected 'open' or 'close', got 'shut'"):
-        arm.gripper.forward('shut')
+        arm.gripper.forward('shut')  # pyright: ignore[reportArgumentType]
 
 
 def test_a_rigid_body_is_made_from_its_prim_path_and_put_where_it_is_told(env):

@@ -71,7 +71,7 @@ def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
 
 
 def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
-    """`position` or `velocity` for half of a drive that the asset brings (USD), called `<joint>/<kind>`."""
+    """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
     kind = actuator.name.rpartition('/')[2]
     return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
 
