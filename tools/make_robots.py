@@ -2,15 +2,17 @@
 
 For every `tools/robots/<name>.json` (facts: links, joints, inertias, with their source) there is a
 `tools/robots/<name>.dress.yaml` (what the facts leave open: materials, shapes, cameras, sites, joint parameters; each
-entry is a set of MJCF attributes). Together they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
-these two files and nothing here.
+entry is a set of MJCF attributes). Together with the drives of the robot's class, in
+`internutopia_extension/robots/<name>.py`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
+these files and nothing here.
 
     python tools/make_robots.py            write all models
     python tools/make_robots.py --check    write nothing, fail if a model is not what would be written
 
 Conventions of the models, which the code that composes scenes relies on:
 
-- One root body at its own frame's origin, without a free joint; no actuators. Who uses the model adds both.
+- One root body at its own frame's origin, with a free joint called `root` if the facts say `floating_base`.
+- Drives as in files of USD, for robot classes that bring none: actuators `<joint>/position` and `<joint>/velocity`.
 - Bodies, joints, inertias and limits are those of the facts, in their order; massless fixed frames are kept as bodies.
 - What is seen: group 2, no contacts. What collides: group 3, with MuJoCo's default `contype` and `conaffinity`. Links
   of one robot are kept apart by `exclude` pairs, not by bit masks, so that two robots still collide with each other.
@@ -20,6 +22,7 @@ Conventions of the models, which the code that composes scenes relies on:
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -29,6 +32,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.model import Drives
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT / 'tools' / 'robots'
@@ -136,7 +142,9 @@ def add_body(parent: ET.Element, link: Mapping[str, Any], facts: Mapping[str, An
         xx, xy, xz, yy, yz, zz = link['inertial']['inertia_com']
         inertial = {'pos': link['inertial']['com'], 'mass': link['inertial']['mass']}
         add(body, 'inertial', inertial | {'fullinertia': [xx, yy, zz, xy, xz, yz]})
-    if joint and joint['type'] != 'fixed':
+    if joint is None and facts['floating_base']:
+        add(body, 'freejoint', {'name': 'root'})
+    elif joint and joint['type'] != 'fixed':
         add(body, 'joint', joint_attributes(joint, dress))
     parts = parts_of(dress, link['name'])
     for part in parts.get('visual', []):
@@ -152,12 +160,30 @@ def add_body(parent: ET.Element, link: Mapping[str, Any], facts: Mapping[str, An
             add_body(body, child, facts, dress)
 
 
-def model_xml(facts: Mapping[str, Any], dress: Mapping[str, Any]) -> str:
+def class_drives(name: str) -> Drives:
+    """Returns the drives of the class of a built-in robot."""
+    module = importlib.import_module(f'internutopia_extension.robots.{name}')
+    return next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
+
+
+def add_drives(model: ET.Element, facts: Mapping[str, Any], drives: Drives) -> None:
+    """Adds the drives of all joints, as far as their gains are not zero."""
+    joints = [link['joint']['name'] for link in facts['links'] if link['joint'] and link['joint']['type'] != 'fixed']
+    actuators = ET.SubElement(model, 'actuator')
+    for kind, attribute in (('position', 'kp'), ('velocity', 'kv')):
+        for joint in joints:
+            gain = drives.gains(joint)[kind == 'velocity']
+            if gain:
+                add(actuators, kind, {'name': f'{joint}/{kind}', 'joint': joint, attribute: gain})
+
+
+def model_xml(facts: Mapping[str, Any], dress: Mapping[str, Any], drives: Drives) -> str:
     """Returns the MJCF text of a robot.
 
     Args:
         facts: Links, joints, inertias and their source, as in `tools/robots/<name>.json`.
         dress: Materials, shapes, cameras, sites and joint parameters, as in `tools/robots/<name>.dress.yaml`.
+        drives: Gains of the joints.
     """
     links = {link['name']: link for link in facts['links']}
     root = next(name for name, link in links.items() if link['parent'] is None)
@@ -181,6 +207,7 @@ def model_xml(facts: Mapping[str, Any], dress: Mapping[str, Any]) -> str:
     contact = ET.SubElement(model, 'contact')
     for first, second in combinations([name for name in links if parts_of(dress, name).get('collision')], 2):
         add(contact, 'exclude', {'body1': first, 'body2': second})
+    add_drives(model, facts, drives)
     ET.indent(model)
 
     sources = f'Facts: {facts["source"]}\nLicence: {facts["license"]} (see README.md)'
@@ -197,7 +224,7 @@ def main() -> int:
     for dress_path in sorted(FACTS.glob('*.dress.yaml')):
         name = dress_path.name.removesuffix('.dress.yaml')
         facts = json.loads((FACTS / f'{name}.json').read_text())
-        xml = model_xml(facts, dress_of(name))
+        xml = model_xml(facts, dress_of(name), class_drives(name))
         path = MODELS / name / f'{name}.xml'
         if path.exists() and path.read_text() == xml:
             continue

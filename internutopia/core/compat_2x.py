@@ -8,6 +8,8 @@ All of it is here; front doors, the runner and configs only ask. With it:
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
 - observations of `gym_env.Env` are those of the robot as they are, of each episode;
+- the joints of robots come in the order of Isaac Sim, and packaged models have those joints only that the asset of
+  2.x has;
 - a distributed `vec_env.Env` has no `runner`, `simulation_app`, `get_dt` and `finished` (NotImplementedError), and
   its workers reserve no GPUs for physics on the CPU.
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.util import did_you_mean, log
@@ -28,8 +31,14 @@ if TYPE_CHECKING:
     from internutopia.core.config import Config
     from internutopia.core.env_runner import Action, HeldEpisode, StepResult
     from internutopia.core.robot.robot import BaseRobot
+    from internutopia.core.scene.model import RobotModel, SceneModel
     from internutopia.core.task.task import BaseTask
 
+JOINTS: dict[str, Sequence[str]] = {}
+"""Joints of assets of 2.x in its order, by the packaged model that stands for each (`robots/g1/g1.xml`).
+
+Only of those that differ from the model in more than being ordered breadth first. Robots' modules write them here.
+"""
 GYM_BEFORE_RESET: StepResult = ({}, 0.0, False, False, None)
 """What a step of `gym_env.Env` gives before the first reset."""
 _FINISHED: StepResult = (None, -1.0, True, False, None)
@@ -99,6 +108,10 @@ class Compat2x:
         """
         return {env_id: (self._of_robots(env_id, action, task), task) for env_id, (action, task) in actions.items()}
 
+    def scene(self, model: SceneModel) -> SceneModel:
+        """What a scene is made of: with the joints that its robots have in 2.x, in that order."""
+        return replace(model, robots=tuple(_with_joints_of_2x(robot) for robot in model.robots))
+
     def check_local(self, call: str) -> None:
         """NotImplementedError in a distributed run."""
         if self._distributed:
@@ -159,3 +172,11 @@ class Compat2x:
         if key not in self._warned:
             self._warned.add(key)
             log.warning("compat='2.x': %s", message)
+
+
+def _with_joints_of_2x(robot: RobotModel) -> RobotModel:
+    from internutopia.core.scene.assets import PACKAGED_ASSETS, resolve
+
+    asset = resolve(robot.asset)
+    names = JOINTS.get(asset.relative_to(PACKAGED_ASSETS).as_posix()) if asset.is_relative_to(PACKAGED_ASSETS) else None
+    return replace(robot, joint_order='breadth_first' if names is None else tuple(names))

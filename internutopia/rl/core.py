@@ -70,7 +70,9 @@ class LearningCore:
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
         tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
         self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        # the array front doors have none of the behaviour of 2.x, even where the environment asks for it
+        runner_config = config.model_copy(update={'compat': '3.x'})
+        self.runner = SimulatorRunner(runner_config, self.queue, device_arrays=self.device_arrays)
         self.arrays = arrays = self.runner.world.arrays
         self.running: Bools = arrays.zeros(self.env_num, 'bool')
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1

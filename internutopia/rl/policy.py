@@ -40,7 +40,7 @@ class PolicyCard(BaseCfg):
     joint_names: list[str]
     """Joints that it drives."""
     offset: list[float]
-    """Position targets for an action of zero, rad."""
+    """Position targets for an action of zero, rad; joint positions in its observation are relative to them, too."""
     scale: PositiveFloat | list[PositiveFloat]
     """Change of a position target for an action of one, rad; one number, or one per joint."""
     observations: list[ObservationTermCfg]

@@ -65,8 +65,8 @@ class RobotState:
 
     @property
     def home(self) -> Array:
-        """Initial joint positions `(dof,)` of the robot's model [rad or m]."""
-        return self._always('home', lambda: self.arrays.asarray(_home(self.robot)))
+        """Initial joint positions `(dof,)` of the robot's model [rad or m], or what was bound instead."""
+        return self._always('home', lambda: self.arrays.asarray(_home(self.robot, self._own_home)))
 
     @property
     def joint_positions(self) -> Array:
@@ -185,17 +185,28 @@ class RobotState:
         """Forget what was computed: time went on, or somebody moved something."""
         self._memory.clear()
 
-    def bind(self, robot: BaseRobot, env_id: int | None = None) -> None:
+    def bind(
+        self,
+        robot: BaseRobot,
+        env_id: int | None = None,
+        home: Mapping[str, float] | None = None,
+        base_link: str | None = None,
+    ) -> None:
         """Show another robot object: the envs were reset. One env's own object stands for all that are like it.
 
-        `env_id` is an env that has the objects which terms ask for.
+        Args:
+            robot: the robot.
+            env_id: an env that has the objects which terms ask for.
+            home: positions by joint [rad or m] that count as home, whatever the robot's model says of these joints.
+            base_link: link that is the base; None means what the robot's class says, or else the root.
         """
         self.robot = robot
+        self._own_home = home or {}
         self._env_id = env_id
         self.articulation: IArticulation = robot.articulation.in_all_envs()
         self._view = view = self.articulation.view
-        if robot.base_link:
-            base = view.body(robot.base_link)
+        if link := base_link or robot.base_link:
+            base = view.body(link)
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
@@ -229,7 +240,6 @@ def _kept(memory: dict[Any, Any], name: Any, compute: Callable[[], Any]) -> Any:
     return memory[name]
 
 
-def _home(robot: BaseRobot) -> Array:
-    model = type(robot).model(robot.config)
-    positions: Mapping[str, float] = model.joint_positions
+def _home(robot: BaseRobot, own: Mapping[str, float]) -> Array:
+    positions = {**type(robot).model(robot.config).joint_positions, **own}
     return np.array([positions.get(name, 0.0) for name in robot.articulation.dof_names], np.float32)

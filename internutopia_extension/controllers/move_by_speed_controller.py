@@ -66,7 +66,9 @@ class MoveBySpeedController(BoxActionController):
                 'SimConfig.physics_dt and substeps so that a step is not longer'
             )
         self._robot_state = RobotState(world, card.step_dt, arrays.random(None), len(card.joint_names))
-        self._robot_state.bind(robot)
+        self._bind()
+        # classes of 2.x find their base when their env is ready, which is later
+        self._asks_for_base = type(robot).get_robot_base is not BaseRobot.get_robot_base
         self._robot_state.commands[card.command] = arrays.zeros((world.env_num, 3))
         try:
             self._observations = Observations(card.observations, self._robot_state)
@@ -133,8 +135,17 @@ class MoveBySpeedController(BoxActionController):
                 raise ValueError(f'{self._where}: it {does} joint {joint!r}, which is not in joint_names; {hint}')
         return np.array([names.index(joint) for joint in joints], np.intp)
 
+    def _bind(self, base_link: str | None = None) -> None:
+        """Look at the robot; what the policy learned around is its home, also if the robot's class says none."""
+        card = self.policy.card
+        home = dict(zip(card.joint_names, card.offset, strict=True))
+        self._robot_state.bind(self.robot, home=home, base_link=base_link)
+
     def _decide(self, rows: Rows, command: Any, now: Any) -> None:
         """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
+        if self._asks_for_base:
+            self._asks_for_base = False
+            self._bind(self.robot.get_robot_base().name.removeprefix(f'{self.robot.config.prim_path}/'))
         state, card, xp = self._robot_state, self.policy.card, self._robot_state.xp
         clamped = xp.clip(command, self._lowest, self._highest)
         if not self._on_device and not np.array_equal(clamped, command):

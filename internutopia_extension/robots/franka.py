@@ -12,8 +12,8 @@ from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives
-from internutopia.core.util.absent import absent
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
+from internutopia_extension.robots.franka_articulation import Franka
 
 # Gains of the arm [N·m/rad, N·m·s/rad] and of the fingers [N/m, N·s/m], chosen here: critically damped or more, and
 # soft enough for time steps of up to 1/120 s. Public ones (franka_emika_panda of mujoco_menagerie: wrist 2000/200) let
@@ -32,7 +32,7 @@ _MENAGERIE = {
     'right_finger': 'panda_rightfinger',
 }
 
-__getattr__ = absent(__name__, {'Franka': 'robot.articulation and the GripperController do what it did'})
+__all__ = ['Commanded', 'Franka', 'FrankaRobot', 'MocapControlledFrankaRobot']
 
 
 @dataclass(frozen=True)

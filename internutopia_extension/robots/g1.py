@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from internutopia.core.compat_2x import JOINTS
 from internutopia.core.robot.robot import BaseRobot
+from internutopia_extension.configs.joint_names import G1_SIM
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
@@ -32,6 +34,8 @@ _WAIST_GAINS = {
     'waist_pitch_joint': (300.0, 3.0),
 }
 _HOME = {'hip_pitch': -0.1, 'knee': 0.3, 'ankle_pitch': -0.2}
+
+JOINTS['robots/g1/g1.xml'] = G1_SIM
 
 
 @BaseRobot.register('G1Robot')

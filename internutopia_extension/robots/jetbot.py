@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives
-from internutopia.core.util.absent import absent
+from internutopia_extension.robots.wheeled_robot import WheeledRobot
 
-__getattr__ = absent(__name__, {'WheeledRobot': 'robot.articulation and a DifferentialDriveController do what it did'})
+__all__ = ['JetbotRobot', 'WheeledRobot']
 
 
 @BaseRobot.register('JetbotRobot')

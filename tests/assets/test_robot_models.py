@@ -12,6 +12,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.model import Drives, RobotModel, SceneModel
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,6 +46,10 @@ def rotation(axis: Any, angle: float) -> np.ndarray:
     x, y, z = axis
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+
+
+def free_joints(model: mujoco.MjModel) -> list[str]:
+    return [model.joint(i).name for i in np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).tolist()]
 
 
 def set_home(model: mujoco.MjModel, data: mujoco.MjData, facts: dict[str, Any]) -> None:
@@ -104,8 +111,25 @@ def test_root_body_is_bare(name):
     assert model.body(1).name == root
     assert np.all(model.body(1).pos == 0) and np.all(model.body(1).quat == [1, 0, 0, 0])
     assert model.body_parentid.tolist().count(0) == 2  # the world itself and the root
-    assert model.nu == 0 and model.njnt == len(moving_joints(facts_of(name)))
-    assert mujoco.mjtJoint.mjJNT_FREE not in model.jnt_type
+
+
+def test_whoever_loads_a_mobile_robot_gets_a_free_base(name):
+    model = spec_of(name).compile()
+    assert free_joints(model) == ([] if name == 'franka' else ['root'])
+    assert model.body_jntnum[1] == len(free_joints(model))
+
+
+def test_drives_are_those_of_the_class(name):
+    """Gains of the class that the registry has; a robot of no class of its own then holds its joints as well."""
+    module = importlib.import_module(f'internutopia_extension.robots.{name}')
+    drives = next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
+    robot = RobotModel('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
+    scene = CompiledScene(SceneModel(robots=(robot,)), 0.005)
+    layout = scene.robots['own']
+    for which, kind in enumerate(('position', 'velocity')):
+        gains = scene.model.actuator_gainprm[layout.targets[kind], 0]
+        np.testing.assert_allclose(gains, [drives.gains(joint)[which] for joint in layout.dof_names], rtol=1e-6)
+    assert layout.root.qpos == (-1 if name == 'franka' else 0)
 
 
 def test_inertias(name):
@@ -128,7 +152,8 @@ def test_inertias(name):
 def test_joints(name):
     facts, model = facts_of(name), spec_of(name).compile()
     joints = moving_joints(facts)
-    assert [model.joint(i).name for i in range(model.njnt)] == [joint['name'] for joint in joints]
+    names = [model.joint(i).name for i in range(model.njnt)]
+    assert names == free_joints(model) + [joint['name'] for joint in joints]
     for fact in joints:
         joint = model.joint(fact['name'])
         np.testing.assert_allclose(joint.axis, fact['axis'])
@@ -146,6 +171,8 @@ def test_forward_kinematics(name):
     rng = np.random.default_rng(0)
     for _ in range(5):
         data.qpos[:] = rng.uniform(-1, 1, model.nq)
+        for root in free_joints(model):
+            data.joint(root).qpos = (0, 0, 0, 1, 0, 0, 0)
         mujoco.mj_forward(model, data)
         poses = {facts['base_link']: (np.zeros(3), np.eye(3))}
         for link in facts['links'][1:]:
@@ -227,7 +254,8 @@ def test_two_robots_collide_with_each_other(name):
     scene = mujoco.MjSpec()
     for prefix, x in (('first/', 0.0), ('second/', 0.05)):
         root = scene.worldbody.add_frame(pos=[x, 0, 1]).attach_body(spec_of(name).worldbody.first_body(), prefix, '')
-        root.add_freejoint()
+        if not root.joints:
+            root.add_freejoint()
     model = scene.compile()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
@@ -245,10 +273,7 @@ def test_jetbot_drives_as_its_wheels_say(frequency, left, right):
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     root = spec.worldbody.first_body()
     root.pos = [0, 0, facts['nominal_height_m']]
-    root.add_freejoint()
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])
-    for joint in ('left_wheel_joint', 'right_wheel_joint'):
-        spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_velocity(0.1)
     model = spec.compile()
     data = mujoco.MjData(model)
     data.ctrl[:] = left, right

@@ -46,7 +46,7 @@ def write_humanoid(path: Path) -> str:
     for geom in range(model.ngeom):
         if model.geom_contype[geom]:
             _add_collider(stage, model, geom)
-    _add_camera(stage, '/h1/torso_link/h1_pano_camera_0', (0.15, 0.0, 0.6), (90.0, -90.0, 0.0))
+    _add_camera(stage, '/h1/torso_link/h1_pano_camera_0', (0.15, 0.0, 0.6), (90.0, 0.0, -90.0))
     _add_camera(stage, '/h1/logo_link/Camera_pointcloud', (0.1, 0.0, 0.4), (45.0, 0.0, -90.0))
     above = _add_camera(stage, '/h1/topdown_camera_500', (0.0, 0.0, 3.0), (0.0, 0.0, 0.0))
     above.CreateProjectionAttr('orthographic')

@@ -89,6 +89,42 @@ THERE = [
             ('mocap_controlled_franka', 'MocapControlledFrankaRobot'),
         )
     ),
+    (
+        f'{CORE}.robot.isaacsim.articulation',
+        'IsaacsimArticulation',
+        'usd_path=None, prim_path=None, name=None, position=None, orientation=None, scale=None',
+    ),
+    (
+        f'{CORE}.robot.articulation',
+        'IArticulation.create',
+        "simulator_type='isaac_sim', usd_path=None, prim_path=None, name=None, position=None, orientation=None, "
+        'scale=None',
+    ),
+    (
+        f'{CORE}.robot.rigid_body',
+        'IRigidBody.create',
+        "simulator_type='isaac_sim', prim_path=None, usd_path=None, name=None, position=None, translation=None, "
+        'orientation=None, scale=None, visible=None, mass=None, linear_velocity=None, angular_velocity=None, '
+        'owner_articulation=None',
+    ),
+    (
+        f'{CORE}.robot.isaacsim.rigid_body',
+        'IsaacsimRigidBody',
+        'prim_path=None, usd_path=None, name=None, position=None, translation=None, orientation=None, scale=None, '
+        'visible=None, mass=None, linear_velocity=None, angular_velocity=None, owner_articulation=None',
+    ),
+    (
+        f'{EXT}.robots.jetbot',
+        'WheeledRobot',
+        "prim_path, name='wheeled_robot', robot_path=None, wheel_dof_names=None, wheel_dof_indices=None, "
+        'usd_path=None, position=None, orientation=None, scale=None',
+    ),
+    (
+        f'{EXT}.robots.franka',
+        'Franka',
+        "prim_path, name='franka_robot', usd_path=None, position=None, orientation=None, end_effector_prim_name=None, "
+        'gripper_dof_names=None, gripper_open_position=None, gripper_closed_position=None, deltas=None, scale=None',
+    ),
     (f'{EXT}.robots.h1', 'H1Robot.get_ankle_height', 'self'),
     (f'{EXT}.robots.h1', 'H1Robot.set_gains', 'self'),
     *(
@@ -144,6 +180,8 @@ NAMES = {  # what is no function: only that it is there
     f'{CORE}.util.log': 'log',
     f'{CORE}.util.pose_mixin': 'PoseMixin',
     f'{CORE}.datahub': 'DataHub',
+    f'{CORE}.scene.isaacsim.scene': 'IsaacsimScene',
+    f'{CORE}.sensor.isaacsim.camera': 'IsaacsimCamera',
     f'{CFG}.controllers': 'H1MoveBySpeedControllerCfg G1MoveBySpeedControllerCfg GR1MoveBySpeedControllerCfg '
     'AliengoMoveBySpeedControllerCfg JointControllerCfg GR1TeleOpControllerCfg DifferentialDriveControllerCfg '
     'MoveToPointBySpeedControllerCfg MoveAlongPathPointsControllerCfg RotateControllerCfg RecoverControllerCfg '
@@ -200,9 +238,6 @@ ABSENT = {  # with a word of what its message says to use instead
     (f'{CORE}.util.rsl_rl', 'pickle'): 'load_policy',
     (f'{CORE}.util.rsl_rl', 'normalizer'): 'policy',
     (f'{CORE}.util.chat', 'AgentChat'): 'script',
-    (f'{CORE}.robot.isaacsim.articulation', 'IsaacsimArticulation'): 'IArticulation.create',
-    (f'{EXT}.robots.jetbot', 'WheeledRobot'): 'DifferentialDriveController',
-    (f'{EXT}.robots.franka', 'Franka'): 'GripperController',
     (f'{EXT}.interactions.keyboard', 'KeyboardController'): 'move-by-speed',
     (f'{EXT}.interactions.visionpro.visionpro', 'VuerTeleop'): 'InverseKinematicsController',
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ from internutopia import compat
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.scene.importer import load_spec
 from internutopia.core.util import is_in_container
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
@@ -289,6 +291,24 @@ def test_what_the_task_and_the_robot_find_when_they_are_loaded(make_env, make_ta
     assert robot._imu_link.get_world_pose()[0][1] == pytest.approx(SIZE, abs=0.1)
     assert robot.get_ankle_height() < 0.3
     assert task.metrics['path'].task_config.data['start_position'].tolist() == [1.5, 0.0, 1.05]
+
+
+@pytest.mark.parametrize(
+    ('camera', 'ahead', 'up'),
+    [
+        ('torso_link/h1_pano_camera_0', [1, 0, 0], [0, 0, 1]),
+        ('logo_link/Camera_pointcloud', [0.5**0.5, 0, -(0.5**0.5)], [0.5**0.5, 0, 0.5**0.5]),
+        ('topdown_camera_500', [0, 0, -1], [0, 1, 0]),
+    ],
+)
+def test_the_cameras_of_the_robot_look_where_they_should(robot_usd, camera, ahead, up):
+    """A camera of USD looks along -z, with +y up in the picture; the robot faces +x."""
+    model = load_spec(Path(robot_usd), short_names=True).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    name = next(name for i in range(model.ncam) if (name := model.camera(i).name).endswith(camera))
+    _, upwards, backwards = data.camera(name).xmat.reshape(3, 3).T
+    np.testing.assert_allclose((-backwards, upwards), (ahead, up), atol=1e-6)
 
 
 def test_lights_of_the_task_are_on_the_stage(make_env, make_task):

@@ -157,6 +157,8 @@ def write_mjcf(name: str, folder: Path, names: Callable[[str], str] = lambda nam
     world = root.find('worldbody')
     assert world is not None
     [body] = list(world)
+    for joint in body.findall('freejoint'):
+        body.remove(joint)
     stand = ElementTree.Element('body', name='stand', pos='0.3 0.2 1.1', quat='0.6 0 0 0.8')
     ElementTree.SubElement(stand, 'freejoint', name='floating')
     stand.append(body)

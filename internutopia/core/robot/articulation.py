@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.model import RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
@@ -47,11 +49,38 @@ class IArticulation(PoseMixin):
     ) -> IArticulation:
         """The robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
 
-        Its model, pose and scale are those of its `RobotCfg`. KeyError if no robot was loaded there.
+        Args:
+            simulator_type: accepted for 2.x scripts.
+            usd_path: the model; what its config (`BaseRobot.model`) says is the only one that can be had.
+            prim_path: where it is.
+            name: accepted for 2.x scripts; the handle is called as the robot.
+            position: where to put its root, env frame [m]; the config's, like None, leaves it where it starts.
+            orientation: how to turn its root, likewise.
+            scale: its size along x, y and z; that of its config is the only one that can be had.
+
+        Raises:
+            KeyError: no robot was loaded there.
+            ValueError: no prim path is given, or another model or scale than that of the config.
         """
         if prim_path is None:
             raise ValueError('IArticulation.create needs a prim_path')
-        return IScene.at(prim_path).articulation_at(prim_path)
+        scene = IScene.at(prim_path)
+        articulation = scene.articulation_at(prim_path)
+        model = next(robot for robot in scene.model.robots if robot.name == articulation.name)
+        _check_model(model, usd_path, scale)
+        pose = [
+            None if wanted is None or np.allclose(wanted, own, atol=1e-6) else wanted
+            for wanted, own in ((position, model.position), (orientation, model.orientation))
+        ]
+        if any(value is not None for value in pose):
+            articulation.set_pose(*pose)
+        return articulation
+
+    def initialize(self, physics_sim_view: Any = None) -> None:
+        """Called by `BaseRobot.post_reset`; nothing to do, unless a subclass has something."""
+
+    def post_reset(self) -> None:
+        """Called by `BaseRobot.post_reset` after `initialize`; nothing to do, unless a subclass has something."""
 
     @property
     def offset(self) -> Any:
@@ -94,7 +123,7 @@ class IArticulation(PoseMixin):
         ]
         if all(target is None for target in targets):
             return
-        joints = slice(None) if action.joint_indices is None else np.asarray(action.joint_indices, np.intp)
+        joints = self._joints(action.joint_indices, positions=targets[0], velocities=targets[1], efforts=targets[2])
         self.view.set_targets(self._ids(env_ids), *targets, joints=joints)
 
     def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
@@ -111,19 +140,23 @@ class IArticulation(PoseMixin):
 
     def set_joint_positions(self, positions: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Move joints at once [rad or m]; their position targets follow."""
-        self.view.set_joint_positions(self._ids(env_ids), positions, _joints(joint_indices))
+        joints = self._joints(joint_indices, positions=positions)
+        self.view.set_joint_positions(self._ids(env_ids), positions, joints)
 
     def set_joint_velocities(self, velocities: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Set joint velocities at once [rad/s or m/s]."""
-        self.view.set_joint_velocities(self._ids(env_ids), velocities, _joints(joint_indices))
+        joints = self._joints(joint_indices, velocities=velocities)
+        self.view.set_joint_velocities(self._ids(env_ids), velocities, joints)
 
     def set_joint_efforts(self, efforts: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Set the efforts [N·m or N] that are added to the drives until replaced."""
-        self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=_joints(joint_indices))
+        joints = self._joints(joint_indices, efforts=efforts)
+        self.view.set_targets(self._ids(env_ids), efforts=efforts, joints=joints)
 
     def set_gains(self, kps: Any = None, kds: Any = None, joint_indices: Any = None, env_ids: Any = ...) -> None:
         """Change stiffness [N·m/rad] and damping [N·m·s/rad] of the drives, `(k,)` or `(n, k)`."""
-        self.view.set_gains(self._ids(env_ids), kps, kds, _joints(joint_indices))
+        joints = self._joints(joint_indices, kps=kps, kds=kds)
+        self.view.set_gains(self._ids(env_ids), kps, kds, joints)
 
     def get_gains(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Stiffness and damping of the drives, `(dof,)` each."""
@@ -194,16 +227,33 @@ class IArticulation(PoseMixin):
             return row.copy() if joints is None else row[..., np.asarray(joints, np.intp)]
         return buffer if joints is None else buffer[..., self._world.arrays.index(joints)]
 
+    def _joints(self, joint_indices: Any, **values: Any) -> Any:
+        """Dof indices, as an index of joint arrays. ValueError if there are not as many values as joints."""
+        count = self.num_dof if joint_indices is None else np.size(joint_indices)
+        for name, array in values.items():
+            shape = () if array is None else np.shape(array)
+            if shape and shape[-1] not in (1, count):
+                order = '' if joint_indices is not None else f', in this order: {", ".join(self.view.dof_names)}'
+                raise ValueError(f'robot {self.name!r}: {shape[-1]} {name} for {count} joints{order}')
+        return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)
+
     def _ids(self, env_ids: Any) -> Any:
         if isinstance(self.env_id, int):
             return np.array([self.env_id])
         return self._world.arrays.arange(self._world.env_num) if env_ids is ... else env_ids
 
 
+def _check_model(model: RobotModel, usd_path: str | None, scale: Any) -> None:
+    """ValueError for a file or a scale that are not those of a robot's model."""
+    if usd_path is not None and usd_path != model.asset and resolve(usd_path) != resolve(model.asset):
+        raise ValueError(
+            f'robot {model.name!r} was loaded from {model.asset}, not from {usd_path}: name the file in its config, or '
+            'let `model` of its class say it'
+        )
+    if scale is not None and not np.allclose(scale, model.scale):
+        raise ValueError(f'robot {model.name!r} was loaded at scale {model.scale:g}, not {scale}: give its config that')
+
+
 def _rows(values: Any) -> Any:
     """Values of one env as those of several; of several as they are."""
     return values if getattr(values, 'ndim', 1) == 2 else np.atleast_2d(values)
-
-
-def _joints(joint_indices: Any) -> Any:
-    return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)

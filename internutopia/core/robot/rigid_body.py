@@ -38,25 +38,55 @@ class IRigidBody(PoseMixin):
         prim_path: str | None = None,
         usd_path: str | None = None,
         name: str | None = None,
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        mass: float | None = None,
+        linear_velocity: Any = None,
+        angular_velocity: Any = None,
         owner_articulation: Any = None,
-        **pose: Any,
     ) -> IRigidBody:
         """The body at a prim path such as `/World/env_0/robots/h1/pelvis`; it must be part of the task's scene.
 
-        `position`, `orientation` (env frame), `mass`, `linear_velocity` and `angular_velocity` are applied to it.
-        KeyError if no such body was loaded.
+        What it is made of and looks like is said by the configs of the task: `usd_path`, `scale` and `visible` are
+        accepted for 2.x scripts, and so are `simulator_type`, `name` and `owner_articulation`.
+
+        Args:
+            simulator_type: accepted, as those above.
+            prim_path: where it is.
+            usd_path: accepted.
+            name: accepted; the handle is called as its prim path (links) or as the object.
+            position: where to put it, env frame [m].
+            translation: the same relative to its parent prim.
+            orientation: how to turn it, in the frame of `position` or else `translation`.
+            scale: accepted.
+            visible: accepted.
+            mass: its mass from now on [kg].
+            linear_velocity: its velocity [m/s], env axes.
+            angular_velocity: likewise [rad/s].
+            owner_articulation: accepted.
+
+        Raises:
+            KeyError: no such body was loaded.
+            ValueError: no prim path is given, both `position` and `translation` are, or the body cannot be moved.
         """
         if prim_path is None:
             raise ValueError('IRigidBody.create needs a prim_path')
+        if position is not None and translation is not None:
+            raise ValueError(f'{prim_path}: give position (env frame) or translation (frame of its parent), not both')
         body = IScene.at(prim_path).rigid_body_at(prim_path)
-        if pose.get('position') is not None or pose.get('orientation') is not None:
-            body.set_pose(pose.get('position'), pose.get('orientation'))
-        if pose.get('mass') is not None:
-            body.set_mass(pose['mass'])
-        if pose.get('linear_velocity') is not None:
-            body.set_linear_velocity(pose['linear_velocity'])
-        if pose.get('angular_velocity') is not None:
-            body.set_angular_velocity(pose['angular_velocity'])
+        if translation is not None:
+            body.set_local_pose(translation, orientation)
+        elif position is not None or orientation is not None:
+            body.set_pose(position, orientation)
+        if mass is not None:
+            body.set_mass(mass)
+        if linear_velocity is not None:
+            body.set_linear_velocity(linear_velocity)
+        if angular_velocity is not None:
+            body.set_angular_velocity(angular_velocity)
         return body
 
     @property

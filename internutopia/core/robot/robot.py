@@ -129,6 +129,8 @@ class BaseRobot(OrderedKeys):
 
     def post_reset(self) -> None:
         """Called when the env's scene is ready."""
+        self.articulation.initialize()
+        self.articulation.post_reset()
         for sensor in self.sensors.values():
             sensor.post_reset()
 

@@ -28,6 +28,7 @@ from internutopia.core.scene.compose import (
     robot_prefix,
 )
 from internutopia.core.scene.importer import content_key
+from internutopia.core.scene.joint_order import order_joints
 from internutopia.core.scene.model import IDENTITY_QUAT, Probe, RobotModel, SceneModel
 from internutopia.core.scene.probes import add_probes, probe_addresses
 from internutopia.core.util import did_you_mean
@@ -51,9 +52,9 @@ class BodyLayout:
 class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
-    Joint arrays follow the joints in the order of the model (depth first). `targets[kind]` are the control indices of
-    its drives, -1 where a joint has none of that kind; `controls` those of the model's own actuators. `start[kind]` are
-    the targets that the asset's drives begin with, NaN where it says none. `contacts` are
+    Joint arrays follow the order that the robot's model asks for (`RobotModel.joint_order`). `targets[kind]` are the
+    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the model's own
+    actuators. `start[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
     the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
     is measured.
     """
@@ -202,7 +203,7 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
         (
             *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
             r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root),
+            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order),
         )
         for r in scene.robots
     ]
@@ -245,7 +246,9 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
         for j in range(model.njnt)
         if model.joint(j).name.startswith(prefix) and mujoco.mjtJoint(model.jnt_type[j]) in DRIVEN_JOINTS
     ]
-    dof_names = tuple(model.joint(j).name.removeprefix(prefix) for j in joints)
+    names = [model.joint(j).name.removeprefix(prefix) for j in joints]
+    order = order_joints(model, joints, names, robot.joint_order)
+    joints, dof_names = [joints[i] for i in order], tuple(names[i] for i in order)
     bodies = {
         model.body(b).name.removeprefix(prefix): _body(
             model, model.body(b).name, model.body(b).name.removeprefix(prefix)
@@ -287,7 +290,10 @@ def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayou
             ],
             np.intp,
         ),
-        probes=probe_addresses(model, robot),
+        probes={
+            probe: addresses[order] if probe == Probe('effort') else addresses
+            for probe, addresses in probe_addresses(model, robot).items()
+        },
     )
 
 

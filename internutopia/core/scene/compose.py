@@ -11,17 +11,19 @@ Where joint drives are added, Euler integration is replaced by `implicitfast`, w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import mujoco
 
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.importer import is_urdf, load_spec
+from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.scaling import scale_mass, scale_spec
 from internutopia.core.scene.urdf import WORLD_LINK
-from internutopia.core.util import did_you_mean
+from internutopia.core.util import did_you_mean, log
 
 DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 # A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for
@@ -69,7 +71,7 @@ def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
 
 
 def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
-    """`position` or `velocity` for half of a drive that the asset brings (USD), called `<joint>/<kind>`."""
+    """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
     kind = actuator.name.rpartition('/')[2]
     return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
 
@@ -110,24 +112,12 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     _name_parts(child)
     adapt(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
-    free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
-    roots = list(child.worldbody.bodies)
-    fixed = robot.fixed_base
-    if fixed is None:
-        floats_by_default = is_urdf(resolve(robot.asset)) and all(body.name != WORLD_LINK for body in roots)
-        fixed = not free and not floats_by_default
-    if fixed:
-        for joint in free:
-            child.delete(joint)
-    elif not free:
-        if len(roots) != 1:
-            names = ', '.join(repr(body.name) for body in roots) or 'none'
-            raise ValueError(
-                f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
-            )
-        roots[0].add_freejoint(name='root')
+    fixed = _fix_or_free(robot, child)
+    frozen = set(robot.frozen)
+    if isinstance(robot.joint_order, tuple):
+        frozen |= {joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS} - set(robot.joint_order)
     for joint in list(child.joints):
-        if joint.name in robot.frozen:
+        if joint.name in frozen:
             child.delete(joint)
     joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
     driven = drives_robot(robot, child)
@@ -145,6 +135,41 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     if driven:
         _add_drives(spec, robot, joints, own)
     _add_contact_sensors(spec, robot)
+
+
+def _fix_or_free(robot: RobotModel, child: mujoco.MjSpec) -> bool:
+    """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
+    free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    roots = list(child.worldbody.bodies)
+    fixed = robot.fixed_base
+    if fixed is None:
+        path = resolve(robot.asset)
+        floats_by_default = is_urdf(path) and all(body.name != WORLD_LINK for body in roots)
+        fixed = not free and not floats_by_default
+        if fixed and is_mjcf(path) and not any(body.joints for body in roots):
+            _warn_of_fixed_base(path)
+    if fixed:
+        for joint in free:
+            child.delete(joint)
+    elif not free:
+        if len(roots) != 1:
+            names = ', '.join(repr(body.name) for body in roots) or 'none'
+            raise ValueError(
+                f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
+            )
+        roots[0].add_freejoint(name='root')
+    return fixed
+
+
+@functools.cache
+def _warn_of_fixed_base(path: Path) -> None:
+    """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
+    log.warning(
+        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
+        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
+        'or put a <freejoint/> into the root body',
+        path,
+    )
 
 
 def _name_parts(child: mujoco.MjSpec) -> None:

@@ -44,6 +44,11 @@ def is_urdf(path: Path) -> bool:
     return _format(path) is urdf
 
 
+def is_mjcf(path: Path) -> bool:
+    """Whether `load_spec` reads a file as MJCF."""
+    return _format(path) is mjcf
+
+
 def content_key(path: Path) -> str:
     """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
 

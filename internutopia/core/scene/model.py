@@ -20,6 +20,8 @@ Quat = tuple[float, float, float, float]
 
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 
+JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Drives:
@@ -94,6 +96,8 @@ class RobotModel:
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
     position on it [m]. `weightless`: gravity does not act on the robot's own links.
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
+    `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
+    `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty.
     """
 
@@ -113,6 +117,7 @@ class RobotModel:
     frames: Mapping[str, tuple[str, Vec3]] = field(default_factory=dict)
     weightless: bool = False
     at_root: bool = False
+    joint_order: JointOrder = 'depth_first'
     prim_path: str = ''
 
 

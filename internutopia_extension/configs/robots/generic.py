@@ -17,13 +17,13 @@ class GenericRobotCfg(RobotCfg):
     stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own. None: 100, or, if damping is None too, what the drives of a USD
+    Used where the model has no actuators of its own. None: 100, or, if damping is None too, what the drives in the
     file say.
     """
     damping: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own. None: 10, or, if stiffness is None too, what the drives of a USD
+    Used where the model has no actuators of its own. None: 10, or, if stiffness is None too, what the drives in the
     file say.
     """
     fixed_base: bool | None = None

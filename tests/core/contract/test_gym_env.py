@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
-import mujoco
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -12,7 +11,6 @@ from gymnasium.utils.env_checker import check_env
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.gym_env import Env
-from internutopia.core.scene.assets import resolve
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg
@@ -24,13 +22,8 @@ CONTROLLERS = [jetbot.move_by_speed_cfg, jetbot.move_to_point_cfg, jetbot.move_a
 
 
 @pytest.fixture(scope='session')
-def robot(tmp_path_factory: pytest.TempPathFactory) -> JetbotRobotCfg:
-    """A jetbot whose file says that it moves freely, as one for Isaac Sim does: no backend has to be told."""
-    spec = mujoco.MjSpec.from_file(str(resolve('robots/jetbot/jetbot.xml')))
-    spec.worldbody.first_body().add_freejoint()
-    path = tmp_path_factory.mktemp('jetbot') / 'jetbot.xml'
-    path.write_text(spec.to_xml())
-    return JetbotRobotCfg(controllers=CONTROLLERS, usd_path=str(path))
+def robot() -> JetbotRobotCfg:
+    return JetbotRobotCfg(controllers=CONTROLLERS)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """From a scene model to one compiled model: names, options, bases, scales."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -154,6 +155,36 @@ def test_a_root_without_a_name(one_body):
         for fixed in (None, True, False):
             scene = compiled(robots=(RobotModel('r', one_body(joint, body=''), fixed_base=fixed),))
             assert (scene.robots['r'].root.qpos >= 0) == (fixed is False or (fixed is None and 'free' in joint))
+
+
+@pytest.mark.parametrize(
+    ('body', 'fixed_base', 'warns'),
+    [('', None, True), ('', True, False), ('', False, False), ('<freejoint/>', None, False), ('<joint/>', None, False)],
+)
+def test_a_base_that_is_fixed_by_accident_is_said_once(write_model, caplog, body, fixed_base, warns):
+    name = f'base_{len(body)}_{fixed_base}'
+    path = write_model(name, f'<worldbody><body name="b">{body}<geom size="0.1" mass="1"/></body></worldbody>')
+    for robot in ('one', 'two'):
+        scene = compiled(robots=(RobotModel(robot, path, fixed_base=fixed_base),))
+        assert (scene.robots[robot].root.qpos < 0) == (
+            fixed_base is True or (fixed_base is None and 'free' not in body)
+        )
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == warns
+    if warns:
+        assert f'{name}.xml has no free joint' in said[0] and 'fixed_base=True' in said[0] and '<freejoint/>' in said[0]
+
+
+def test_a_urdf_or_usd_says_itself_whether_its_base_is_fixed(tmp_path, caplog):
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    ends = '<parent link="world"/><child link="tip"/><axis xyz="0 0 1"/>'
+    joint = f'<joint name="j" type="revolute">{ends}<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    links = f'<link name="world"/><link name="tip">{inertial}</link>'
+    (tmp_path / 'post.urdf').write_text(f'<robot name="r">{links}{joint}</robot>')
+    example = Path(__file__).parents[3] / 'examples' / 'arm.usda'
+    for asset in (tmp_path / 'post.urdf', example):
+        assert compiled(robots=(RobotModel('r', str(asset)),)).robots['r'].root.qpos < 0
+    assert not caplog.records
 
 
 def test_several_root_bodies_cannot_float_together(write_model):

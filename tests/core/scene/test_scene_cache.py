@@ -67,6 +67,8 @@ def test_poses_and_joint_positions_are_state(scene):
         lambda s, m: with_robot(s, scale=1.5),
         lambda s, m: with_robot(s, fixed_base=False),
         lambda s, m: with_robot(s, drives=Drives(stiffness=1.0)),
+        lambda s, m: with_robot(s, joint_order='breadth_first'),
+        lambda s, m: with_robot(s, joint_order=('elbow', 'shoulder')),
         lambda s, m: with_robot(s, drives=Drives(stiffness={'elbow': 1.0})),
         lambda s, m: with_robot(s, drives=Drives(damping=1.0)),
         lambda s, m: with_robot(s, drives=Drives(only_if_bare=True)),

@@ -1,1 +1,1 @@
-"""Classes of Isaac Sim under robots and links, which 2.x had here."""
+"""Robots and links under the class names that they have in 2.x."""
