@@ -7,6 +7,7 @@ All of it is here; front doors, the runner and configs only ask. With it:
 - unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each;
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
+- the USD file of a scene, robot or object with a scale other than 1 is taken in raw lengths times that scale;
 - observations of `gym_env.Env` are those of the robot as they are, of each episode;
 - a distributed `vec_env.Env` has no `runner`, `simulation_app`, `get_dt` and `finished` (NotImplementedError), and
   its workers reserve no GPUs for physics on the CPU.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.util import did_you_mean, log
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from internutopia.core.config import Config
     from internutopia.core.env_runner import Action, HeldEpisode, StepResult
     from internutopia.core.robot.robot import BaseRobot
+    from internutopia.core.scene.model import SceneModel
     from internutopia.core.task.task import BaseTask
 
 GYM_BEFORE_RESET: StepResult = ({}, 0.0, False, False, None)
@@ -98,6 +101,15 @@ class Compat2x:
         A robot whose class overrides `apply_action` gets its dict as it is.
         """
         return {env_id: (self._of_robots(env_id, action, task), task) for env_id, (action, task) in actions.items()}
+
+    def in_raw_lengths(self, scene: SceneModel) -> SceneModel:
+        """A scene whose files count in raw lengths wherever a scale other than 1 is given.
+
+        2.x put a file below a prim with that scale, on a stage in metres that knew nothing of the file's unit.
+        """
+        robots = tuple(replace(robot, raw_lengths=robot.scale != 1.0) for robot in scene.robots)
+        objects = tuple(replace(obj, raw_lengths=set(obj.scale) != {1.0}) for obj in scene.objects)
+        return replace(scene, raw_lengths=set(scene.scale) != {1.0}, robots=robots, objects=objects)
 
     def check_local(self, call: str) -> None:
         """NotImplementedError in a distributed run."""

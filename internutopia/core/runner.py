@@ -145,7 +145,7 @@ class SimulatorRunner:
 
     def plan_episodes(self, episodes: Mapping[int, Episode], observe: bool = True) -> dict[int, EpisodePlan]:
         """Prepare the episodes that envs shall start, by env id. Whatever is wrong with them is found here."""
-        planner = Planner(self.world)
+        planner = Planner(self.world, self._compat)
         return {env_id: planner.plan(env_id, episode, observe) for env_id, episode in episodes.items()}
 
     def start_episodes(

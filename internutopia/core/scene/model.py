@@ -19,6 +19,7 @@ Vec3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
 
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
+NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class RobotModel:
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
     position on it [m]. `weightless`: gravity does not act on the robot's own links.
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
-    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty.
+    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
     """
 
     name: str
@@ -114,6 +115,7 @@ class RobotModel:
     weightless: bool = False
     at_root: bool = False
     prim_path: str = ''
+    raw_lengths: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,12 @@ class ObjectModel:
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
     `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
-    is below its env, on a stage; `/objects/<name>` if empty.
+    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
     """
 
     name: str
     asset: str | None = None
-    scale: Vec3 = (1.0, 1.0, 1.0)
+    scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     color: Vec3 = (0.6, 0.6, 0.65)
@@ -136,15 +138,21 @@ class ObjectModel:
     dynamic: bool = True
     collider: bool = True
     prim_path: str = ''
+    raw_lengths: bool = False
 
 
 @dataclass(frozen=True)
 class SceneModel:
-    """A scene asset (None: empty space, no ground) with the robots and objects in it."""
+    """A scene asset (None: empty space, no ground) with the robots and objects in it.
+
+    `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
+    count as they are written, whatever its `metersPerUnit`; means nothing for other files.
+    """
 
     asset: str | None = None
-    scale: float = 1.0
+    scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     robots: tuple[RobotModel, ...] = ()
     objects: tuple[ObjectModel, ...] = ()
+    raw_lengths: bool = False

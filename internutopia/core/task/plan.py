@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import TaskCfg
 from internutopia.core.scene.model import SceneModel
 from internutopia.core.task.blueprint import check_sensors, scene_model
@@ -26,8 +27,9 @@ class EpisodePlan:
 class Planner:
     """Plans the episodes of one reset: envs that start the same task share what is prepared for it."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: World, compat: Compat2x | None = None):
         self._world = world
+        self._compat = compat
         self._scenes: dict[int, tuple[SceneModel, SceneHandle]] = {}  # by task
 
     def plan(self, env_id: int, episode: Episode, shown: bool) -> EpisodePlan:
@@ -41,6 +43,8 @@ class Planner:
             runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
             if episode.task_index not in self._scenes:
                 model = scene_model(task_config)
+                if self._compat is not None:
+                    model = self._compat.in_raw_lengths(model)
                 handle = self._world.prepare(model)
                 check_sensors(task_config, handle)
                 self._scenes[episode.task_index] = model, handle
