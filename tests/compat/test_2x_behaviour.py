@@ -328,5 +328,6 @@ def test_the_array_api_has_no_2x_behaviour(make_config, make_task, models, tmp_p
     learning = {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}]}
     env = VectorEnv(make_config(tasks=[task], env_num=1), LearningCfg.model_validate(learning))
     env.reset()
-    assert env.core.runner.world.model(0).geom('scene//block').size.tolist() == pytest.approx([0.02] * 3)
+    world: Any = env.core.runner.world
+    assert world.model(0).geom('scene//block').size.tolist() == pytest.approx([0.02] * 3)
     env.close()
