@@ -82,7 +82,7 @@ class _Mirror:
         root = f'{scene.root_path}/scene'
         bodies = set(scene.world.body_names(scene.env_id)) - set(scene.object_paths.values())
         self._add(root, model.asset, bodies)
-        self._place(root, model.position, model.orientation, (model.scale,) * 3)
+        self._place(root, model.position, model.orientation, model.scale)
         for path, robot in _members(scene.robot_paths, model.robots):
             self._add(path, robot.asset, scene.articulation_at(path).view.body_names)
         for path, obj in _members(scene.object_paths, model.objects):

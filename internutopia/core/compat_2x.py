@@ -7,6 +7,7 @@ All of it is here; front doors, the runner and configs only ask. With it:
 - unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each;
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
+- the USD file of a scene, robot or object with a scale other than 1 is taken in raw lengths times that scale;
 - observations of `gym_env.Env` are those of the robot as they are, of each episode;
 - the joints of robots come in the order of Isaac Sim, and packaged models have those joints only that the asset of
   2.x has;
@@ -109,8 +110,15 @@ class Compat2x:
         return {env_id: (self._of_robots(env_id, action, task), task) for env_id, (action, task) in actions.items()}
 
     def scene(self, model: SceneModel) -> SceneModel:
-        """What a scene is made of: with the joints that its robots have in 2.x, in that order."""
-        return replace(model, robots=tuple(_with_joints_of_2x(robot) for robot in model.robots))
+        """What a scene is made of: with the joints that its robots have in 2.x, and lengths as 2.x took them.
+
+        2.x put a file below a prim with its scale, on a stage in metres that knew nothing of the file's unit: where a
+        scale other than 1 is given, files count in raw lengths.
+        """
+        robots = (replace(_with_joints_of_2x(robot), raw_lengths=robot.scale != 1.0) for robot in model.robots)
+        objects = (replace(obj, raw_lengths=set(obj.scale) != {1.0}) for obj in model.objects)
+        raw = set(model.scale) != {1.0}
+        return replace(model, raw_lengths=raw, robots=tuple(robots), objects=tuple(objects))
 
     def check_local(self, call: str) -> None:
         """NotImplementedError in a distributed run."""

@@ -64,7 +64,8 @@ class LearningCore:
             raise ValueError(
                 'the array front doors step all envs in one process: use distribution_config=None, or vec_env.Env'
             )
-        self.config = config
+        # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
+        self.config = config = config.model_copy(update={'compat': '3.x'})
         self.learning = learning or _learning_of(config)
         self.env_num = config.env_num
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it

@@ -12,8 +12,16 @@ from pydantic import ValidationError
 
 from internutopia.core import gym_env
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, RewardCfg, SimConfig
+from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
+from internutopia.rl import VectorEnv
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.objects import UsdObjCfg
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
+
+import_extensions()
 
 FINISHED = (None, -1.0, True, False, None)
 DRIVE = {'arm': {'drive': [0.3, 0.2]}}
@@ -243,8 +251,8 @@ def test_a_gym_env_without_robots_observes_nothing(make_gym, make_task):
 
 # --- scenes ----------------------------------------------------------------------------------------------------------
 
-CENTIMETRES = """#usda 1.0
-(metersPerUnit = 0.01
+BLOCK = """#usda 1.0
+(%s
 upAxis = "Z"
 defaultPrim = "block")
 def Cube "block" (prepend apiSchemas = ["PhysicsCollisionAPI"])
@@ -252,20 +260,74 @@ def Cube "block" (prepend apiSchemas = ["PhysicsCollisionAPI"])
     double size = 200
 }
 """
+CENTIMETRES, METRES, SILENT = 'metersPerUnit = 0.01', 'metersPerUnit = 1', ''
 
 
-@pytest.mark.parametrize('compat', ['2.x', '3.x'])
-def test_a_stage_in_centimetres_is_in_metres_before_scene_scale_multiplies(
-    make_env, make_task, make_robot, tmp_path, compat
+@pytest.mark.parametrize(
+    ('header', 'scale', 'top', 'top_of_2x'),
+    [
+        (CENTIMETRES, 1.0, 1.0, 1.0),
+        (CENTIMETRES, 0.01, 0.01, 1.0),
+        (CENTIMETRES, 0.03, 0.03, 3.0),
+        (METRES, 1.0, 100.0, 100.0),
+        (METRES, 0.01, 1.0, 1.0),
+        (METRES, 0.03, 3.0, 3.0),
+        (SILENT, 1.0, 1.0, 1.0),  # USD takes it for centimetres
+        (SILENT, 0.01, 0.01, 1.0),
+        (SILENT, 0.03, 0.03, 3.0),
+    ],
+)
+def test_a_scale_other_than_one_is_of_raw_lengths(
+    make_env, make_task, make_robot, tmp_path, header, scale, top, top_of_2x
 ):
-    (tmp_path / 'block.usda').write_text(CENTIMETRES)
-    hopper = make_robot('hopper', type='PassiveRobot', position=(0.0, 0.0, 1.5), controllers=[])
-    heights = {}
-    for scale in (1.0, 0.01):
-        scene = {'scene_scale': (scale,) * 3, 'robots': [hopper]}
-        task = make_task(str(tmp_path / 'block.usda'), **scene)
+    """A hopper falls onto a block of 200 units, whose top is half of that above the origin."""
+    path = tmp_path / 'block.usda'
+    path.write_text(BLOCK % header)
+    for compat, expected in (('3.x', top), ('2.x', top_of_2x)):
+        hopper = make_robot('hopper', type='PassiveRobot', position=(0.0, 0.0, expected + 0.4), controllers=[])
+        task = make_task(str(path), scene_scale=(scale,) * 3, robots=[hopper])
         env = make_env(tasks=[task], env_num=1, sim={'substeps': 300}, compat=compat)
         env.reset()
-        heights[scale] = env.step([None])[0][0]['hopper']['position'][2]
-    assert 1.0 < heights[1.0] < 1.3  # on the block of 2 m, whose top is at 1 m
-    assert heights[0.01] < 0.3  # on a block of 2 cm, or beside it
+        assert env.runner.world.model(0).geom('scene//block').size.tolist() == pytest.approx([expected] * 3)
+        height = env.step([None])[0][0]['hopper']['position'][2]
+        if expected >= 1:  # else it falls off
+            assert expected < height < expected + 0.3
+
+
+def test_robots_and_objects_are_scaled_alike(make_env, make_task, make_robot, tmp_path):
+    body = (BLOCK % CENTIMETRES).replace('["', '["PhysicsRigidBodyAPI", "')
+    (tmp_path / 'block.usda').write_text(body)
+    path = str(tmp_path / 'block.usda')
+    robot = make_robot(name='rock', usd_path=path, controllers=[])
+    thing = UsdObjCfg(name='thing', prim_path='/thing', usd_path=path, position=(9, 0, 0))
+    sizes = {}
+    for compat in ('3.x', '2.x'):
+        for scale in (1.0, 0.02):
+            scales = {'scale': (scale,) * 3}
+            task = make_task(robots=[robot.update(**scales)], objects=[thing.update(**scales)])
+            env = make_env(tasks=[task], env_num=1, compat=compat)
+            env.reset()
+            model = env.runner.world.model(0)
+            sizes[compat, scale] = [
+                float(model.geom(name).size[0]) for name in ('robots/rock//block', 'objects/thing//block')
+            ]
+    assert sizes == {
+        ('3.x', 1.0): pytest.approx([1.0, 1.0]),
+        ('3.x', 0.02): pytest.approx([0.02, 0.02]),
+        ('2.x', 1.0): pytest.approx([1.0, 1.0]),
+        ('2.x', 0.02): pytest.approx([2.0, 2.0]),
+    }
+
+
+def test_the_array_api_has_no_2x_behaviour(make_config, make_task, models, tmp_path, monkeypatch):
+    monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
+    (tmp_path / 'block.usda').write_text(BLOCK % CENTIMETRES)
+    joints = JointControllerCfg(name='joints', joint_names=['hip', 'tail'])
+    hopper = GenericRobotCfg(name='hopper', usd_path=models['hopper'], position=(0, 0, 3), controllers=[joints])
+    task = make_task(str(tmp_path / 'block.usda'), scene_scale=(0.02,) * 3, robots=[hopper], type='SingleInferenceTask')
+    learning = {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}]}
+    env = VectorEnv(make_config(tasks=[task], env_num=1), LearningCfg.model_validate(learning))
+    env.reset()
+    world: Any = env.core.runner.world
+    assert world.model(0).geom('scene//block').size.tolist() == pytest.approx([0.02] * 3)
+    env.close()

@@ -123,7 +123,7 @@ def _add_part(
         mechanics = _mechanics(prim)
         scene['objects'].append(ObjectModel(name, asset, scale, position, orientation, **mechanics))
     else:
-        scene.update(asset=asset, scale=scale[0], position=position, orientation=orientation)
+        scene.update(asset=asset, scale=scale, position=position, orientation=orientation)
 
 
 def _cube(prim: Usd.Prim, name: str, position: Vec3, orientation: Quat) -> ObjectModel:

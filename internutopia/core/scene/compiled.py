@@ -203,14 +203,16 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
         (
             *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
             r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order),
+            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths),
         )
         for r in scene.robots
     ]
     objects = [
-        (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider) for o in scene.objects
+        (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
+        for o in scene.objects
     ]
-    return repr((timestep, asset(scene.asset), scene.scale, scene.position, scene.orientation, robots, objects))
+    base = asset(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
+    return repr((timestep, base, robots, objects))
 
 
 def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:

@@ -21,7 +21,7 @@ from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
-from internutopia.core.scene.scaling import scale_mass, scale_spec
+from internutopia.core.scene.scaling import scale_mass
 from internutopia.core.scene.urdf import WORLD_LINK
 from internutopia.core.util import did_you_mean, log
 
@@ -50,11 +50,12 @@ def object_body(name: str) -> str:
 def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
     """Build the spec of a scene with its robots and objects; `timestep` [s]. FileNotFoundError, ValueError."""
     spec = mujoco.MjSpec()
-    base = load_spec(resolve(scene.asset)) if scene.asset else None
-    robots = [(robot, load_spec(resolve(robot.asset), short_names=True)) for robot in scene.robots]
+    base = None
+    if scene.asset:
+        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths)
+    robots = [(robot, _load_robot(robot)) for robot in scene.robots]
     _set_options(spec, base, robots, timestep)
     if base is not None:
-        scale_spec(base, scene.scale)
         base.option = spec.option  # equal options cannot conflict
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
@@ -63,6 +64,11 @@ def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
     for obj in scene.objects:
         _attach_object(spec, obj)
     return spec
+
+
+def _load_robot(robot: RobotModel) -> mujoco.MjSpec:
+    scale = robot.scale, robot.scale, robot.scale
+    return load_spec(resolve(robot.asset), short_names=True, scale=scale, raw_lengths=robot.raw_lengths)
 
 
 def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
@@ -106,7 +112,6 @@ def _set_options(
 
 def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
-    scale_spec(child, robot.scale)
     for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
         child.delete(key)
     _name_parts(child)
@@ -248,10 +253,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
         return
-    child = load_spec(resolve(obj.asset))
-    if len(set(obj.scale)) != 1:
-        raise ValueError(f'object {obj.name!r}: scale {obj.scale} of an asset must be the same along x, y and z')
-    scale_spec(child, obj.scale[0])
+    child = load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths)
     for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
         child.delete(joint)  # the object itself is what moves
     if obj.mass is not None:

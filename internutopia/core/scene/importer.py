@@ -18,9 +18,13 @@ import mujoco
 
 from internutopia.core.scene import mjcf, urdf, usd
 from internutopia.core.scene.assets import MODEL_SUFFIXES
+from internutopia.core.scene.model import NO_SCALE, Vec3
+from internutopia.core.scene.scaling import scale_spec
 
 
-def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
+def load_spec(
+    path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False
+) -> mujoco.MjSpec:
     """Read an asset.
 
     Args:
@@ -28,15 +32,26 @@ def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
             element is `<robot>`.
         short_names: Call the bodies and joints of a USD file as their prims, where that is unique, or by their paths
             below its default prim; not by their full paths.
+        scale: Size along x, y, z relative to the file. Only a USD file may be scaled differently along them.
+        raw_lengths: Take the lengths of a USD file as they are written, whatever its `metersPerUnit`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is broken or of no supported format; the message names the file and, where known, the line
-            or the prim.
+        ValueError: The file is broken or of no supported format, or cannot be scaled like that; the message names the
+            file and, where known, the line or the prim.
     """
     path = Path(os.path.abspath(path))
     reader = _format(path)
-    return usd.load(path, short_names=short_names) if reader is usd else reader.load(path)
+    if reader is usd:
+        return usd.load(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths)
+    if len(set(scale)) != 1:
+        raise ValueError(
+            f'{path}: scale {scale} must be the same along x, y and z; only USD files can be scaled differently along '
+            'them'
+        )
+    spec = reader.load(path)
+    scale_spec(spec, scale[0])
+    return spec
 
 
 def is_urdf(path: Path) -> bool:

@@ -19,6 +19,7 @@ Vec3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
 
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
+NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]
 
@@ -98,7 +99,7 @@ class RobotModel:
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
     `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
-    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty.
+    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
     """
 
     name: str
@@ -119,6 +120,7 @@ class RobotModel:
     at_root: bool = False
     joint_order: JointOrder = 'depth_first'
     prim_path: str = ''
+    raw_lengths: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,12 @@ class ObjectModel:
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
     `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
-    is below its env, on a stage; `/objects/<name>` if empty.
+    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
     """
 
     name: str
     asset: str | None = None
-    scale: Vec3 = (1.0, 1.0, 1.0)
+    scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     color: Vec3 = (0.6, 0.6, 0.65)
@@ -141,15 +143,21 @@ class ObjectModel:
     dynamic: bool = True
     collider: bool = True
     prim_path: str = ''
+    raw_lengths: bool = False
 
 
 @dataclass(frozen=True)
 class SceneModel:
-    """A scene asset (None: empty space, no ground) with the robots and objects in it."""
+    """A scene asset (None: empty space, no ground) with the robots and objects in it.
+
+    `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
+    count as they are written, whatever its `metersPerUnit`; means nothing for other files.
+    """
 
     asset: str | None = None
-    scale: float = 1.0
+    scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     robots: tuple[RobotModel, ...] = ()
     objects: tuple[ObjectModel, ...] = ()
+    raw_lengths: bool = False

@@ -1,4 +1,4 @@
-"""Uniform scaling of a model, as the `scale` of a robot, an object or a scene asks for.
+"""Uniform scaling of an MJCF or URDF model, as the `scale` of a robot, an object or a scene asks for.
 
 Lengths are multiplied by the scale. Masses that are given stay (as USD's MassAPI masses do under a scaled transform)
 with inertias following the square of the lengths; masses that follow from a density grow with the volume.
@@ -29,6 +29,9 @@ def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
             geom.size = geom.size * scale
     for element in (*spec.sites, *spec.cameras, *spec.lights):
         element.pos = element.pos * scale
+    for camera in spec.cameras:
+        if camera.proj == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
+            camera.fovy *= scale  # a height in metres
     for site in spec.sites:
         site.size = site.size * scale
     for mesh in spec.meshes:

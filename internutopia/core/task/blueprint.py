@@ -22,11 +22,9 @@ from internutopia.core.world.base import SceneHandle
 
 def scene_model(config: TaskCfg) -> SceneModel:
     """The scene that a task runs in: asset, robots and objects. ValueError for scales that cannot be had."""
-    if len(set(config.scene_scale)) != 1:
-        raise ValueError(f'scene_scale {config.scene_scale} must be the same along x, y and z')
     return SceneModel(
         asset=str(config.scene_asset_path) if config.scene_asset_path else None,
-        scale=float(config.scene_scale[0]),
+        scale=config.scene_scale,
         position=config.scene_position,
         orientation=config.scene_orientation,
         robots=tuple(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.scene.compose import robot_prefix
-from internutopia.core.scene.model import IDENTITY_QUAT, Quat, SceneModel, Vec3
+from internutopia.core.scene.model import IDENTITY_QUAT, NO_SCALE, Quat, SceneModel, Vec3
 from internutopia.core.world.isaac_api import Box, IsaacSim
 from internutopia.core.world.isaac_assets import called, path_below, prim_paths
 
@@ -113,14 +113,15 @@ def _build_env(sim: IsaacSim, path: str, plot: Plot, offset: NDArray[np.float64]
         _add_asset(sim, model.asset, f'{path}/scene', model.scale, model.position, model.orientation)
     for robot in model.robots:
         root = path + plot.robot(robot.name)
-        _add_asset(sim, robot.asset, root, robot.scale, robot.position, robot.orientation)
+        scale = robot.scale, robot.scale, robot.scale
+        _add_asset(sim, robot.asset, root, scale, robot.position, robot.orientation)
         for camera in robot.cameras:
             turn = _unit(camera.orientation)
             sim.add_camera(path + plot.camera(robot.name, camera.path), camera.position, turn, camera.fovy)
     for obj in model.objects:
         where = path + plot.body(obj.name)
         if obj.asset is not None:
-            _add_asset(sim, obj.asset, where, obj.scale[0], obj.position, obj.orientation)
+            _add_asset(sim, obj.asset, where, obj.scale, obj.position, obj.orientation)
             if obj.dynamic:
                 sim.add_body(where, obj.mass, obj.density)
         else:
@@ -129,10 +130,14 @@ def _build_env(sim: IsaacSim, path: str, plot: Plot, offset: NDArray[np.float64]
             sim.add_box(where, Box(obj.scale, obj.color, obj.dynamic, obj.collider, mass))
 
 
-def _add_asset(sim: IsaacSim, asset: str, path: str, scale: float, position: Vec3, orientation: Quat) -> None:
+def _add_asset(sim: IsaacSim, asset: str, path: str, scale: Vec3, position: Vec3, orientation: Quat) -> None:
     sim.add_asset(str(resolve(asset)), path)
-    if (scale, position, orientation) != (1.0, (0.0, 0.0, 0.0), IDENTITY_QUAT):  # else the asset's own transform stays
-        sim.add_frame(path, position, _unit(orientation), (scale, scale, scale))
+    if (scale, position, orientation) != (
+        NO_SCALE,
+        (0.0, 0.0, 0.0),
+        IDENTITY_QUAT,
+    ):  # else the asset's own transform stays
+        sim.add_frame(path, position, _unit(orientation), scale)
 
 
 def _unit(orientation: Quat) -> NDArray[np.float64]:

@@ -26,28 +26,38 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.scene.model import NO_SCALE, Vec3
 from internutopia.core.scene.usd.build import build
 from internutopia.core.scene.usd.materials import texture_files
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.stage import layer_files, open_stage
+from internutopia.core.scene.usd.stage import Places, layer_files, open_stage
 from internutopia.core.util import log
 
 
-def load(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
+def load(path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False) -> mujoco.MjSpec:
     """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing.
 
-    `short_names`: call bodies and joints as their prims, where that is unique, not by their full paths.
+    Args:
+        path: The file.
+        short_names: Call bodies and joints as their prims, where that is unique, not by their full paths.
+        scale: What the stage is stretched by along x, y, z, with z up, as if an `Xform` with that scale was above it:
+            positions, shapes and limits of slides. Links stay rigid frames. Given masses, gains, forces and gravity
+            stay as they are, given inertias go with the square of the lengths.
+        raw_lengths: Take lengths as they are written, whatever the stage's `metersPerUnit`. Gravity is Earth's then.
     """
-    spec, notes = load_with_notes(path, short_names=short_names)
+    spec, notes = load_with_notes(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths)
     for note in notes:
         log.warning('%s: %s', path, note)
     return spec
 
 
-def load_with_notes(path: Path, *, short_names: bool = False) -> tuple[mujoco.MjSpec, list[str]]:
+def load_with_notes(
+    path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False
+) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
-    notes = Notes()
-    return build(path, open_stage(path), notes, short_names=short_names), notes.lines()
+    notes, stage = Notes(), open_stage(path)
+    places = Places(stage, scale, raw_lengths)
+    return build(path, stage, places, notes, short_names=short_names), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:

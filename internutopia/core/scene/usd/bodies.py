@@ -9,18 +9,20 @@ from internutopia.core.scene.usd.shapes import value
 if TYPE_CHECKING:
     from pxr import Usd
 
+    from internutopia.core.scene.usd.stage import Places
+
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
 
 
 class PhysicsReader:
     """What the UsdPhysics schemas say about the prims of one stage."""
 
-    def __init__(self, stage: Usd.Stage):
-        from pxr import UsdGeom, UsdPhysics
+    def __init__(self, places: Places):
+        from pxr import UsdPhysics
 
         self._schema = UsdPhysics
-        self._kilograms = UsdPhysics.GetStageKilogramsPerUnit(stage)
-        self._cubic_metres = UsdGeom.GetStageMetersPerUnit(stage) ** 3
+        self._kilograms = places.kilograms
+        self._cubic_metres = places.unit**3
 
     def collides(self, prim: Usd.Prim) -> bool | None:
         """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""

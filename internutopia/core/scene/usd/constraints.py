@@ -45,17 +45,17 @@ def add_loop_joint(spec: mujoco.MjSpec, planter: Planter, joint: Joint, notes: N
         notes.add('limits of a joint that closes a loop', joint.prim)
 
 
-def add_mimics(spec: mujoco.MjSpec, planter: Planter, joints: Sequence[Joint], metres: float, notes: Notes) -> None:
+def add_mimics(spec: mujoco.MjSpec, planter: Planter, joints: Sequence[Joint], notes: Notes) -> None:
     """Tie joints to those that they mimic, as PhysX: `q + gearing * reference + offset = 0` in the file's units.
 
-    These are degrees, and lengths of `metres`. ValueError for a reference that is no joint.
+    ValueError for a reference that is no joint.
     """
     known = {joint.path: joint for joint in joints}
     for joint in joints:
         for relation in joint.prim.GetRelationships():
             kind, _, rest = relation.GetName().partition(':')
             if kind == 'physxMimicJoint' and rest.endswith(':referenceJoint'):
-                _add_mimic(spec, planter, joint, rest.split(':')[0], known, metres, notes)
+                _add_mimic(spec, planter, joint, rest.split(':')[0], known, notes)
 
 
 def add_drives(spec: mujoco.MjSpec, planter: Planter, joints: Iterable[Joint]) -> None:
@@ -116,7 +116,6 @@ def _add_mimic(
     joint: Joint,
     name: str,
     known: Mapping[str, Joint],
-    metres: float,
     notes: Notes,
 ) -> None:
     prefix = f'physxMimicJoint:{name}'
@@ -131,9 +130,8 @@ def _add_mimic(
         notes.add('mimic joint that is no hinge or slide of a tree, or mimics none', joint.prim)
         return
     (dof, here, position), (other_dof, there, reference_position) = own, other
-    unit, other_unit = (np.pi / 180 if d.turns else metres for d in (dof, other_dof))
-    gearing = (value(joint.prim, f'{prefix}:gearing') or 0.0) * unit / other_unit
-    offset = (value(joint.prim, f'{prefix}:offset') or 0.0) * unit
+    gearing = (value(joint.prim, f'{prefix}:gearing') or 0.0) * dof.unit / other_dof.unit
+    offset = (value(joint.prim, f'{prefix}:offset') or 0.0) * dof.unit
     equality = spec.add_equality(type=_MIMIC, objtype=mujoco.mjtObj.mjOBJ_JOINT, name1=here, name2=there)
     # MuJoCo counts both positions from those in the reference pose
     equality.data[:2] = -gearing * reference_position - offset - position, -gearing

@@ -26,6 +26,7 @@ WORLD = ''
 _AXES = ('X', 'Y', 'Z')
 _UNREAD = ('physics:breakForce', 'physics:breakTorque', 'physxJoint:maxJointVelocity')
 _LOCKED = (1.0, -1.0)  # USD's limits of an axis that does not move
+_DEGREE = np.pi / 180  # [rad]
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ class Dof:
     """A turn about, or a slide along, one axis of a joint's frame (0, 1, 2: x, y, z).
 
     `lower` and `upper` [rad or m] are infinite where it has no limit. `state`: where the file says it is [rad or m].
-    `name` is what the degree of freedom is called among those of its joint, for example `rotX` or `angular`.
+    `name` is what the degree of freedom is called among those of its joint, for example `rotX` or `angular`; `unit` the
+    size of the file's unit of its position [rad or m].
     """
 
     name: str
     turns: bool
+    unit: float
     axis: int
     lower: float
     upper: float
@@ -121,7 +124,7 @@ def read_joint(prim: Usd.Prim, physics: PhysicsReader, places: Places, notes: No
         least, greatest = (value(prim, f'physics:{side}Distance') * places.metres for side in ('min', 'max'))
         distance = (max(least, 0.0), greatest if greatest >= 0 else np.inf)
         return Joint(prim, bodies, frames, distance=distance, excluded=excluded)
-    dofs, ball = _degrees_of_freedom(prim, places, notes)
+    dofs, ball = _degrees_of_freedom(prim, frame0, places, notes)
     cone = np.inf
     if prim.IsA(UsdPhysics.SphericalJoint):
         angles = [value(prim, f'physics:coneAngle{i}Limit') for i in (0, 1)]
@@ -161,8 +164,8 @@ def _end(prim: Usd.Prim, side: int, physics: PhysicsReader, places: Places, note
     return body, Frame((matrix @ position)[:3], polar(matrix[:3, :3])[0] @ from_quat(quat))
 
 
-def _degrees_of_freedom(prim: Usd.Prim, places: Places, notes: Notes) -> tuple[tuple[Dof, ...], bool]:
-    """The axes that a joint may move along, and whether it is a ball joint."""
+def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> tuple[tuple[Dof, ...], bool]:
+    """The axes of its first frame that a joint may move along, and whether it is a ball joint."""
     from pxr import UsdPhysics
 
     if prim.IsA(UsdPhysics.FixedJoint):
@@ -174,7 +177,7 @@ def _degrees_of_freedom(prim: Usd.Prim, places: Places, notes: Notes) -> tuple[t
             turns = name == 'angular'
             limits = value(prim, 'physics:lowerLimit'), value(prim, 'physics:upperLimit')
             axis = _AXES.index(value(prim, 'physics:axis'))
-            dof = _dof(prim, name, turns, axis, limits, places)
+            dof = _dof(prim, name, turns, axis, limits, frame, places)
             if dof.locked is not None:
                 notes.add('joint without room between its limits is fixed here', prim)
             return (dof,), False
@@ -185,7 +188,7 @@ def _degrees_of_freedom(prim: Usd.Prim, places: Places, notes: Notes) -> tuple[t
             # read also without LimitAPI: files in the wild forget to apply it
             low, high = (value(prim, f'limit:{name}:physics:{side}') for side in ('low', 'high'))
             limits = -np.inf if low is None else low, np.inf if high is None else high
-            dofs.append(_dof(prim, name, group == 'rot', axis, limits, places))
+            dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, places))
     if prim.HasAPI(UsdPhysics.LimitAPI, 'distance'):
         notes.add('distance limit of a joint of six axes', prim)
     rotations = dofs[3:]
@@ -194,8 +197,11 @@ def _degrees_of_freedom(prim: Usd.Prim, places: Places, notes: Notes) -> tuple[t
     return tuple(dof for dof in kept if dof.locked != 0.0), ball
 
 
-def _dof(prim: Usd.Prim, name: str, turns: bool, axis: int, limits: tuple[float, float], places: Places) -> Dof:
-    angle, inertia = _units(turns, places)
+def _dof(
+    prim: Usd.Prim, name: str, turns: bool, axis: int, limits: tuple[float, float], frame: Frame, places: Places
+) -> Dof:
+    unit = _DEGREE if turns else places.metres_along(frame.rotation[:, axis])
+    inertia = places.kilograms * (places.unit**2 if turns else 1.0)  # or mass: of what moves along
     if np.isnan(limits).any():
         raise ValueError(f'{prim.GetPath()}: limits must be numbers, got {limits[0]} and {limits[1]}')
     lower, upper = limits if limits[0] <= limits[1] else _LOCKED
@@ -203,22 +209,19 @@ def _dof(prim: Usd.Prim, name: str, turns: bool, axis: int, limits: tuple[float,
     return Dof(
         name=name,
         turns=turns,
+        unit=unit,
         axis=axis,
-        lower=float(lower * angle),
-        upper=float(upper * angle),
-        drive=_drive(prim, name, turns, places),
-        state=None if state is None else float(state * angle),
+        lower=float(lower * unit),
+        upper=float(upper * unit),
+        drive=_drive(prim, name, turns, unit, inertia, places),
+        state=None if state is None else float(state * unit),
         armature=float((value(prim, 'physxJoint:armature') or 0.0) * inertia),
         friction=float((value(prim, 'physxJoint:jointFriction') or 0.0) * inertia),
     )
 
 
-def _units(turns: bool, places: Places) -> tuple[float, float]:
-    """What USD's units of an angle or a length are in rad or m, and those of inertia or mass in kg m2 or kg."""
-    return (np.pi / 180, places.kilograms * places.metres**2) if turns else (places.metres, places.kilograms)
-
-
-def _drive(prim: Usd.Prim, name: str, turns: bool, places: Places) -> Drive | None:
+def _drive(prim: Usd.Prim, name: str, turns: bool, unit: float, inertia: float, places: Places) -> Drive | None:
+    """The drive of a degree of freedom. `unit` [rad or m]: that of its targets; `inertia` [kg m2 or kg]: the file's."""
     from pxr import UsdPhysics
 
     if not prim.HasAPI(UsdPhysics.DriveAPI, name):
@@ -229,13 +232,13 @@ def _drive(prim: Usd.Prim, name: str, turns: bool, places: Places) -> Drive | No
     if wrong:
         raise ValueError(f'{prim.GetPath()}: drive:{name}:physics:{wrong} cannot be {given[wrong]}')
     acceleration = value(prim, f'drive:{name}:physics:type') == 'acceleration'
-    angle, inertia = _units(turns, places)
-    force = (1.0 if acceleration else inertia) * (1.0 if turns else places.metres)
+    force = (1.0 if acceleration else inertia) * (1.0 if turns else places.unit)
+    per = _DEGREE if turns else places.unit  # gains stay, however the stage is scaled
     return Drive(
-        stiffness=given['stiffness'] * force / angle,
-        damping=given['damping'] * force / angle,
-        target=given['targetPosition'] * angle,
-        velocity=given['targetVelocity'] * angle,
+        stiffness=given['stiffness'] * force / per,
+        damping=given['damping'] * force / per,
+        target=given['targetPosition'] * unit,
+        velocity=given['targetVelocity'] * unit,
         limit=given['maxForce'] * force,
         acceleration=acceleration,
     )

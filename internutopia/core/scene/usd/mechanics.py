@@ -105,7 +105,7 @@ class Mechanics:
                     self._notes.add('joint between bodies that do not move', joint.prim)
                 else:
                     add_loop_joint(self._spec, self._planter, joint, self._notes)
-        add_mimics(self._spec, self._planter, self._joints, self._places.metres, self._notes)
+        add_mimics(self._spec, self._planter, self._joints, self._notes)
         add_drives(self._spec, self._planter, self._joints)
         if self._spec.actuators:
             self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # stiff drives stay stable
@@ -125,10 +125,12 @@ class Mechanics:
         if scene is None:
             return
         magnitude = value(scene, 'physics:gravityMagnitude')
-        magnitude = magnitude * self._places.metres if np.isfinite(magnitude) else EARTH_GRAVITY
+        magnitude = magnitude * self._places.unit if np.isfinite(magnitude) else EARTH_GRAVITY
         direction = np.array(value(scene, 'physics:gravityDirection'), float)
         if not np.isfinite([*direction, magnitude]).all():
             raise ValueError(f'{scene.GetPath()}: gravity must be finite')
+        if self._places.raw_lengths:
+            magnitude = EARTH_GRAVITY  # it is an acceleration in a unit that does not count
         if direction.any():
             direction = polar(self._places.units[:3, :3])[0] @ direction / np.linalg.norm(direction)
         else:

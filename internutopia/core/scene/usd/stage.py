@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.scene.model import NO_SCALE, Vec3
 from internutopia.core.scene.usd.linear import Frame, polar
 
 if TYPE_CHECKING:
@@ -42,22 +43,33 @@ def layer_files(stage: Usd.Stage) -> set[Path]:
 
 
 class Places:
-    """Where the prims of a stage are, in metres with z up.
+    """Where the prims of a stage are, in metres with z up, once the stage is scaled.
 
     Attributes:
-        metres: length of the stage's unit [m].
+        raw_lengths: whether lengths count as they are written, as if the file said `metersPerUnit = 1`.
+        unit: length of the stage's unit [m] without the scale: that of what a scale leaves as it is (densities, gains).
+        metres: length of the stage's unit [m] with the scale; of a scale that differs between axes, its geometric mean.
         kilograms: mass of the stage's unit [kg].
-        units: `(4, 4)` matrix from the stage's world, in its units and with its up axis, to metres with z up.
+        units: `(4, 4)` matrix from the stage's world, in its units and with its up axis, to scaled metres with z up.
     """
 
-    def __init__(self, stage: Usd.Stage):
+    def __init__(self, stage: Usd.Stage, scale: Vec3 = NO_SCALE, raw_lengths: bool = False):
+        """`scale` is along x, y, z after the up axis was turned."""
         from pxr import Usd, UsdGeom, UsdPhysics
 
-        self.metres: float = UsdGeom.GetStageMetersPerUnit(stage)
+        self.raw_lengths = raw_lengths
+        self.unit: float = 1.0 if raw_lengths else UsdGeom.GetStageMetersPerUnit(stage)
+        self._scale = np.array(scale)
+        self._is_even = len(set(scale)) == 1
+        self.metres: float = self.unit * (scale[0] if self._is_even else float(np.cbrt(np.prod(self._scale))))
         self.kilograms: float = UsdPhysics.GetStageKilogramsPerUnit(stage)
         self.units = np.eye(4)
-        self.units[:3, :3] = _UP_AXES[UsdGeom.GetStageUpAxis(stage)] * self.metres
+        self.units[:3, :3] = self._scale[:, None] * (_UP_AXES[UsdGeom.GetStageUpAxis(stage)] * self.unit)
         self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
+
+    def metres_along(self, direction: NDArray[np.float64]) -> float:
+        """Length of the stage's unit [m] with the scale, along a direction `(3,)` of the scaled world."""
+        return self.metres if self._is_even else float(self.unit / np.linalg.norm(direction / self._scale))
 
     def matrix(self, prim: Usd.Prim) -> NDArray[np.float64]:
         """`(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
