@@ -7,6 +7,7 @@ All of it is here; front doors, the runner and configs only ask. With it:
 - unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each;
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
+- modules of Isaac Sim that packages for 2.x import are there (`internutopia.compat`);
 - observations of `gym_env.Env` are those of the robot as they are, of each episode;
 - a distributed `vec_env.Env` has no `runner`, `simulation_app`, `get_dt` and `finished` (NotImplementedError), and
   its workers reserve no GPUs for physics on the CPU.
@@ -46,6 +47,11 @@ def known_fields(config: type[BaseModel], values: Mapping[str, Any]) -> dict[str
         hint = did_you_mean(name, config.model_fields)
         log.warning("compat='2.x': %s has no field %r, it is ignored; %s", config.__name__, name, hint)
     return {name: value for name, value in values.items() if name in config.model_fields}
+
+
+def needs_stand_ins(config: Config) -> bool:
+    """Whether the run's code may import modules of Isaac Sim."""
+    return config.simulator.omni_compat or config.compat == '2.x'
 
 
 def ignores_gpus(config: Config) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from internutopia import compat
 from internutopia.core.commands import Commands, plan_commands
-from internutopia.core.compat_2x import Compat2x
+from internutopia.core.compat_2x import Compat2x, needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.layout import grid_offsets
@@ -63,7 +63,7 @@ class SimulatorRunner:
     def __init__(
         self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
     ):
-        if config.simulator.omni_compat:
+        if needs_stand_ins(config):
             compat.install()
         check_implemented(config)
         self.config = config

@@ -18,6 +18,7 @@ import gymnasium
 
 from internutopia import compat
 from internutopia.core.commands import Commands
+from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.env_runner import StepResult
@@ -102,7 +103,7 @@ class Worker:
     def set_up(self, order: Order) -> None:
         """Make the classes of the main process known here, and the world."""
         os.environ.update(order.environment)
-        if order.config.simulator.omni_compat:  # before the modules of those classes are imported
+        if needs_stand_ins(order.config):  # before the modules of those classes are imported
             compat.install()
         try:
             registries = pickle.loads(order.registries)
