@@ -71,8 +71,8 @@ class CollectedResults:
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
 
-    def start_over(self) -> None:
-        """Forget what nobody has taken."""
+    def start_over(self, metrics_only: bool = False) -> None:
+        """Forget what nobody has taken. The process that made the `Env` gives results their form."""
         self._results.clear()
 
     def close(self) -> None:
