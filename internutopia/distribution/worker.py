@@ -25,6 +25,7 @@ from internutopia.core.env_runner import StepResult
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.lens import Eye
 from internutopia.core.runner import SimulatorRunner
+from internutopia.core.scene.model import JointModel
 from internutopia.core.state import SceneState, check_fit
 from internutopia.core.task.plan import EpisodePlan
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
@@ -42,12 +43,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An episode for an env; its config only if the worker has not had an episode of this task yet."""
+    """An episode for an env, with its joints; its config only if the worker has had no episode of this task yet."""
 
     env_id: int
     episode_id: int
     task_index: int
     task_config: bytes | None
+    joints: tuple[JointModel, ...]
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Worker:
         self.runner.queue.seed = seed
         self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
-        self._plans = self.runner.plan_episodes(episodes)
+        self._plans = self.runner.plan_episodes(episodes, True, {a.env_id: a.joints for a in assignments})
 
     def start(self, env_ids: Sequence[int], *_: object) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""

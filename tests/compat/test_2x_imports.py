@@ -264,13 +264,6 @@ def test_quaternions_of_torch():
     assert math.quaternion_to_gravity_component(turn).tolist()[1] == [0.0, 0.0, -1.0]
 
 
-def test_joints_cannot_be_added_to_a_running_scene():
-    from internutopia.core.util.joint import create_joint
-
-    with pytest.raises(NotImplementedError, match=r"create_joint\('/fix_joint'\).*fixed_base = True"):
-        create_joint(prim_path='/fix_joint', body0='/World/env_0/robots/gr1/base_link', joint_type='FixedJoint')
-
-
 def test_there_is_no_window_whose_keys_could_be_read():
     from internutopia_extension.interactions.keyboard import KeyboardInteraction
 

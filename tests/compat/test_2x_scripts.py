@@ -1,7 +1,7 @@
 """Scripts in the manner of the tests of InternUtopia 2.2.1, each with its numbers, run to their end.
 
-They are written as for 2.x; all that is done for them is `INTERNUTOPIA_COMPAT=2.x`. Steps, episodes and tolerances are those of 2.x but for these, where the number does
-not depend on how long the script runs:
+They are written as for 2.x; all that is done for them is `INTERNUTOPIA_COMPAT=2.x`. Steps, episodes and tolerances are
+those of 2.x but for these, where the number does not depend on how long the script runs:
 
 - `rep_camera_pointcloud`: looks every 20 steps instead of 500; each of them is at a frame of a robot that stands;
 - `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/test_memory.py` looks closer.

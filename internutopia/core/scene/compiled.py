@@ -28,6 +28,7 @@ from internutopia.core.scene.compose import (
     robot_prefix,
 )
 from internutopia.core.scene.importer import content_key
+from internutopia.core.scene.joints import add_joints, fix_bases
 from internutopia.core.scene.model import IDENTITY_QUAT, Probe, RobotModel, SceneModel
 from internutopia.core.scene.probes import add_probes, probe_addresses
 from internutopia.core.util import did_you_mean
@@ -193,7 +194,7 @@ class SceneCache:
 
 
 def _cache_key(scene: SceneModel, timestep: float) -> str:
-    """Everything that the compiled model depends on: assets by content, no poses of robots and objects."""
+    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do."""
 
     def asset(path: str | None) -> str | None:
         return content_key(resolve(path)) if path else None
@@ -209,11 +210,17 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
     objects = [
         (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider) for o in scene.objects
     ]
-    return repr((timestep, asset(scene.asset), scene.scale, scene.position, scene.orientation, robots, objects))
+    joined = scene.joints and (
+        scene.joints,
+        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
+        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
+    )
+    place = scene.scale, scene.position, scene.orientation
+    return repr((timestep, asset(scene.asset), *place, robots, objects, joined))
 
 
 def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
-    spec = compose(scene, timestep)
+    spec = _composed(scene, timestep)
     add_probes(spec, scene.robots)
     add_cameras(spec, scene.robots)
     try:
@@ -223,6 +230,16 @@ def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
         raise ValueError(
             f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
         ) from error
+
+
+def _composed(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
+    if not scene.joints:
+        return compose(scene, timestep)
+    unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
+    scene = fix_bases(scene, unjoined)
+    spec = compose(scene, timestep)
+    add_joints(spec, scene, unjoined)
+    return spec
 
 
 def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
