@@ -264,14 +264,6 @@ def test_quaternions_of_torch():
     assert math.quaternion_to_gravity_component(turn).tolist()[1] == [0.0, 0.0, -1.0]
 
 
-def test_there_is_no_window_whose_keys_could_be_read():
-    from internutopia_extension.interactions.keyboard import KeyboardInteraction
-
-    assert BaseInteraction.interactions['Keyboard'] is KeyboardInteraction
-    with pytest.raises(NotImplementedError, match='move-by-speed controller'):
-        KeyboardInteraction()
-
-
 def test_an_interaction_of_ones_own():
     @BaseInteraction.register('Joystick')
     class Joystick(BaseInteraction):
