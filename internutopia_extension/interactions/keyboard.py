@@ -31,9 +31,7 @@ REPEAT = 0.15
 
 _SEQUENCE = re.compile(rb'\x1b[\[O][0-?]*[ -/]*[@-~]')  # arrows and function keys, some with a letter of KEYS in it
 
-_INSTEAD = 'read keys with KeyboardInteraction, and send speeds to a move-by-speed controller'
-
-__getattr__ = absent(__name__, {'KeyboardController': _INSTEAD})
+__getattr__ = absent(__name__)
 
 
 @BaseInteraction.register('Keyboard')

@@ -32,7 +32,7 @@ _MENAGERIE = {
     'right_finger': 'panda_rightfinger',
 }
 
-__getattr__ = absent(__name__, {'Franka': 'robot.articulation and the GripperController do what it did'})
+__getattr__ = absent(__name__)
 
 
 @dataclass(frozen=True)

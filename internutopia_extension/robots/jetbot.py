@@ -6,7 +6,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives
 from internutopia.core.util.absent import absent
 
-__getattr__ = absent(__name__, {'WheeledRobot': 'robot.articulation and a DifferentialDriveController do what it did'})
+__getattr__ = absent(__name__)
 
 
 @BaseRobot.register('JetbotRobot')

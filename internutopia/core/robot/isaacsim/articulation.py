@@ -2,6 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-_INSTEAD = 'a robot gets its handle from the scene, IArticulation.create(prim_path=config.prim_path) gives the same'
-
-__getattr__ = absent(__name__, {'IsaacsimArticulation': _INSTEAD})
+__getattr__ = absent(__name__)
