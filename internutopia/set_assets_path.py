@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings_file().unlink(missing_ok=True)
     elif path is None:
         print(describe_assets_path())
-        if not sys.stdin.isatty():
+        if not (sys.stdin and sys.stdin.isatty()):
             return 0
         path = input('another one (empty: none): ').strip()
         if not path:

@@ -324,9 +324,7 @@ def test_mistakes_in_the_config_are_named(franka: Start, fields: dict[str, Any],
 
 
 def test_rmpflow_says_what_to_use_instead(run: Callable[..., Env]) -> None:
-    message = (
-        "controller 'rmpflow_controller': controller.RMPFlowController .* not here: an InverseKinematicsController"
-    )
+    message = "'rmpflow_controller': controller type 'RMPFlowController' .* not here: an InverseKinematicsController"
     with pytest.raises(ValueError, match=message):
         run(FrankaRobotCfg(controllers=[rmpflow_controller_cfg]))
 

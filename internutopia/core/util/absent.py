@@ -14,6 +14,7 @@ _STAGE = (
     "objects and bodies are asked by name: env.runner.get_obj(name).get_pose(); `internutopia inspect` lists a file's"
 )
 _HANDS = 'a script sends poses of hands to an InverseKinematicsController, or joint targets to a JointController'
+_RMPFLOW = 'an InverseKinematicsController has the same actions'
 _ORACLE = 'no robot could take what it gave; set the pose of the robot, robot.articulation.set_pose'
 
 
@@ -27,11 +28,12 @@ class Absent:
 
     def message(self, name: str) -> str:
         """What a user is told who asks for one of the names."""
-        return f'{self.place}.{name} of InternUtopia 2.x is not here: {self.instead}'
+        what = f'{self.place}.{name}' if '.' in self.place else f'{self.place} type {name!r}'
+        return f'{what} of InternUtopia 2.x is not here: {self.instead}'
 
 
 ABSENT = (
-    Absent('controller', ('RMPFlowController',), 'an InverseKinematicsController has the same actions'),
+    Absent('controller', ('RMPFlowController',), _RMPFLOW),
     Absent('controller', ('GR1TeleOpController', 'FrankaMocapTeleopController', 'LayoutEditMocapController'), _HANDS),
     Absent('controller', ('MoveToPointOracleController', 'RotateOracleController'), _ORACLE),
     Absent('internutopia.macros', ('macros',), 'its only settings are in gm'),
@@ -106,7 +108,7 @@ ABSENT = (
     Absent(
         'internutopia_extension.controllers.rmpflow_controller',
         ('RMPFlowController',),
-        'an InverseKinematicsController has the same actions',
+        _RMPFLOW,
     ),
     Absent(
         'internutopia_extension.interactions.keyboard',
