@@ -1,17 +1,18 @@
 """Settings of the whole process, in `gm`.
 
 `gm.ASSET_PATH` is the folder that robots, scenes and policies are looked up in: the environment variable
-`INTERNUTOPIA_ASSETS_PATH` if it is set, else the `assets` folder of this package. It may be assigned before anything
+`INTERNUTOPIA_ASSETS_PATH` if it is set, else what `python -m internutopia.set_assets_path` has written down, else the
+`assets` folder of this package. It may be assigned before anything
 has read it; afterwards that is an error, because configs that were built meanwhile already hold the old path.
 """
 
 import os
-from pathlib import Path
 
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.absent import absent
+from internutopia.default_config import DEFAULT_ASSETS_PATH
 
-__getattr__ = absent(__name__, {'macros': 'its only settings are in gm'})
+__getattr__ = absent(__name__)
 
 
 class MacroDict:
@@ -51,5 +52,5 @@ def determine_gm_path(default_path: str, env_var_name: str) -> str:
     return os.environ.get(env_var_name) or default_path
 
 
-gm = MacroDict(ASSET_PATH=determine_gm_path(str(Path(__file__).parent / 'assets'), 'INTERNUTOPIA_ASSETS_PATH'))
+gm = MacroDict(ASSET_PATH=determine_gm_path(DEFAULT_ASSETS_PATH, 'INTERNUTOPIA_ASSETS_PATH'))
 """The settings of this process."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from internutopia import compat
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.registries import REGISTRIES
@@ -81,6 +82,14 @@ MODELS = {
   </worldbody>
 </mujoco>""",
 }
+
+
+@pytest.fixture(autouse=True)
+def no_stand_ins_left() -> Iterator[None]:
+    """Modules of Isaac Sim that a test made importable are gone when it is over."""
+    yield
+    if compat.is_installed():
+        compat.uninstall()
 
 
 @BaseRobot.register('ToyRobot')

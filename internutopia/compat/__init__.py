@@ -12,9 +12,11 @@ Nothing is loaded before it is imported, `pxr` and `torch` not before a call nee
     compat.install()
     from omni.isaac.core.utils.rotations import quat_to_euler_angles
 
-`SimConfig(omni_compat=True)` installs when an Env is made, in every process of a distributed run.
+`SimConfig(omni_compat=True)` installs when an Env is made, in every process of a distributed run. So does
+`Config(compat='2.x')`, when it is built, and `INTERNUTOPIA_COMPAT=2.x` in the environment, when
+`internutopia.core.config` is imported.
 """
 
-from internutopia.compat.finder import install, is_installed, uninstall
+from internutopia.compat.finder import announce, install, is_installed, uninstall
 
-__all__ = ['install', 'is_installed', 'uninstall']
+__all__ = ['announce', 'install', 'is_installed', 'uninstall']

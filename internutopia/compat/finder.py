@@ -1,4 +1,7 @@
-"""The importer of the stand-ins: it comes after all others, so that whatever is really there is found first."""
+"""The importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
+
+Until `install` is called, a failing import of `omni` says how to get them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from internutopia.compat import mirror
 from internutopia.core.util import did_you_mean, log
 
 _HERE = 'internutopia.compat'
@@ -34,6 +36,7 @@ MODULES = {
 """What can be imported, and the module whose own names each offers."""
 _PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
+_MIRROR = f'{_HERE}.mirror'
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -43,7 +46,7 @@ class _Finder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The stand-in of that name. ModuleNotFoundError with close matches for another module of Isaac Sim."""
-        if fullname.partition('.')[0] not in ('omni', 'isaacsim'):
+        if fullname.partition('.')[0] not in ('omni', 'isaacsim') or _is_probe(fullname):
             return None
         if fullname not in MODULES and fullname not in _PACKAGES:
             message = f'{_HERE} has no stand-in for {fullname!r} of Isaac Sim; {did_you_mean(fullname, MODULES)}'
@@ -58,7 +61,31 @@ class _Finder(MetaPathFinder, Loader):
             vars(module).update(own, __doc__=source.__doc__, __file__=source.__file__)
 
 
+class _Signpost(MetaPathFinder):
+    """Finds nothing: where an import of `omni` would fail, the error says how the stand-ins are asked for."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and is not there."""
+        if fullname != 'omni' or is_installed() or _is_probe(fullname) or _is_there('isaacsim'):
+            return None
+        raise ModuleNotFoundError(
+            "No module named 'omni': Isaac Sim is not installed. For stand-ins for the modules that extension packages "
+            'import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
+            'internutopia.compat.install() before the import',
+            name=fullname,
+        )
+
+
 _FINDER = _Finder()
+_SIGNPOST = _Signpost()
+
+
+def announce() -> None:
+    """Have a failing import of `omni` say how the stand-ins are asked for."""
+    if _SIGNPOST not in sys.meta_path:
+        sys.meta_path.append(_SIGNPOST)
 
 
 def install() -> bool:
@@ -86,7 +113,8 @@ def uninstall() -> None:
         parent, _, child = name.rpartition('.')
         if parent in sys.modules:
             vars(sys.modules[parent]).pop(child, None)
-    mirror.forget()
+    if _MIRROR in sys.modules:
+        sys.modules[_MIRROR].forget()
 
 
 def is_installed() -> bool:
@@ -97,6 +125,11 @@ def is_installed() -> bool:
 def is_stand_in(module: object) -> bool:
     """Whether it is one of these modules, not one of Isaac Sim."""
     return getattr(getattr(module, '__spec__', None), 'loader', None) is _FINDER
+
+
+def _is_probe(name: str) -> bool:
+    """Whether a finder is asked by `importlib.util.find_spec` for a package: by somebody who looks for Isaac Sim."""
+    return '.' not in name and sys._getframe(3).f_globals.get('__name__') == importlib.util.__name__
 
 
 def _is_there(name: str) -> bool:

@@ -8,6 +8,9 @@ All of it is here; front doors, the runner and configs only ask. With it:
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
 - the USD file of a scene, robot or object with a scale other than 1 is taken in raw lengths times that scale;
+- modules of Isaac Sim that packages for 2.x import are there (`internutopia.compat`);
+- results are an episode's metrics and nothing else, in a file that is emptied when the run starts; a run with
+  `resume=True`, which 2.x had not, writes what it writes without the switch;
 - observations of `gym_env.Env` are those of the robot as they are, of each episode;
 - the joints of robots come in the order of Isaac Sim, and packaged models have those joints only that the asset of
   2.x has;
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from internutopia.core.config import Config
-    from internutopia.core.env_runner import Action, HeldEpisode, StepResult
+    from internutopia.core.env_runner import Action, EnvRunner, HeldEpisode, StepResult
     from internutopia.core.robot.robot import BaseRobot
     from internutopia.core.scene.model import RobotModel, SceneModel
     from internutopia.core.task.task import BaseTask
@@ -58,6 +61,11 @@ def known_fields(config: type[BaseModel], values: Mapping[str, Any]) -> dict[str
     return {name: value for name, value in values.items() if name in config.model_fields}
 
 
+def needs_stand_ins(config: Config) -> bool:
+    """Whether the run's code may import modules of Isaac Sim."""
+    return config.simulator.omni_compat or config.compat == '2.x'
+
+
 def ignores_gpus(config: Config) -> bool:
     """Whether GPUs that a distributed run asks for are not reserved: scripts of 2.x had to ask for some."""
     return config.compat == '2.x' and config.simulator.device == 'cpu'
@@ -73,6 +81,7 @@ class Compat2x:
     def __init__(self, config: Config):
         self.unrewarded = -1.0
         self._rewarded = [task.reward is not None for task in config.task_configs]
+        self._resume = config.resume
         self._distributed = getattr(config, 'distribution_config', None) is not None
         self._warned: set[Hashable] = set()
 
@@ -80,6 +89,19 @@ class Compat2x:
     def of(cls, config: Config) -> Compat2x | None:
         """The behaviour of 2.x if a config asks for it."""
         return cls(config) if config.compat == '2.x' else None
+
+    def begin_results(self, runner: EnvRunner) -> None:
+        """Have results written as in 2.x, to a file that is empty at the start; a run to be resumed keeps our form.
+
+        OSError if another run writes to the file; the runner is closed then.
+        """
+        if self._resume:
+            return
+        try:
+            runner.results.start_over(metrics_only=True)
+        except BaseException:
+            runner.close()
+            raise
 
     def results(self, results: Iterable[StepResult], envs: Iterable[HeldEpisode | None]) -> list[StepResult]:
         """What a script gets to see of the results of a step, each with what its env holds."""

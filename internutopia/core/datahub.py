@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
-from internutopia.core.util.absent import absent
+from internutopia.core.util.absent import absent, absent_in
 
-_INSTEAD = 'actions, observations and messages do not go through the DataHub; it knows which tasks are finished'
-
-__getattr__ = absent(__name__, dict.fromkeys(('IsaacData', 'ActionData', 'MetaActionData'), _INSTEAD))
+__getattr__ = absent(__name__)
 
 
-class DataHub:
+class _DataHubType(type):
+    def __getattr__(cls, name: str) -> NoReturn:
+        message = absent_in(f'{__name__}.DataHub').get(name, f'DataHub has no attribute {name!r}')
+        raise AttributeError(message, name=name, obj=cls)
+
+
+class DataHub(metaclass=_DataHubType):
     """Reports by task name, for the whole process. May be called from any thread."""
 
     _lock: ClassVar[threading.Lock] = threading.Lock()

@@ -45,15 +45,16 @@ class Env(gymnasium.Env):
                 raise ValueError(
                     f'gym_env.Env runs one robot; task_configs[{index}] has {len(task.robots)}: use vec_env.Env'
                 )
+        if config.compat == '2.x':
+            self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
+        else:  # first, so that the Env below is the one that was made last
+            self.action_space, self.observation_space = _spaces(config)
         self._env = vec_env.Env(config)
+        if self._env.compat is not None:
+            self._env.compat.unrewarded = 0.0
         self.env_num = 1
         self._robot_name: str | None = None  # of the episode that runs
         self._was_reset = False
-        if self._env.compat is None:
-            self.action_space, self.observation_space = _spaces(config)
-        else:
-            self._env.compat.unrewarded = 0.0
-            self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
 
     @property
     def runner(self) -> SimulatorRunner:

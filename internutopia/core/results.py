@@ -24,8 +24,11 @@ class Results(Protocol):
         """Make what was written last. Called at the end of each step in which an episode ended."""
         ...
 
-    def start_over(self) -> None:
-        """Remove the results of earlier runs, and keep other runs from adding theirs. OSError if one does."""
+    def start_over(self, metrics_only: bool = False) -> None:
+        """Remove the results of earlier runs, and keep other runs from adding theirs. OSError if one does.
+
+        With `metrics_only`, results that follow are an episode's metrics by name, as in 2.x.
+        """
         ...
 
     def close(self) -> None:
@@ -54,6 +57,7 @@ class ResultsWriter:
         self.done: frozenset[int] = frozenset()
         self._console = config.metrics_save_path == 'console'
         self._file = None if path is None else ResultsFile(path, exclusive=config.resume)
+        self._metrics_only = False
         self._pending = b''
         if config.resume and self._file is not None:
             try:
@@ -67,11 +71,11 @@ class ResultsWriter:
         """Take the result of one episode; the console gets it at once, a file with `flush`."""
         if self._file is None and not self._console:
             return
-        line = json.dumps(plain(result), allow_nan=False)
+        shown = plain(result['metrics'] if self._metrics_only else result)
         if self._console:
-            print(line, flush=True)
+            print(json.dumps(shown, allow_nan=False, indent=4 if self._metrics_only else None), flush=True)
         else:
-            self._pending += line.encode() + b'\n'
+            self._pending += json.dumps(shown, allow_nan=False).encode() + b'\n'
 
     def flush(self) -> None:
         """See `Results.flush`. OSError if there is no room for them."""
@@ -88,8 +92,9 @@ class ResultsWriter:
             ) from error
         self._pending = b''
 
-    def start_over(self) -> None:
-        """Empty the file and be the only one who writes to it. OSError if another run does."""
+    def start_over(self, metrics_only: bool = False) -> None:
+        """Empty the file and be the only one who writes to it; see `Results`. OSError if another run writes to it."""
+        self._metrics_only = metrics_only
         if self._file is not None:
             self._file.start_over()
 

@@ -15,13 +15,15 @@ import numpy as np
 
 from internutopia import compat
 from internutopia.core.commands import Commands, plan_commands
-from internutopia.core.compat_2x import Compat2x
+from internutopia.core.compat_2x import Compat2x, needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.layout import grid_offsets
 from internutopia.core.results import Results, ResultsWriter
 from internutopia.core.robot.fleet import Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.env_joints import EnvJoints
+from internutopia.core.scene.model import JointModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.state import SceneState, capture, restore
@@ -63,7 +65,7 @@ class SimulatorRunner:
     def __init__(
         self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
     ):
-        if config.simulator.omni_compat:
+        if needs_stand_ins(config):
             compat.install()
         check_implemented(config)
         self.config = config
@@ -81,6 +83,7 @@ class SimulatorRunner:
         self.render_interval = _DEFAULT_RENDERING_INTERVAL if interval is None else interval
         self.envs: list[RunningEpisode | None] = [None] * config.env_num
         self._scenes: dict[int, IScene] = {}
+        self._joints = EnvJoints(self.envs)
         self._fleets = Fleets(self.world)
         self._step_count = 0
         self._launched: Commands | None = None
@@ -135,7 +138,8 @@ class SimulatorRunner:
         episodes = [self.queue.take() for _ in env_ids]
         started = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
         try:
-            plans = self.plan_episodes(started, observe)
+            self._joints.use()
+            plans = self.plan_episodes(started, observe, {env_id: self._joints.of(env_id) for env_id in started})
             observations = self.start_episodes(env_ids, plans, observe)
         except BaseException:
             self.queue.put_back(episodes)
@@ -143,10 +147,15 @@ class SimulatorRunner:
         infos: list[TaskCfg | None] = [plans[i].task_config if i in plans else None for i in env_ids]
         return [observations.get(env_id) for env_id in env_ids], infos
 
-    def plan_episodes(self, episodes: Mapping[int, Episode], observe: bool = True) -> dict[int, EpisodePlan]:
-        """Prepare the episodes that envs shall start, by env id. Whatever is wrong with them is found here."""
+    def plan_episodes(
+        self, episodes: Mapping[int, Episode], observe: bool, joints: Mapping[int, Sequence[JointModel]]
+    ) -> dict[int, EpisodePlan]:
+        """Prepare the episodes that envs shall start, with what joints, by env id.
+
+        Whatever is wrong with them is found here.
+        """
         planner = Planner(self.world, self._compat)
-        return {env_id: planner.plan(env_id, episode, observe) for env_id, episode in episodes.items()}
+        return {env_id: planner.plan(env_id, each, observe, joints[env_id]) for env_id, each in episodes.items()}
 
     def start_episodes(
         self, env_ids: Sequence[int], plans: Mapping[int, EpisodePlan], observe: bool = True
@@ -309,6 +318,7 @@ class SimulatorRunner:
 
     def close(self) -> None:
         """Free everything."""
+        self._joints.close()
         self.clear([i for i, env in enumerate(self.envs) if env is not None])
         self.world.close()
         self.results.close()

@@ -81,6 +81,8 @@ class Env:
             self._runner = create_runner(config, distribution, self.task_config_manager)
         else:
             self._runner = SimulatorRunner(config, self.task_config_manager)
+        if self.compat is not None:
+            self.compat.begin_results(self._runner)
         self.num_envs = self._runner.env_num
         self._exchange = Exchange(self._runner)
         self._simulation_app = SimulationApp(self)

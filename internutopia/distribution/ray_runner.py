@@ -20,6 +20,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.render.grid import merge
 from internutopia.core.results import Results, ResultsWriter
+from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.state import EnvState, SceneState, rows_of
 from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
@@ -41,6 +42,7 @@ class RayRunner:
         starts = range(0, self.env_num, config.env_num)
         self.groups: Sequence[range] = [range(start, start + config.env_num) for start in starts]
         self.envs: list[RemoteEpisode | None] = [None] * self.env_num
+        self._joints = EnvJoints(self.envs)
         self.queue = queue
         results = ResultsWriter(config)
         queue.skip(results.done)
@@ -74,6 +76,7 @@ class RayRunner:
         old = {env_id: env for env_id in env_ids if (env := self.envs[env_id]) is not None and not env.ended}
         for env in old.values():
             env.replaced = True
+        self._joints.use()
         try:
             self._plan_and_start(env_ids, started)
         except BaseException:
@@ -203,6 +206,7 @@ class RayRunner:
 
     def close(self) -> None:
         """See `EnvRunner.close`."""
+        self._joints.close()
         self._crew.dismiss()
         self.results.close()
 
@@ -280,7 +284,7 @@ class RayRunner:
         known = self._known[group]
         config = None if episode.task_index in known else self._crew.pickled(episode.snapshot())
         known.add(episode.task_index)
-        return Assignment(env_id, episode.id, episode.task_index, config)
+        return Assignment(env_id, episode.id, episode.task_index, config, self._joints.of(env_id))
 
     def _absorb(self, env_ids: Sequence[int], reply: Reply) -> dict[int, StepResult]:
         """Take in what came of a step."""

@@ -18,12 +18,14 @@ import gymnasium
 
 from internutopia import compat
 from internutopia.core.commands import Commands
+from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.env_runner import StepResult
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.lens import Eye
 from internutopia.core.runner import SimulatorRunner
+from internutopia.core.scene.model import JointModel
 from internutopia.core.state import SceneState, check_fit
 from internutopia.core.task.plan import EpisodePlan
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
@@ -41,12 +43,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An episode for an env; its config only if the worker has not had an episode of this task yet."""
+    """An episode for an env, with its joints; its config only if the worker has had no episode of this task yet."""
 
     env_id: int
     episode_id: int
     task_index: int
     task_config: bytes | None
+    joints: tuple[JointModel, ...]
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class CollectedResults:
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
 
-    def start_over(self) -> None:
-        """Forget what nobody has taken."""
+    def start_over(self, metrics_only: bool = False) -> None:
+        """Forget what nobody has taken. The process that made the `Env` gives results their form."""
         self._results.clear()
 
     def close(self) -> None:
@@ -102,7 +105,7 @@ class Worker:
     def set_up(self, order: Order) -> None:
         """Make the classes of the main process known here, and the world."""
         os.environ.update(order.environment)
-        if order.config.simulator.omni_compat:  # before the modules of those classes are imported
+        if needs_stand_ins(order.config):  # before the modules of those classes are imported
             compat.install()
         try:
             registries = pickle.loads(order.registries)
@@ -120,7 +123,7 @@ class Worker:
         self.runner.queue.seed = seed
         self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
-        self._plans = self.runner.plan_episodes(episodes)
+        self._plans = self.runner.plan_episodes(episodes, True, {a.env_id: a.joints for a in assignments})
 
     def start(self, env_ids: Sequence[int], *_: object) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""

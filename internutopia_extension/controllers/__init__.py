@@ -13,7 +13,6 @@ from internutopia_extension.controllers import (
     move_along_path_points_controller,
     move_to_point_by_speed_controller,
     recover_controller,
-    rmpflow_controller,
     rotate_controller,
 )
 
@@ -30,6 +29,5 @@ __all__ = [
     'move_along_path_points_controller',
     'move_to_point_by_speed_controller',
     'recover_controller',
-    'rmpflow_controller',
     'rotate_controller',
 ]

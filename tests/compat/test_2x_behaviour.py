@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -177,6 +178,65 @@ def test_the_environment_variable_switches_it_on(make_env, monkeypatch):
     env.reset()
     assert row(env.step([None] * 2), 1) == FINISHED
     assert make_env(tasks=1, compat='3.x').step([None] * 2)[2] == [None, None]
+
+
+def run_to_the_end(env: Env) -> None:
+    env.reset()
+    while env.simulation_app.is_running():
+        env.step([None] * env.num_envs)
+        env.reset([i for i, held in enumerate(env.runner.envs) if held is not None and held.ended])
+    env.close()
+
+
+def metrics_of(*values: float) -> list[MetricCfg]:
+    return [MetricCfg(name=f'm{i}', type='ToyMetric', metric_config={'value': each}) for i, each in enumerate(values)]
+
+
+def test_results_are_metrics_alone_in_a_file_that_starts_empty(old, make_task, tmp_path):
+    file = tmp_path / 'results.jsonl'
+    file.write_text('of an earlier run\n{"torn')
+    tasks = [make_task(max_steps=2, metrics=metrics_of(1.5, float('nan'))), make_task(max_steps=3, metrics=[])]
+    env = old(tasks=tasks, env_num=1, metrics_save_path=file)
+    assert file.read_bytes() == b''
+    run_to_the_end(env)
+    assert file.read_text() == '{"m0": 1.5, "m1": null}\n{}\n'
+    run_to_the_end(old(tasks=tasks[:1], env_num=1, metrics_save_path=file))
+    assert file.read_text() == '{"m0": 1.5, "m1": null}\n'
+
+
+def test_results_on_the_console_are_metrics_alone(old, make_task, capsys):
+    run_to_the_end(old(tasks=[make_task(max_steps=1, metrics=metrics_of(1.5))], env_num=1, metrics_save_path='console'))
+    assert capsys.readouterr().out == '{\n    "m0": 1.5\n}\n'
+
+
+def test_a_config_that_does_not_work_costs_no_results(old, make_task, tmp_path):
+    file = tmp_path / 'results.jsonl'
+    file.write_text('of an earlier run\n')
+    with pytest.raises(ValueError, match='Unknown'):
+        old(tasks=[make_task(type='Unknown')], metrics_save_path=file)
+    assert file.read_text() == 'of an earlier run\n'
+
+
+def test_a_file_that_another_run_writes_to_is_left_alone(old, make_env, make_task, tmp_path):
+    file = tmp_path / 'results.jsonl'
+    tasks = [make_task(max_steps=1)]
+    first = make_env(tasks=tasks, env_num=1, metrics_save_path=file)
+    with pytest.raises(BlockingIOError, match='another run writes to this file'):
+        old(tasks=tasks, env_num=1, metrics_save_path=file)
+    run_to_the_end(first)
+    assert file.read_text().startswith('{"episode_id": 0')
+
+
+def test_a_run_that_can_be_resumed_writes_what_it_writes_without_the_switch(old, make_task, tmp_path):
+    file = tmp_path / 'results.jsonl'
+    tasks = [make_task(max_steps=1, metrics=metrics_of(1.5))] * 2
+    env = old(tasks=tasks, env_num=1, metrics_save_path=file, resume=True)
+    env.reset()
+    env.step([None])
+    env.close()
+    run_to_the_end(old(tasks=tasks, env_num=1, metrics_save_path=file, resume=True))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line['episode_id'], line['metrics']) for line in lines] == [(0, {'m0': 1.5}), (1, {'m0': 1.5})]
 
 
 def test_unknown_fields_of_sim_config_are_ignored_with_one_warning_each(make_task, monkeypatch, caplog):

@@ -5,18 +5,25 @@ The names and signatures are facts read from that version (github.com/InternRobo
 
 from __future__ import annotations
 
-import http.server
 import importlib
 import inspect
-import json
-import threading
-from collections.abc import Iterator
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import internutopia
+from internutopia.core.datahub import DataHub
+from internutopia.core.registries import REGISTRIES
+from internutopia.core.util.absent import ABSENT as ABSENT_2X
+from internutopia.core.util.absent import Absent
 from internutopia.core.util.interaction import BaseInteraction
+from internutopia.core.util.registry import look_up
+from internutopia_extension import import_extensions
+
+import_extensions()
 
 CFG = 'internutopia_extension.configs'
 CORE = 'internutopia.core'
@@ -238,7 +245,7 @@ ABSENT = {  # with a word of what its message says to use instead
     (f'{CORE}.util.rsl_rl', 'pickle'): 'load_policy',
     (f'{CORE}.util.rsl_rl', 'normalizer'): 'policy',
     (f'{CORE}.util.chat', 'AgentChat'): 'script',
-    (f'{EXT}.interactions.keyboard', 'KeyboardController'): 'move-by-speed',
+    (f'{EXT}.interactions.keyboard', 'KeyboardController'): 'KeyboardInteraction',
     (f'{EXT}.interactions.visionpro.visionpro', 'VuerTeleop'): 'InverseKinematicsController',
 }
 
@@ -272,6 +279,39 @@ def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
         found(module, 'no_such_name')
 
 
+@pytest.mark.parametrize('row', ABSENT_2X, ids=lambda row: f'{row.place}:{row.names[0]}')
+def test_every_row_of_the_table_is_what_a_user_is_told(row: Absent):
+    for name in row.names:
+        message = re.escape(row.message(name))
+        if '.' not in row.place:
+            with pytest.raises(ValueError, match=message):
+                look_up(REGISTRIES[row.place], row.place, name)
+        elif row.place.endswith('DataHub'):
+            with pytest.raises(AttributeError, match=message):
+                getattr(DataHub, name)
+        else:
+            with pytest.raises(ImportError, match=message):
+                getattr(importlib.import_module(row.place), name)
+
+
+def test_the_table_is_all_that_is_absent():
+    folder = Path(internutopia.__file__).parents[1]
+    modules = {
+        '.'.join(file.relative_to(folder).with_suffix('').parts).removesuffix('.__init__')
+        for package in ('internutopia', 'internutopia_extension')
+        for file in (folder / package).rglob('*.py')
+        if '__getattr__ = absent(' in file.read_text()
+    }
+    assert modules == {row.place for row in ABSENT_2X} - {'controller', f'{CORE}.datahub.DataHub'}
+    assert ABSENT.keys() <= {(row.place, name) for row in ABSENT_2X for name in row.names}
+
+
+def test_what_was_never_there_has_no_advice():
+    with pytest.raises(AttributeError, match="DataHub has no attribute 'get_everything'"):
+        getattr(DataHub, 'get_everything')  # noqa: B009
+    assert not hasattr(DataHub, 'get_obs_data')
+
+
 def test_env_ids_are_reset_by_position_and_by_name():
     from internutopia.core.vec_env import Env
 
@@ -299,21 +339,6 @@ def test_quaternions_of_torch():
     assert math.quaternion_to_gravity_component(turn).tolist()[1] == [0.0, 0.0, -1.0]
 
 
-def test_joints_cannot_be_added_to_a_running_scene():
-    from internutopia.core.util.joint import create_joint
-
-    with pytest.raises(NotImplementedError, match=r"create_joint\('/fix_joint'\).*fixed_base = True"):
-        create_joint(prim_path='/fix_joint', body0='/World/env_0/robots/gr1/base_link', joint_type='FixedJoint')
-
-
-def test_there_is_no_window_whose_keys_could_be_read():
-    from internutopia_extension.interactions.keyboard import KeyboardInteraction
-
-    assert BaseInteraction.interactions['Keyboard'] is KeyboardInteraction
-    with pytest.raises(NotImplementedError, match='move-by-speed controller'):
-        KeyboardInteraction()
-
-
 def test_an_interaction_of_ones_own():
     @BaseInteraction.register('Joystick')
     class Joystick(BaseInteraction):
@@ -324,32 +349,11 @@ def test_an_interaction_of_ones_own():
     assert isinstance(stick, Joystick) and stick.type == 'Joystick' and stick.get_input().tolist() == [1.0, 1.0]
 
 
-@pytest.fixture
-def mocap_server() -> Iterator[tuple[str, list[str]]]:
-    """Address of a server that answers with a pose, and the paths that it was asked for."""
-    asked: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
-            asked.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps({'lh_bones_kps': [[0.0, 1.0, 2.0]]}).encode())
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={'poll_interval': 0.01}, daemon=True).start()
-    yield f'http://127.0.0.1:{server.server_port}', asked
-    server.shutdown()
-    server.server_close()
-
-
 def test_motion_capture_is_asked_over_http(mocap_server):
     from internutopia_extension.interactions.motion_capture import MocapInteraction
 
-    url, asked = mocap_server
+    url, asked, answers = mocap_server
+    answers.append({'lh_bones_kps': [[0.0, 1.0, 2.0]]})
     mocap = MocapInteraction(url + '/')
     mocap.server_start()
     assert mocap.step() == {'lh_bones_kps': [[0.0, 1.0, 2.0]]}

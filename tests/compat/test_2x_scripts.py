@@ -1,8 +1,7 @@
 """Scripts in the manner of the tests of InternUtopia 2.2.1, each with its numbers, run to their end.
 
-They are written as for 2.x; all that is done for them is `INTERNUTOPIA_COMPAT=2.x`, and `compat.install()` for the one
-that imports a module of Isaac Sim. Steps, episodes and tolerances are those of 2.x but for these, where the number does
-not depend on how long the script runs:
+They are written as for 2.x; all that is done for them is `INTERNUTOPIA_COMPAT=2.x`. Steps, episodes and tolerances are
+those of 2.x but for these, where the number does not depend on how long the script runs:
 
 - `rep_camera_pointcloud`: looks every 20 steps instead of 500; each of them is at a frame of a robot that stands;
 - `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/test_memory.py` looks closer.
@@ -31,6 +30,7 @@ RUNS = [  # script and its arguments
     'franka_manipulation_multi_env_with_reset',
     'memory_leak 60 10',
     'vec_env_franka 6 100',
+    'franka',
     *(f'move_to_point {robot} 3' for robot in ROBOTS),
     *(f'rotate {robot} 3' for robot in ROBOTS),
     *(f'vec_env_robots {robot} 4' for robot in ROBOTS),
@@ -63,10 +63,6 @@ def test_a_script_runs_to_its_end(call: str, switch: None, monkeypatch: pytest.M
 @pytest.mark.parametrize('call', WITH_CAMERAS)
 def test_a_script_with_cameras_runs_to_its_end(call: str, opengl: None, switch: None, monkeypatch: pytest.MonkeyPatch):
     run(call, monkeypatch)
-
-
-def test_a_script_with_modules_of_isaac_sim_runs_to_its_end(stand_ins, switch: None, monkeypatch: pytest.MonkeyPatch):
-    run('franka', monkeypatch)
 
 
 @pytest.mark.parametrize(

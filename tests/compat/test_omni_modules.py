@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import json
 import logging
+import os
 import pickle
 import random
 import subprocess
@@ -48,10 +49,39 @@ def test_configs_load_nothing_of_isaac_sim():
     subprocess.run([sys.executable, '-c', CONFIGS_ALONE], check=True)
 
 
-def test_nothing_is_there_without_being_asked_for():
+def test_nothing_is_there_without_being_asked_for_and_the_error_says_how_to_ask():
     assert not compat.is_installed()
-    with pytest.raises(ModuleNotFoundError):
+    ways = r"'omni'.*INTERNUTOPIA_COMPAT=2\.x.*SimConfig\(omni_compat=True\).*internutopia\.compat\.install\(\)"
+    with pytest.raises(ModuleNotFoundError, match=ways) as error:
         importlib.import_module('omni.usd')
+    assert error.value.name == 'omni'
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'isaacsim'$"):
+        importlib.import_module('isaacsim.core.utils.rotations')
+
+
+@pytest.mark.parametrize('switch', ['2.x', '3.x'])
+def test_who_looks_for_isaac_sim_finds_none(switch):
+    code = (
+        'import importlib.util, internutopia.core.config\n'
+        "assert importlib.util.find_spec('isaacsim') is None and importlib.util.find_spec('omni') is None"
+    )
+    subprocess.run([sys.executable, '-c', code], env={**os.environ, 'INTERNUTOPIA_COMPAT': switch}, check=True)
+
+
+def test_with_the_switch_they_are_there_from_the_first_import_on():
+    code = (
+        'import sys\nfrom internutopia.core.config import Config\n'
+        'from omni.isaac.core.utils.rotations import quat_to_euler_angles\n'
+        "assert not {'pxr', 'torch', 'mujoco'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, '-c', code], env={**os.environ, 'INTERNUTOPIA_COMPAT': '2.x'}, check=True)
+
+
+def test_a_config_with_the_switch_makes_them_importable(make_config):
+    make_config()
+    assert not compat.is_installed()
+    make_config(compat='2.x')
+    assert importlib.import_module('omni.isaac.core.utils.rotations').quat_to_euler_angles
 
 
 def test_installing_loads_nothing():
@@ -154,7 +184,6 @@ def test_other_packages_of_the_same_namespace_are_found_first(tmp_path, monkeypa
 def test_the_switch_of_a_config(make_env, switch):
     make_env(sim={'omni_compat': switch})
     assert compat.is_installed() is switch
-    compat.uninstall()
 
 
 def test_seeds_of_python_numpy_and_torch(stand_ins):
@@ -190,7 +219,8 @@ def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_pa
     del sys.modules['turning_robots']
     with pytest.raises(ImportError, match="a worker cannot import 'omni'"):
         Worker().set_up(Order(make_config(), pickled, {}))
-    Worker().set_up(Order(make_config(sim={'omni_compat': True}), pickled, {}))
-    assert compat.is_installed()
-    compat.uninstall()
-    del sys.modules['turning_robots']
+    for config in (make_config(sim={'omni_compat': True}), make_config(compat='2.x')):
+        compat.uninstall()
+        Worker().set_up(Order(config, pickled, {}))
+        assert compat.is_installed()
+        del sys.modules['turning_robots']

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -28,12 +29,18 @@ def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):
     assert result.returncode == 0, result.stderr
 
 
-def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, toy):
+def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, toy, tmp_path):
     tasks = [toy(max_steps=2, metrics=[MetricCfg(name='seen', type='ToyMetric')]) for _ in range(3)]
     fields = {'tasks': tasks, 'compat': '2.x'}
     action = {'arm': {'drive': [[0.3, 0.2]], 'stop': []}, 'leg': {'drive': []}}
     told = []
-    for config in (make_config(env_num=ENVS, seed=0, **fields), distributed(**fields)):
+    results = [tmp_path / 'local.jsonl', tmp_path / 'distributed.jsonl']
+    for each in results:
+        each.write_text('of an earlier run\n')
+    for config in (
+        make_config(env_num=ENVS, seed=0, metrics_save_path=results[0], **fields),
+        distributed(metrics_save_path=results[1], **fields),
+    ):
         env = Env(config)
         assert [info is None for info in env.reset([0, 9, 3, 1, 2])[1]] == [False, True, False, False, True]
         told.append([env.step([action] * ENVS) for _ in range(3)])
@@ -43,3 +50,6 @@ def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, t
     _, reward, terminated, truncated, info = told[1][1]
     assert reward == [-1.0] * ENVS and terminated == [True] * ENVS and truncated == [False] * ENVS
     assert info[2] is None and info[0]['metrics']['seen'] == 1
+    assert results[0].read_text() == results[1].read_text()
+    lines = [json.loads(line) for line in results[1].read_text().splitlines()]
+    assert [(list(line), line['seen']) for line in lines] == [(['seen', 'steps', 'joints'], 1)] * 3

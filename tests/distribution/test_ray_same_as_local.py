@@ -15,6 +15,7 @@ from ray_toys import ENVS, Pair, move, same
 from internutopia.core.config import Config, MetricCfg, RewardCfg, SimConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
+from internutopia.core.util.joint import create_joint
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.h1 import H1RobotCfg
 from internutopia_extension.configs.robots.h1 import joint_controller as h1_joints
@@ -174,3 +175,21 @@ def test_a_task_reported_finished_ends_in_its_worker(pair: Pair, toy):
         assert terminated == [False, None, True, None]
     finally:
         DataHub.clear(str(ids[1]))
+
+
+def test_joints_of_envs_are_made_in_their_worker(cluster, distributed, make_config, make_robot, toy):
+    robot = make_robot('hopper', type='PassiveRobot', position=(0.0, 0.0, 1.0), controllers=[])
+    heights = []
+    for config in (
+        make_config([toy(robots=[robot])] * ENVS, ENVS, seed=0),
+        distributed(tasks=[toy(robots=[robot])] * ENVS),
+    ):
+        env = Env(config)
+        create_joint('/fix_joint', 'FixedJoint', '/World/env_2/robots/hopper/torso')
+        env.reset()
+        with pytest.raises(NotImplementedError, match='env 2 is loaded'):
+            create_joint('/fix_joint', 'FixedJoint', '/World/env_2/robots/hopper/torso')
+        heights.append([float(obs['hopper']['position'][2]) for obs in env.step([None] * ENVS)[0]])
+        env.close()
+    assert heights[0] == heights[1]
+    assert [height < 1.0 for height in heights[0]] == [True, True, False, True]

@@ -323,8 +323,9 @@ def test_mistakes_in_the_config_are_named(franka: Start, fields: dict[str, Any],
         franka(ik=fields)
 
 
-def test_rmpflow_says_where_it_runs(run: Callable[..., Env]) -> None:
-    with pytest.raises(ValueError, match="controller 'rmpflow_controller': RMPFlow runs on Isaac Sim only"):
+def test_rmpflow_says_what_to_use_instead(run: Callable[..., Env]) -> None:
+    message = "'rmpflow_controller': controller type 'RMPFlowController' .* not here: an InverseKinematicsController"
+    with pytest.raises(ValueError, match=message):
         run(FrankaRobotCfg(controllers=[rmpflow_controller_cfg]))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, cast
 import yaml
 from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
+from internutopia import compat
 from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.distribution import DistributionCfg
@@ -89,6 +90,12 @@ class Config(BaseCfg):
                 "resume=True with episode_order='shuffle' needs a seed, the same in every part of the run: without one "
                 'the order is a different one each time'
             )
+        return self
+
+    @model_validator(mode='after')
+    def _install_stand_ins(self) -> Self:
+        if self.compat == '2.x':  # packages for 2.x may import modules of Isaac Sim before there is an Env
+            compat.install()
         return self
 
     @property

@@ -48,7 +48,8 @@ class SimConfig(BaseCfg):
     threads: Count | None = None
     """Threads of the CPU engine; None means one per core."""
     omni_compat: bool = False
-    """Whether an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`)."""
+    """Whether an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
+    `Config(compat='2.x')` it does so in any case."""
 
     @model_validator(mode='before')
     @classmethod

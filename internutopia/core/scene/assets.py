@@ -15,9 +15,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from internutopia.core.scene import menagerie
+from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.macros import gm
 
-PACKAGED_ASSETS = Path(__file__).parents[2] / 'assets'
+PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
 # Files of InternUtopia's asset pack, without suffixes, for which something is packaged under another name
 PACKAGED_AS = {
     'robots/aliengo/aliengo_camera': 'robots/aliengo/aliengo.xml',

@@ -29,6 +29,7 @@ from internutopia.core.scene.compose import (
 )
 from internutopia.core.scene.importer import content_key
 from internutopia.core.scene.joint_order import order_joints
+from internutopia.core.scene.joints import add_joints, fix_bases
 from internutopia.core.scene.model import IDENTITY_QUAT, Probe, RobotModel, SceneModel
 from internutopia.core.scene.probes import add_probes, probe_addresses
 from internutopia.core.util import did_you_mean
@@ -194,7 +195,7 @@ class SceneCache:
 
 
 def _cache_key(scene: SceneModel, timestep: float) -> str:
-    """Everything that the compiled model depends on: assets by content, no poses of robots and objects."""
+    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do."""
 
     def asset(path: str | None) -> str | None:
         return content_key(resolve(path)) if path else None
@@ -211,12 +212,17 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
         (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
         for o in scene.objects
     ]
+    joined = scene.joints and (
+        scene.joints,
+        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
+        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
+    )
     base = asset(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, base, robots, objects))
+    return repr((timestep, base, robots, objects, joined))
 
 
 def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
-    spec = compose(scene, timestep)
+    spec = _composed(scene, timestep)
     add_probes(spec, scene.robots)
     add_cameras(spec, scene.robots)
     try:
@@ -226,6 +232,16 @@ def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
         raise ValueError(
             f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
         ) from error
+
+
+def _composed(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
+    if not scene.joints:
+        return compose(scene, timestep)
+    unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
+    scene = fix_bases(scene, unjoined)
+    spec = compose(scene, timestep)
+    add_joints(spec, scene, unjoined)
+    return spec
 
 
 def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:

@@ -147,11 +147,30 @@ class ObjectModel:
 
 
 @dataclass(frozen=True)
+class JointModel:
+    """A joint that is in the file of none of its two bodies.
+
+    `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'ball'`, or `'free'`, which holds nothing. Bodies that
+    a joint connects do not collide. `bodies`: their prim paths below the env, None for the env itself. `positions` [m,
+    to be multiplied with the scale of the robot, object or scene] and `orientations` place its frame on each of them:
+    what is not given for a body is where the other one has it at the start; if it is given for none, the frame is that
+    of the second body (of the first one if the second is the env). `path` is named in errors.
+    """
+
+    kind: Literal['fixed', 'hinge', 'ball', 'free']
+    bodies: tuple[str | None, str | None]
+    positions: tuple[Vec3 | None, Vec3 | None] = (None, None)
+    orientations: tuple[Quat | None, Quat | None] = (None, None)
+    path: str = field(default='', compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class SceneModel:
-    """A scene asset (None: empty space, no ground) with the robots and objects in it.
+    """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
-    count as they are written, whatever its `metersPerUnit`; means nothing for other files.
+    count as they are written, whatever its `metersPerUnit`; means nothing for other files. Where joints are, the poses
+    of robots and objects at the start are part of what is compiled.
     """
 
     asset: str | None = None
@@ -161,3 +180,4 @@ class SceneModel:
     robots: tuple[RobotModel, ...] = ()
     objects: tuple[ObjectModel, ...] = ()
     raw_lengths: bool = False
+    joints: tuple[JointModel, ...] = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import TaskCfg
-from internutopia.core.scene.model import SceneModel
+from internutopia.core.scene.env_joints import in_env_frame
+from internutopia.core.scene.model import JointModel, SceneModel
 from internutopia.core.task.blueprint import check_sensors, scene_model
 from internutopia.core.task_config_manager import Episode
 from internutopia.core.world.base import SceneHandle, World
@@ -30,10 +32,16 @@ class Planner:
     def __init__(self, world: World, compat: Compat2x | None = None):
         self._world = world
         self._compat = compat
-        self._scenes: dict[int, tuple[SceneModel, SceneHandle]] = {}  # by task
+        self._scenes: dict[tuple[object, ...], tuple[SceneModel, SceneHandle]] = {}  # by task and joints
 
-    def plan(self, env_id: int, episode: Episode, shown: bool) -> EpisodePlan:
-        """Prepare an episode for an env; `shown`: whether its config is handed to a user, who may change it.
+    def plan(self, env_id: int, episode: Episode, shown: bool, world_joints: Sequence[JointModel] = ()) -> EpisodePlan:
+        """Prepare an episode for an env.
+
+        Args:
+            env_id: the env.
+            episode: the episode.
+            shown: whether its config is handed to a user, who may change it.
+            world_joints: joints that its scene gets, with positions on the world in the world frame.
 
         Whatever the scene or a sensor raises names episode, task and env.
         """
@@ -41,14 +49,16 @@ class Planner:
             task_config = episode.snapshot()
             # shares nothing with what a user gets
             runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-            if episode.task_index not in self._scenes:
-                model = scene_model(task_config)
+            joints = tuple(in_env_frame(joint, self._world.offsets[env_id]) for joint in world_joints)
+            key = episode.task_index, *joints
+            if key not in self._scenes:
+                model = replace(scene_model(task_config), joints=joints)
                 if self._compat is not None:
                     model = self._compat.scene(model)
                 handle = self._world.prepare(model)
                 check_sensors(task_config, handle)
-                self._scenes[episode.task_index] = model, handle
-            return EpisodePlan(episode, task_config, runtime_config, *self._scenes[episode.task_index])
+                self._scenes[key] = model, handle
+            return EpisodePlan(episode, task_config, runtime_config, *self._scenes[key])
         except Exception as error:
             error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
             raise

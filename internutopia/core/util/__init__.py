@@ -12,7 +12,7 @@ from internutopia.core.util.log import log
 
 __all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'remove_suffix']
 
-__getattr__ = absent(__name__, {'AsyncRequest': 'a library for HTTP, such as httpx, does it'})
+__getattr__ = absent(__name__)
 
 
 def has_display() -> bool:

@@ -2,9 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-__getattr__ = absent(
-    __name__,
-    {
-        'AgentChat': 'messages are the business of the script; the DataHub only knows which tasks are finished',
-    },
-)
+__getattr__ = absent(__name__)

@@ -2,9 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-__getattr__ = absent(
-    __name__,
-    {
-        'clear_stage_by_prim_path': 'Env.reset removes what ran in an env',
-    },
-)
+__getattr__ = absent(__name__)

@@ -2,7 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-_INSTEAD = 'workers of a distributed run get all registered classes, rewards too, without a call'
-_NAMES = ('dump_extensions', 'reload_extensions')
-
-__getattr__ = absent(__name__, dict.fromkeys(_NAMES, _INSTEAD))
+__getattr__ = absent(__name__)

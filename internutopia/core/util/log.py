@@ -7,6 +7,4 @@ from internutopia.core.util.absent import absent
 log = logging.getLogger('internutopia')
 """The logger."""
 
-_INSTEAD = "logging is configured as always in Python, e.g. logging.getLogger('internutopia').setLevel('ERROR')"
-
-__getattr__ = absent(__name__, dict.fromkeys(('LogConfig', 'log_dict', 'config'), _INSTEAD))
+__getattr__ = absent(__name__)

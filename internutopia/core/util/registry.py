@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.absent import absent_in
 
 T = TypeVar('T', bound=type)
 
@@ -22,11 +23,13 @@ def register_in(registry: dict[str, Any], name: str) -> Callable[[T], T]:
 
 
 def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
-    """The class registered under a name. ValueError with close matches if there is none."""
+    """The class registered under a name. ValueError with close matches, or what to use instead, if there is none."""
     if name is not None and name in registry:
         return registry[name]
     if not registry:
         raise ValueError(f'no {kind} type is registered: call import_extensions() before Env(config)')
+    if name in (messages := absent_in(kind)):
+        raise ValueError(messages[name])
     raise ValueError(f'{kind} type {name!r} has no implementation here; {did_you_mean(name, registry)}')
 
 

@@ -2,10 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-__getattr__ = absent(
-    __name__,
-    {
-        'pickle': 'internutopia.rl.policy.load_policy reads policies (ONNX, TorchScript), torch.load reads checkpoints',
-        'normalizer': 'a policy file holds the normalization of its observations; rsl_rl.modules has classes for it',
-    },
-)
+__getattr__ = absent(__name__)

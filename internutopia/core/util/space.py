@@ -2,10 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-__getattr__ = absent(
-    __name__,
-    {
-        'get_action_space_by_task': 'gym_env.Env(config).action_space; vec_env.Env has one per controller',
-        'get_observation_space_by_task': 'gym_env.Env(config).observation_space',
-    },
-)
+__getattr__ = absent(__name__)

@@ -41,6 +41,11 @@ def check_assets(scene: SceneModel) -> None:
 
 def check_scene(scene: SceneModel, compiled: CompiledScene) -> None:
     """NotImplementedError for what the scene asks for and Isaac Sim has no counterpart of, naming it."""
+    if scene.joints:
+        raise NotImplementedError(
+            f"joint {scene.joints[0].path!r}: backend 'isaac_sim' has the joints that are in its files, "
+            "not those of create_joint; use backend='mujoco'"
+        )
     for robot in scene.robots:
         layout = compiled.robots[robot.name]
         if not layout.driven and layout.dof_names:

@@ -2,9 +2,4 @@
 
 from internutopia.core.util.absent import absent
 
-_INSTEAD = (
-    'it streams to an Apple Vision Pro with the package vuer; read the poses of hands in your script and send joint '
-    'targets to a JointController, or wrist poses to an InverseKinematicsController'
-)
-
-__getattr__ = absent(__name__, dict.fromkeys(('VuerTeleop', 'OpenTeleVision', 'VuerPreprocessor'), _INSTEAD))
+__getattr__ = absent(__name__)

@@ -1,0 +1,83 @@
+"""Env joints: what `create_joint` asks for, per run and env, until the scene of the env is loaded.
+
+A joint belongs to the Env that was made or reset last, as prim paths do. It holds in all episodes of its env, from the
+next reset of that env on; a joint of the same path takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.scene.model import JointModel, Vec3
+
+_current: ContextVar[EnvJoints | None] = ContextVar('env_joints', default=None)
+
+
+class EnvJoints:
+    """The joints of one run by env.
+
+    Args:
+        envs: what each env holds, None where nothing is loaded; looked at when a joint is asked for.
+    """
+
+    def __init__(self, envs: Sequence[object | None]):
+        self._envs = envs
+        self._joints: dict[int, dict[str, JointModel]] = {}
+        self.use()
+
+    @staticmethod
+    def current() -> EnvJoints | None:
+        """The joints of the Env that was made or reset last, unless it is closed."""
+        return _current.get()
+
+    def use(self) -> None:
+        """Make these the joints that `create_joint` adds to."""
+        _current.set(self)
+
+    def close(self) -> None:
+        """Take no more joints."""
+        if _current.get() is self:
+            _current.set(None)
+
+    def put(self, env_id: int, path: str, joint: JointModel | None) -> None:
+        """Give an env a joint at a prim path, or take it back (None).
+
+        Raises:
+            ValueError: there is no such env.
+            NotImplementedError: the env is loaded.
+        """
+        if env_id >= len(self._envs):
+            raise ValueError(f'there is no env {env_id}; expected 0..{len(self._envs) - 1}')
+        if self._envs[env_id] is not None:
+            raise NotImplementedError(
+                f'env {env_id} is loaded, and a scene is compiled when it is loaded: create joints after Env(config) '
+                'and before the first reset of their env; to fix a robot to the ground, give its class `fixed_base = '
+                'True`, and put other joints into the file of the scene or robot'
+            )
+        joints = self._joints.setdefault(env_id, {})
+        joints.pop(path, None)
+        if joint is not None:
+            joints[path] = joint
+
+    def of(self, env_id: int) -> tuple[JointModel, ...]:
+        """The joints of an env."""
+        return tuple(self._joints.get(env_id, {}).values())
+
+
+def in_env_frame(joint: JointModel, offset: NDArray[np.float64]) -> JointModel:
+    """A joint whose position on the world, if it has one, is given in the frame of the env at `offset` `(3,)` [m]."""
+    first, second = (
+        _minus(position, offset) if body is None and position is not None else position
+        for body, position in zip(joint.bodies, joint.positions, strict=True)
+    )
+    return replace(joint, positions=(first, second))
+
+
+def _minus(position: Vec3, offset: NDArray[np.float64]) -> Vec3:
+    x, y, z = (np.asarray(position) - offset).tolist()
+    return x, y, z

@@ -1,0 +1,18 @@
+"""Say that no environment has to be set up: InternUtopia needs no Isaac Sim.
+
+python -m internutopia.setup_conda_pypi
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Print it."""
+    print("there is nothing to set up: InternUtopia and all that it needs come with pip install 'internutopia[cli]'")
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
