@@ -46,7 +46,7 @@ def write_humanoid(path: Path) -> str:
     for geom in range(model.ngeom):
         if model.geom_contype[geom]:
             _add_collider(stage, model, geom)
-    _add_camera(stage, '/h1/torso_link/h1_pano_camera_0', (0.15, 0.0, 0.6), (90.0, -90.0, 0.0))
+    _add_camera(stage, '/h1/torso_link/h1_pano_camera_0', (0.15, 0.0, 0.6), (90.0, 0.0, -90.0))
     _add_camera(stage, '/h1/logo_link/Camera_pointcloud', (0.1, 0.0, 0.4), (45.0, 0.0, -90.0))
     above = _add_camera(stage, '/h1/topdown_camera_500', (0.0, 0.0, 3.0), (0.0, 0.0, 0.0))
     above.CreateProjectionAttr('orthographic')
@@ -57,7 +57,7 @@ def write_humanoid(path: Path) -> str:
 
 
 def _add_joint(stage: Any, model: mujoco.MjModel, body: int) -> None:
-    from pxr import Gf, UsdPhysics
+    from pxr import Gf, Sdf, UsdPhysics
 
     name = model.body(body).name
     if model.body_jntnum[body]:
@@ -69,6 +69,8 @@ def _add_joint(stage: Any, model: mujoco.MjModel, body: int) -> None:
         hinge.CreateUpperLimitAttr(high)
         drive = UsdPhysics.DriveAPI.Apply(hinge.GetPrim(), 'angular')
         drive.CreateMaxForceAttr(float(model.jnt_actfrcrange[joint.id, 1]))
+        armature = hinge.GetPrim().CreateAttribute('physxJoint:armature', Sdf.ValueTypeNames.Float)
+        armature.Set(float(model.dof_armature[joint.dofadr[0]]))
     else:
         hinge = UsdPhysics.FixedJoint.Define(stage, f'/h1/joints/{name}_fixed')
     hinge.CreateBody0Rel().SetTargets([f'/h1/{model.body(int(model.body_parentid[body])).name}'])
