@@ -71,13 +71,26 @@ def check_flash(results: dict[str, dict[str, Any]]) -> None:
         assert results[name]['NDTW'] == pytest.approx(expected, abs=FLASH)
 
 
-def test_flash_in_scenes_in_metres_and_centimetres(client_data, tmp_path, opengl):
-    metres = evaluate('flash', client_data, tmp_path / 'metres')
-    check_flash(metres)
-    centimetres = evaluate('centimetre_scene', client_data, tmp_path / 'centimetres')
-    check_flash(centimetres)
-    for name, figures in metres.items():
-        assert centimetres[name] == pytest.approx(figures, abs=1e-6)  # a hundredth of a float32 is another one
+@pytest.fixture(scope='module')
+def flash(client_data: Path, tmp_path_factory: pytest.TempPathFactory, opengl: None) -> dict[str, dict[str, Any]]:
+    """Results of flash in two envs of a process."""
+    return evaluate('flash', client_data, tmp_path_factory.mktemp('flash'))
+
+
+def test_figures_of_robots_that_are_there_at_once(flash):
+    check_flash(flash)
+
+
+def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_path):
+    results = evaluate('centimetre_scene', client_data, tmp_path)
+    check_flash(results)
+    for name, figures in flash.items():
+        assert results[name] == pytest.approx(figures, abs=1e-6)  # a hundredth of a float32 is another one
+
+
+@pytest.mark.xdist_group('ray')
+def test_two_processes_give_the_same_figures(flash, client_data, tmp_path):
+    assert evaluate('ray', client_data, tmp_path) == flash
 
 
 @pytest.mark.parametrize('settings', ['single_env', 'vec_env'])

@@ -17,7 +17,6 @@ import pytest
 from client_data import ROBOT
 from vln_client.evaluator import Evaluator
 
-from internutopia import compat
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
@@ -90,7 +89,7 @@ def make_task(configs: ModuleType, client_data: Path, sensors: list[Any]) -> Cal
 
 
 @pytest.fixture
-def make_env(configs: ModuleType) -> Iterator[Callable[..., Env]]:
+def make_env(configs: ModuleType, clean_process: None) -> Iterator[Callable[..., Env]]:
     """Makes an Env; the client is registered after its Config was built."""
     envs: list[Env] = []
 
@@ -113,9 +112,6 @@ def make_env(configs: ModuleType) -> Iterator[Callable[..., Env]]:
     yield make
     for env in envs:
         env.close()
-    compat.uninstall()
-    if 'torch' in sys.modules:  # tasks of the client ask it for more
-        sys.modules['torch'].use_deterministic_algorithms(False)
 
 
 def evaluate(env: Env, action: dict[str, Any]) -> tuple[Any, dict[str, Any], list[list[Any]]]:
@@ -155,7 +151,8 @@ def test_episodes_run_to_their_end_under_the_evaluator(make_env, make_task, open
 
 def test_observations_of_the_task(make_env, make_task, opengl):
     env = make_env([make_task(2)] * 2)
-    _, _, seen = evaluate(env, LEFT)
+    evaluator, _, seen = evaluate(env, LEFT)
+    assert evaluator.resets == [[0, 1]]
     first = [robots[0] for robots in seen]
     for env_id, robot in enumerate(first):
         assert (robot['globalgps'].dtype, robot['globalgps'].shape) == (np.float64, (3,))

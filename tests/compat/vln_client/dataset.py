@@ -38,7 +38,7 @@ class Dataset:
             type='ClientH1',
             usd_path=str(self.folder / 'robots/h1_vln_pointcloud.usda'),
             controllers=self._controllers(settings['controller'], settings['steps_per_action']),
-            sensors=_sensors(settings['cameras']),
+            sensors=_sensors(settings['cameras']) if settings['cameras'] else [],
         )
         return [self._task_config(episode, robot, settings['task_settings']) for episode in self.episodes]
 
