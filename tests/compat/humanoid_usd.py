@@ -11,6 +11,7 @@ import numpy as np
 from internutopia.core.scene.assets import PACKAGED_ASSETS
 
 TOP_DOWN_WIDTH = 20.0  # m, what the camera above sees
+FOCAL_LENGTH, FILM_WIDTH = 20.0, 20.0  # of the others, tenths of the unit: half a metre to each side, a metre ahead
 _SHAPES = {int(mujoco.mjtGeom.mjGEOM_CAPSULE): 'Capsule', int(mujoco.mjtGeom.mjGEOM_BOX): 'Cube'}
 _MIN_MASS, _MIN_INERTIA = 1e-3, 1e-6  # kg, kg m2, of links that are mere frames; 0 would mean unknown
 
@@ -47,17 +48,17 @@ def write_humanoid(path: Path) -> str:
         if model.geom_contype[geom]:
             _add_collider(stage, model, geom)
     _add_camera(stage, '/h1/torso_link/h1_pano_camera_0', (0.15, 0.0, 0.6), (90.0, 0.0, -90.0))
-    _add_camera(stage, '/h1/logo_link/Camera_pointcloud', (0.1, 0.0, 0.4), (45.0, 0.0, -90.0))
+    _add_camera(stage, '/h1/logo_link/Camera_pointcloud', (0.1, 0.0, 0.4), (45.0, 0.0, -90.0), aspect=1.0)
     above = _add_camera(stage, '/h1/topdown_camera_500', (0.0, 0.0, 3.0), (0.0, 0.0, 0.0))
     above.CreateProjectionAttr('orthographic')
-    above.CreateHorizontalApertureAttr(10 * TOP_DOWN_WIDTH)  # tenths of the unit
-    above.CreateVerticalApertureAttr(10 * TOP_DOWN_WIDTH)
+    above.GetHorizontalApertureAttr().Set(10 * TOP_DOWN_WIDTH)  # tenths of the unit
+    above.GetVerticalApertureAttr().Set(10 * TOP_DOWN_WIDTH)
     stage.Save()
     return str(path)
 
 
 def _add_joint(stage: Any, model: mujoco.MjModel, body: int) -> None:
-    from pxr import Gf, UsdPhysics
+    from pxr import Gf, Sdf, UsdPhysics
 
     name = model.body(body).name
     if model.body_jntnum[body]:
@@ -69,6 +70,8 @@ def _add_joint(stage: Any, model: mujoco.MjModel, body: int) -> None:
         hinge.CreateUpperLimitAttr(high)
         drive = UsdPhysics.DriveAPI.Apply(hinge.GetPrim(), 'angular')
         drive.CreateMaxForceAttr(float(model.jnt_actfrcrange[joint.id, 1]))
+        armature = hinge.GetPrim().CreateAttribute('physxJoint:armature', Sdf.ValueTypeNames.Float)
+        armature.Set(float(model.dof_armature[joint.dofadr[0]]))
     else:
         hinge = UsdPhysics.FixedJoint.Define(stage, f'/h1/joints/{name}_fixed')
     hinge.CreateBody0Rel().SetTargets([f'/h1/{model.body(int(model.body_parentid[body])).name}'])
@@ -94,13 +97,21 @@ def _add_collider(stage: Any, model: mujoco.MjModel, geom: int) -> None:
     UsdPhysics.CollisionAPI.Apply(shape.GetPrim())
 
 
-def _add_camera(stage: Any, path: str, position: tuple[float, ...], degrees: tuple[float, ...]) -> Any:
-    """A camera, turned about x, then y, then z; unturned it looks down, with +y up in the picture."""
+def _add_camera(
+    stage: Any, path: str, position: tuple[float, ...], degrees: tuple[float, ...], aspect: float = 4 / 3
+) -> Any:
+    """A camera, turned about x, then y, then z; unturned it looks down, with +y up in the picture.
+
+    `aspect` is that of its film and of the pictures that are meant to be taken: width by height.
+    """
     from pxr import UsdGeom
 
     camera = UsdGeom.Camera.Define(stage, path)
     camera.AddTranslateOp().Set(position)
     camera.AddRotateXYZOp().Set(degrees)
+    camera.CreateFocalLengthAttr(FOCAL_LENGTH)
+    camera.CreateHorizontalApertureAttr(FILM_WIDTH)
+    camera.CreateVerticalApertureAttr(FILM_WIDTH / aspect)
     return camera
 
 

@@ -1,8 +1,4 @@
-"""A package written for InternUtopia 2.x on Isaac Sim: its task, robot, sensor, controllers and metric at work.
-
-The evaluator repeats the same actions until all envs that run have finished theirs, lets envs that ended wait, reads
-their results, and resets them together.
-"""
+"""A package written for InternUtopia 2.x on Isaac Sim: its task, robot, sensor, controllers and metric at work."""
 
 from __future__ import annotations
 
@@ -19,8 +15,9 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from client_data import ROBOT
+from vln_client.evaluator import Evaluator
 
-from internutopia import compat
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
@@ -33,26 +30,10 @@ from internutopia_extension.configs.sensors import RepCameraCfg
 pytest.importorskip('pxr')
 FORWARD = {'h1': {'move_by_discrete': [1]}}
 LEFT = {'h1': {'move_by_discrete': [2]}}
-STAND = {'h1': {'stand_still': []}}
 STOP = {'h1': {'stop': []}}
 STEPS = 20  # of an action
 WARM_UP = 3  # steps on the spot at first
 SIZE = 8.0  # m, between envs
-
-
-@pytest.fixture(scope='module')
-def configs() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parent))
-        yield importlib.import_module('vln_client.configs')
-
-
-@pytest.fixture(scope='module')
-def robot_usd(tmp_path_factory: pytest.TempPathFactory) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parent))
-        path = tmp_path_factory.mktemp('robot') / 'h1_client.usda'
-        return importlib.import_module('humanoid_usd').write_humanoid(path)
 
 
 @pytest.fixture
@@ -69,10 +50,10 @@ def sensors(configs: ModuleType) -> list[Any]:
 
 
 @pytest.fixture
-def make_task(configs: ModuleType, robot_usd: str, sensors: list[Any]) -> Callable[..., Any]:
+def make_task(configs: ModuleType, client_data: Path, sensors: list[Any]) -> Callable[..., Any]:
     """Makes a task config: an H1 that walks on a floor and may do so many actions."""
     walk = move_by_speed_cfg.model_dump()
-    robot = H1RobotCfg(usd_path=robot_usd)
+    robot = H1RobotCfg(usd_path=str(client_data / ROBOT))
     robot.type = 'ClientH1'
 
     def make(actions: int = 2, x: float = 0.0, steps: int = STEPS, cameras: bool = True, **fields: Any) -> Any:
@@ -110,7 +91,7 @@ def make_task(configs: ModuleType, robot_usd: str, sensors: list[Any]) -> Callab
 
 
 @pytest.fixture
-def make_env(configs: ModuleType) -> Iterator[Callable[..., Env]]:
+def make_env(configs: ModuleType, clean_process: None) -> Iterator[Callable[..., Env]]:
     """Makes an Env; the client is registered after its Config was built."""
     envs: list[Env] = []
 
@@ -133,53 +114,20 @@ def make_env(configs: ModuleType) -> Iterator[Callable[..., Env]]:
     yield make
     for env in envs:
         env.close()
-    compat.uninstall()
-    if 'torch' in sys.modules:  # tasks of the client ask it for more
-        sys.modules['torch'].use_deterministic_algorithms(False)
 
 
-class Evaluator:
-    """Runs all episodes; `results` are what it read of each, `seen` the observations at the end of each action."""
-
-    def __init__(self, env: Env, act: Callable[[int], dict[str, Any]]):
-        self.env = env
-        self.act = act
-        self.results: dict[str, Any] = {}
-        self.seen: list[list[Any]] = []
-        self.waited = 0
-        self._names: list[str | None] = []
-
-    def run(self) -> None:
-        _, infos = self.env.reset()
-        self._names = [info.data['path_key'] for info in infos]
-        finished = [False] * len(infos)
-        obs = self.env.step([STAND] * len(infos))[0]
-        while not obs[0]['h1']['finish_action']:
-            obs = self.env.step([STAND] * len(infos))[0]
-        for number in range(100):
-            obs, terminated = self._do(np.array([self.act(number)] * len(infos)).tolist(), finished)
-            ended = [i for i, (done, over) in enumerate(zip(finished, terminated, strict=True)) if over and not done]
-            for env_id in ended:
-                self.results[str(self._names[env_id])] = json.dumps(obs[env_id]['h1']['metrics'])
-            if ended:
-                for env_id, info in zip(ended, self.env.reset(ended)[1], strict=True):
-                    finished[env_id] = info is None
-                    self._names[env_id] = info and info.data['path_key']
-            if all(finished):
-                return
-        raise AssertionError('the episodes do not end')
-
-    def _do(self, actions: list[Any], finished: list[bool]) -> tuple[list[Any], list[Any]]:
-        """The same actions again and again, until all envs that run say at once that they have finished or ended."""
-        for _ in range(5 * STEPS):
-            obs, _, terminated, _, _ = self.env.step(actions)
-            ready = np.logical_or(terminated, [o is not None and o['h1']['finish_action'] for o in obs])
-            over = np.logical_or(finished, terminated)
-            self.waited += bool(over.any() and not over.all())
-            if np.logical_or(finished, ready).all():
-                self.seen.append(obs)
-                return obs, terminated
-        raise AssertionError('the action does not end')
+def evaluate(env: Env, action: dict[str, Any]) -> tuple[Any, dict[str, Any], list[list[Any]]]:
+    """Run all episodes with one action: the evaluator, figures by path key, observations at actions' ends by env."""
+    results: dict[str, Any] = {}
+    seen: list[list[Any]] = [[] for _ in range(env.num_envs)]
+    evaluator = Evaluator(
+        env,
+        act=lambda data: action,
+        on_action=lambda env_id, action, obs: seen[env_id].append(obs),
+        on_end=lambda env_id, data, figures: results.update({data['path_key']: figures}),
+    )
+    evaluator.run()
+    return evaluator, results, seen
 
 
 def task_of(env: Env, env_id: int) -> Any:
@@ -189,35 +137,26 @@ def task_of(env: Env, env_id: int) -> Any:
 @pytest.mark.parametrize('version', ['3.x', '2.x'])
 def test_episodes_run_to_their_end_under_the_evaluator(make_env, make_task, opengl, version):
     env = make_env([make_task(1), make_task(5, x=1.0, steps=STEPS // 2), make_task(3, x=2.0)], version)
-    evaluator = Evaluator(env, lambda number: FORWARD)
-    evaluator.run()
-    results = {name: json.loads(text)['path'][0] for name, text in evaluator.results.items()}
+    evaluator, results, _ = evaluate(env, FORWARD)
     assert {name: result['steps'] for name, result in results.items()} == {
         'walk_0.0': WARM_UP + STEPS,
         'walk_1.0': WARM_UP + 5 * STEPS // 2,  # an action done twice while the other env does it once
-        'walk_2.0': 3 * STEPS,
+        'walk_2.0': STEPS // 2 + 3 * STEPS,  # stands while the other env does one
     }
     for result in results.values():
         assert result['fail_reason'] == ''
         assert 0 < result['TL'] < 1
-    # the second one waits for the action of the other env to end, and then, without another episode, for the last one
-    assert evaluator.waited > STEPS // 2 + STEPS
-
-
-def test_an_action_moves_the_robot_as_far_as_it_says(make_env, make_task, opengl):
-    env = make_env([make_task(6, cameras=False)] * 2)
-    evaluator = Evaluator(env, lambda number: FORWARD)
-    evaluator.run()
-    start, end = (evaluator.seen[number][1]['h1']['globalgps'] for number in (0, -1))
-    assert 0.2 < end[0] - start[0] < 0.8  # five times 0.1 m, by a policy that walks as well as it can
+    # the second one waits, without another episode, for the last action of the other env
+    assert evaluator.waited > STEPS // 2
+    assert evaluator.resets == [[0], [1], [0]]
 
 
 def test_observations_of_the_task(make_env, make_task, opengl):
     env = make_env([make_task(2)] * 2)
-    evaluator = Evaluator(env, lambda number: LEFT)
-    evaluator.run()
-    for env_id, obs in enumerate(evaluator.seen[0]):
-        robot = obs['h1']
+    evaluator, _, seen = evaluate(env, LEFT)
+    assert evaluator.resets == [[0, 1]]
+    first = [robots[0] for robots in seen]
+    for env_id, robot in enumerate(first):
         assert (robot['globalgps'].dtype, robot['globalgps'].shape) == (np.float64, (3,))
         assert robot['globalrotation'].dtype == np.float32
         assert abs(robot['globalgps'][1]) < 1  # not in the world: env 1 is 8 m away
@@ -228,7 +167,7 @@ def test_observations_of_the_task(make_env, make_task, opengl):
         np.testing.assert_allclose(robot['topdown_at'][:2], robot['globalgps'][:2], atol=0.05)
         np.testing.assert_allclose(robot['topdown_at'][2], robot['globalgps'][2] + 0.75, atol=0.05)
         assert env_id in (0, 1) and isinstance(robot['render'], bool)
-    np.testing.assert_allclose(evaluator.seen[0][0]['h1']['depth'], evaluator.seen[0][1]['h1']['depth'], atol=1e-3)
+    np.testing.assert_allclose(first[0]['depth'], first[1]['depth'], atol=1e-3)
 
 
 @pytest.mark.parametrize(('version', 'updates'), [('3.x', 2), ('2.x', 1)])
@@ -322,35 +261,6 @@ def test_lights_of_the_task_are_on_the_stage(make_env, make_task):
     env.step([STOP, STOP])
     env.reset([1])  # the new task defines its lights anew
     assert stage.GetPrimAtPath('/World/env_1/up_disk_light').GetAttribute('inputs:radius').Get() == 50
-
-
-@pytest.mark.filterwarnings('ignore:`torch.jit')
-def test_a_policy_in_torch_stands_on_the_built_in_interface(make_env, make_task, tmp_path, opengl):
-    torch = pytest.importorskip('torch')
-
-    class Home(torch.nn.Module):
-        """492 inputs, 19 outputs: the joints where they are, whatever else it is told."""
-
-        def forward(self, inputs):
-            assert inputs.shape[1] == 492
-            return inputs[:, 9:28]
-
-    path = tmp_path / 'policy.pt'
-    torch.jit.script(Home()).save(str(path))
-    extras: dict[str, Any] = {'joint_names': move_by_speed_cfg.joint_names, 'policy_weights_path': str(path)}
-    speed = ControllerCfg(name='vln_dp_move_by_speed', type='ClientSpeed', **extras)
-    task = make_task(99)
-    task.robots[0].controllers.append(speed)
-    env = make_env([task] * 2)
-    env.reset()
-    for _ in range(21):
-        env.step([{'h1': {'vln_dp_move_by_speed': [0.5, 0.0, 0.1]}}] * 2)
-    controller = task_of(env, 1).robots['h1'].controllers['vln_dp_move_by_speed']
-    assert controller.calls == 21
-    assert controller.scans == 2
-    assert controller.heights[0, 0] == pytest.approx(0, abs=0.02)  # the floor, in the frame of its env
-    home = dict(zip(controller.joint_subset.joint_names, controller.targets, strict=True))
-    assert home['left_knee_joint'] == pytest.approx(0.8, abs=0.2)
 
 
 def test_configs_survive_what_such_packages_do_to_them(make_task, configs):

@@ -10,4 +10,4 @@ def import_extensions() -> None:
     from internutopia_extension import import_extensions as import_built_in
 
     import_built_in()
-    from vln_client import controllers, metrics, robots, sensors, tasks  # noqa: F401
+    from . import flash, metrics, robots, sensors, tasks, walking  # noqa: F401

@@ -9,6 +9,13 @@ from internutopia.core.config import MetricCfg, SensorCfg, TaskCfg
 from internutopia.core.config.robot import ControllerCfg
 
 
+class SpeedCfg(ControllerCfg):
+    name: str = 'move_by_speed'
+    type: str = 'ClientSpeed'
+    joint_names: list[str]
+    policy_weights_path: str
+
+
 class StandStillCfg(ControllerCfg):
     name: str = 'stand_still'
     type: str = 'ClientStandStill'

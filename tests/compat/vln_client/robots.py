@@ -15,6 +15,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia_extension.robots.h1 import H1Robot
 
 CAMERA_ABOVE = 0.75  # m, over the robot
+VIEW_WIDTH = 20.0  # m, what that camera sees: 25 pixels per metre if the picture has 500
 
 
 @BaseRobot.register('ClientH1')
@@ -38,7 +39,7 @@ class ClientH1(H1Robot):
         if 'topdown_camera_500' in self.sensors:
             camera: Any = self.sensors['topdown_camera_500']
             x, y, z = self.articulation.get_world_pose()[0].tolist()
-            looks_down = euler_angles_to_quats(np.array([0, 0, 90]), degrees=True)
+            looks_down = euler_angles_to_quats(np.array([0, 0, -90]), degrees=True)
             camera.set_world_pose([x, y, z + CAMERA_ABOVE], looks_down)
         if self.current_action is None:
             self.current_action = action

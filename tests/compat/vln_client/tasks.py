@@ -12,14 +12,14 @@ import numpy as np
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task.task import BaseTask
 
-LIGHTS = ('distant_light', 'up_disk_light', 'down_disk_light')
-CEILING, GROUND = 3.0, -3.0  # m, of the lights
-MAX_PITCH, MAX_ROLL = 35.0, 15.0  # degrees
+from .checks import StuckCheck, has_fallen
+from .lights import define_lights
+from .sensors import FARTHEST
 
 
 @BaseTask.register('ClientPathTask')
 class ClientPathTask(BaseTask):
-    """Follow a path; ends with the action to stop, after a number of actions, or with a fall."""
+    """Follow a path; ends with the action to stop, after a number of actions, with a fall, or when it is stuck."""
 
     def __init__(self, config: Any, scene: IScene):
         import omni.replicator.core as replicator
@@ -37,11 +37,12 @@ class ClientPathTask(BaseTask):
         self._done = False
         self.loaded_at: Any = None
         self._lights: list[Any] = []
+        self._stuck = StuckCheck()
 
     def load(self) -> None:
         super().load()
         self.loaded_at = {name: robot.articulation.get_world_pose() for name, robot in self.robots.items()}
-        self._set_up_lights()
+        self._lights = define_lights(self.root_path)
 
     def post_reset(self) -> None:
         from pxr import Gf
@@ -69,16 +70,16 @@ class ClientPathTask(BaseTask):
             'globalrotation': orientation,
             'finish_action': False,
         }
-        if self._done:
-            return obs
         action = robot.current_action
-        reason = self._fall(robot) if self.config.check_fall_and_stuck else ''
-        if reason or action is None or self._finished(robot, action):
+        if self._done or action is None:  # it is over, or a reset asks
+            return obs
+        reason = self._fail_reason(robot, action)
+        if reason or self._finished(robot, action):
             robot.current_action = None
             obs['finish_action'] = True
-            self.actions += action is not None and 'stand_still' not in action
+            self.actions += 'stand_still' not in action
             self._look(robot, obs)
-        self._done = bool(reason) or self.actions >= self.config.max_step or (action is not None and 'stop' in action)
+        self._done = bool(reason) or self.actions >= self.config.max_step or 'stop' in action
         if self._done:
             for metric in self.metrics.values():
                 metric.fail_reason = reason  # pyright: ignore[reportAttributeAccessIssue]
@@ -90,7 +91,7 @@ class ClientPathTask(BaseTask):
 
     def _finished(self, robot: Any, action: dict[str, Any]) -> bool:
         if 'stand_still' in action:
-            return self.steps > self.config.warm_up_step
+            return bool(self.config.one_step_stand_still) or self.steps > self.config.warm_up_step
         return all(
             robot.controllers[name].get_obs().get('finished', True) for name in action if name in robot.controllers
         )
@@ -104,35 +105,16 @@ class ClientPathTask(BaseTask):
             replicator.orchestrator.step(rt_subframes=2, delta_time=0.0, pause_timeline=False)
         data = robot.sensors['pano_camera_0'].get_data()
         obs['rgb'] = data['rgba'][..., :3]
-        obs['depth'] = data['depth'][..., np.newaxis] / 10.0
+        obs['depth'] = data['depth'][..., np.newaxis] / FARTHEST
         above = robot.sensors['topdown_camera_500']
         data = above.get_data()
         obs['topdown_rgb'], obs['topdown_depth'] = data['rgba'][..., :3], data['depth']
         obs['topdown_at'] = above.get_world_pose()[0] - self.env_offset
 
-    def _fall(self, robot: Any) -> str:
-        from omni.isaac.core.utils.rotations import quat_to_euler_angles
-
-        position, orientation = robot.articulation.get_world_pose()
-        roll, pitch, _ = quat_to_euler_angles(orientation, degrees=True)
-        low = position[2] - (robot.get_ankle_height() - self.config.robot_ankle_height)
-        fallen = abs(pitch) > MAX_PITCH or abs(roll) > MAX_ROLL or low < self.config.fall_height_threshold
-        return 'fall' if fallen else ''
-
-    def _set_up_lights(self) -> None:
-        import omni.usd
-        from pxr import Gf, UsdGeom, UsdLux
-
-        stage = omni.usd.get_context().get_stage()
-        for name in LIGHTS:
-            stage.RemovePrim(f'/World/{name}')
-        sun = UsdLux.DistantLight.Define(stage, f'{self.root_path}/distant_light')
-        sun.CreateIntensityAttr(500)
-        for name, height, turn in (('up_disk_light', GROUND, 180), ('down_disk_light', CEILING, 0)):
-            lamp = UsdLux.DiskLight.Define(stage, f'{self.root_path}/{name}')
-            lamp.CreateIntensityAttr(5000)
-            lamp.CreateColorAttr(Gf.Vec3f(1, 1, 1))
-            lamp.CreateRadiusAttr(50.0)
-            place = UsdGeom.Xformable(lamp)
-            self._lights.append((place.AddTranslateOp(), height))
-            place.AddRotateXYZOp().Set(Gf.Vec3f(turn, 0, 0))
+    def _fail_reason(self, robot: Any, action: dict[str, Any]) -> str:
+        config = self.config
+        if not config.check_fall_and_stuck:
+            return ''
+        if has_fallen(robot, config.robot_ankle_height, config.fall_height_threshold):
+            return 'fall'
+        return 'stuck' if 'stand_still' not in action and self._stuck.is_stuck(robot) else ''

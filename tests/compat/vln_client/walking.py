@@ -1,7 +1,10 @@
-"""The controllers of the client: generic `ControllerCfg` with extra fields, one object per env."""
+"""The controllers that walk: at a speed, on the spot, and by discrete actions.
 
-# pyright: reportIncompatibleMethodOverride=false, reportMissingImports=false
-# written for the base classes of 2.x, and modules that are not there before they are asked for
+They get generic `ControllerCfg` with extra fields, and there is one object per env.
+"""
+
+# pyright: reportIncompatibleMethodOverride=false
+# written for the base classes of 2.x
 
 from __future__ import annotations
 
@@ -16,10 +19,15 @@ from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
+from internutopia_extension.configs.joint_names import H1_GYM_19
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
-HEIGHTS = 426  # samples of the ground that the policy sees
+HEIGHTS = 424  # samples of the ground that the policy sees
 STEPS_PER_INFERENCE, INFERENCES_PER_SCAN = 4, 5
+# of the policy: times of its inputs [s], scales, and the pose that its actions are relative to [rad]
+INFERENCE_DT, GAIT_PERIOD = 1 / 48, 0.65
+SPIN_SCALE, VELOCITY_SCALE, ACTION_SCALE = 0.25, 0.05, 0.25
+HOME = {'hip_pitch': -0.4, 'knee': 0.8, 'ankle': -0.4}
 
 
 @BaseController.register('ClientSpeed')
@@ -36,7 +44,9 @@ class ClientSpeed(BaseController):
         self.config: Any = config
         self.policy = torch.jit.load(config.policy_weights_path)
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
-        self.order = gym_util.gym_adapter(sorted(config.joint_names), config.joint_names)
+        self.order = gym_util.gym_adapter(H1_GYM_19, config.joint_names)
+        self.home = np.array([HOME.get(name.split('_', 1)[1].removesuffix('_joint'), 0.0) for name in H1_GYM_19])
+        self.last_action = torch.zeros(1, len(H1_GYM_19))
         self.heights = torch.zeros(1, HEIGHTS)
 
     def forward(self, forward_speed: float = 0, rotation_speed: float = 0, lateral_speed: float = 0) -> Any:
@@ -53,26 +63,34 @@ class ClientSpeed(BaseController):
 
         from internutopia.core.util.math import quat_rotate_inverse
 
-        robot: Any = self.robot
-        if self.calls % (STEPS_PER_INFERENCE * INFERENCES_PER_SCAN) == 0:
+        inference = self.calls // STEPS_PER_INFERENCE
+        if inference % INFERENCES_PER_SCAN == 0 and 'tp_pointcloud' in self.robot.sensors:
             self._scan()
-        pelvis, imu = robot.get_robot_base(), robot._imu_link
+        pelvis = self.robot.get_robot_base()
         turned = torch.tensor(pelvis.get_world_pose()[1]).reshape(1, -1)
-        spin = torch.tensor(imu.get_angular_velocity()[:]).reshape(1, -1)
+        spin = torch.tensor(pelvis.get_angular_velocity()[:]).reshape(1, -1)
         spin = quat_rotate_inverse(turned, spin)
         down = quat_rotate_inverse(turned, torch.tensor([[0.0, 0.0, -1.0]]))
         # numbers of one type: bmm takes no others
         assert torch.bmm(turned.view(1, 1, 4), turned.view(1, 4, 1)).item() > 0.99
         assert torch.bmm(spin.view(1, 1, 3), down.view(1, 3, 1)).isfinite().all()
-        positions = self.joint_subset.get_joint_positions()
-        positions -= 0.1  # in place, as a copy of the caller's own allows
-        positions += 0.1
-        positions = self.order.sim2gym(positions[np.newaxis])
-        velocities = self.order.sim2gym(self.joint_subset.get_joint_velocities()[np.newaxis])
-        last = np.zeros((1, len(self.joint_subset.joint_names)), np.float32)
-        rows = [spin, down, torch.tensor([command]), torch.tensor(positions), torch.tensor(velocities)]
-        inputs = torch.cat([*rows, torch.tensor(last), self.heights], dim=-1)
-        return self.order.gym2sim(self.policy(inputs.float()).numpy())[0]
+        positions = self.order.sim2gym(self.joint_subset.get_joint_positions())
+        positions -= self.home  # in place, as a copy of the caller's own allows
+        velocities = self.order.sim2gym(self.joint_subset.get_joint_velocities())
+        angle = 2 * math.pi * inference * INFERENCE_DT / GAIT_PERIOD
+        inputs = [
+            spin * SPIN_SCALE,
+            down,
+            torch.tensor([command]),
+            torch.tensor(positions[np.newaxis]),
+            torch.tensor(velocities[np.newaxis]) * VELOCITY_SCALE,
+            self.last_action,
+            self.heights,
+            torch.tensor([[math.cos(angle), math.sin(angle)]]),
+        ]
+        with torch.inference_mode():
+            self.last_action = self.policy(torch.cat(inputs, dim=-1).float())
+        return self.order.gym2sim(self.home + ACTION_SCALE * self.last_action[0].numpy())
 
     def _scan(self) -> None:
         cloud = self.robot.sensors['tp_pointcloud'].get_data()['pointcloud']
@@ -120,35 +138,3 @@ class ClientDiscrete(BaseController):
         if finished:
             self.action = None
         return {'finished': finished}
-
-
-@BaseController.register('ClientFlash')
-class ClientFlash(BaseController):
-    """Is there at once."""
-
-    def action_to_control(self, action: Any) -> ArticulationAction:
-        from omni.isaac.core.utils.rotations import (
-            euler_angles_to_quat,
-            quat_to_euler_angles,
-        )
-
-        config: Any = self.config
-        articulation: Any = self.robot.articulation
-        position, orientation = articulation.get_world_pose()
-        yaw = quat_to_euler_angles(orientation)[2]
-        if action[0] == FORWARD:
-            position = position + config.forward_distance * np.array([np.cos(yaw), np.sin(yaw), 0])
-        elif action[0] in (LEFT, RIGHT):
-            turn = math.radians(config.rotation_angle) * (1 if action[0] == LEFT else -1)
-            orientation = euler_angles_to_quat(np.array([0.0, 0.0, yaw + turn]))
-        joints = len(articulation.dof_names)
-        isaac = articulation._articulation
-        isaac.set_world_pose(position=position, orientation=orientation)
-        isaac.set_world_velocity(np.zeros(6))
-        isaac.set_joint_velocities(np.zeros(joints))
-        isaac.set_joint_positions(np.zeros(joints))
-        isaac.set_joint_efforts(np.zeros(joints))
-        return ArticulationAction()
-
-    def get_obs(self) -> dict[str, Any]:
-        return {'finished': True}
