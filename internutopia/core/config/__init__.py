@@ -1,6 +1,7 @@
 """What a user writes: configs of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards."""
 
 from internutopia.core.config.config import Config, DistributedConfig
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.metric import MetricCfg
 from internutopia.core.config.object import ObjectCfg
@@ -12,6 +13,7 @@ from internutopia.core.config.task.reward import RewardCfg
 
 __all__ = [
     'Config',
+    'ContactCfg',
     'ControllerCfg',
     'DistributedConfig',
     'DistributionCfg',

@@ -4,9 +4,7 @@ Names in the composed model: the scene asset's elements under `scene/`, a robot'
 body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
 move is a mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
 
-Options (gravity, solver, cone, ...) come from the scene asset; without one, from the first robot that brings its own
-actuators (a model that is driven as its author meant it); else MuJoCo's defaults. The time step is always the config's.
-Where joint drives are added, Euler integration is replaced by `implicitfast`, which damps them implicitly.
+Options (gravity, solver, cone, ...): see `options`.
 """
 
 from __future__ import annotations
@@ -15,10 +13,12 @@ from collections.abc import Iterable, Mapping
 
 import mujoco
 
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.scene.options import RobotAsset, set_options
 from internutopia.core.scene.scaling import scale_mass, scale_spec
 from internutopia.core.scene.urdf import WORLD_LINK
 from internutopia.core.util import did_you_mean
@@ -45,12 +45,23 @@ def object_body(name: str) -> str:
     return f'objects/{name}'
 
 
-def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
-    """Build the spec of a scene with its robots and objects; `timestep` [s]. FileNotFoundError, ValueError."""
+def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
+    """Build the spec of a scene with its robots and objects.
+
+    Args:
+        scene: What it is made of.
+        timestep: Of the engine [s].
+        contact: What the user says of contacts; None is nothing.
+
+    Raises:
+        FileNotFoundError: There is no such asset.
+        ValueError: An asset is broken, or does not fit what the scene model says of it.
+    """
     spec = mujoco.MjSpec()
-    base = load_spec(resolve(scene.asset)) if scene.asset else None
-    robots = [(robot, load_spec(resolve(robot.asset), short_names=True)) for robot in scene.robots]
-    _set_options(spec, base, robots, timestep)
+    base = load_spec(resolve(scene.asset), timestep=timestep) if scene.asset else None
+    robots = [(robot, load_spec(resolve(robot.asset), short_names=True, timestep=timestep)) for robot in scene.robots]
+    parts = [RobotAsset(robot.name, child, drives_robot(robot, child)) for robot, child in robots]
+    set_options(spec, base, parts, timestep, contact or ContactCfg())
     if base is not None:
         scale_spec(base, scene.scale)
         base.option = spec.option  # equal options cannot conflict
@@ -82,24 +93,6 @@ def _asset_drives(child: mujoco.MjSpec) -> dict[str, dict[str, tuple[float, floa
             gain = float(actuator.gainprm[0])
             drives.setdefault(actuator.target, {})[kind] = gain, float(actuator.biasprm[0] / gain) if gain else 0.0
     return drives
-
-
-def _set_options(
-    spec: mujoco.MjSpec,
-    base: mujoco.MjSpec | None,
-    robots: Iterable[tuple[RobotModel, mujoco.MjSpec]],
-    timestep: float,
-) -> None:
-    driven = [drives_robot(robot, child) for robot, child in robots]
-    own = [child for (_, child), has_drives in zip(robots, driven, strict=True) if not has_drives]
-    source = base or (own[0] if own else None)
-    if source is not None:
-        spec.option = source.option
-    else:
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    if any(driven) and spec.option.integrator == mujoco.mjtIntegrator.mjINT_EULER:
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.timestep = timestep
 
 
 def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
@@ -223,7 +216,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
         return
-    child = load_spec(resolve(obj.asset))
+    child = load_spec(resolve(obj.asset), timestep=spec.option.timestep)
     if len(set(obj.scale)) != 1:
         raise ValueError(f'object {obj.name!r}: scale {obj.scale} of an asset must be the same along x, y and z')
     scale_spec(child, obj.scale[0])

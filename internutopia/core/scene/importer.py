@@ -18,9 +18,10 @@ import mujoco
 
 from internutopia.core.scene import mjcf, urdf, usd
 from internutopia.core.scene.assets import MODEL_SUFFIXES
+from internutopia.core.scene.usd import DEFAULT_TIMESTEP
 
 
-def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
+def load_spec(path: Path, *, short_names: bool = False, timestep: float = DEFAULT_TIMESTEP) -> mujoco.MjSpec:
     """Read an asset.
 
     Args:
@@ -28,6 +29,7 @@ def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
             element is `<robot>`.
         short_names: Call the bodies and joints of a USD file as their prims, where that is unique, or by their paths
             below its default prim; not by their full paths.
+        timestep: That the model will be run with [s]; contacts of a USD file that bounce depend on it.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -36,7 +38,7 @@ def load_spec(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
     """
     path = Path(os.path.abspath(path))
     reader = _format(path)
-    return usd.load(path, short_names=short_names) if reader is usd else reader.load(path)
+    return usd.load(path, short_names=short_names, timestep=timestep) if reader is usd else reader.load(path)
 
 
 def is_urdf(path: Path) -> bool:

@@ -33,21 +33,27 @@ from internutopia.core.scene.usd.stage import layer_files, open_stage
 from internutopia.core.util import log
 
 
-def load(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
+DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
+
+
+def load(path: Path, *, short_names: bool = False, timestep: float = DEFAULT_TIMESTEP) -> mujoco.MjSpec:
     """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing.
 
-    `short_names`: call bodies and joints as their prims, where that is unique, not by their full paths.
+    `short_names`: call bodies and joints as their prims, where that is unique, not by their full paths. `timestep` [s]:
+    that the model will be run with.
     """
-    spec, notes = load_with_notes(path, short_names=short_names)
+    spec, notes = load_with_notes(path, short_names=short_names, timestep=timestep)
     for note in notes:
         log.warning('%s: %s', path, note)
     return spec
 
 
-def load_with_notes(path: Path, *, short_names: bool = False) -> tuple[mujoco.MjSpec, list[str]]:
+def load_with_notes(
+    path: Path, *, short_names: bool = False, timestep: float = DEFAULT_TIMESTEP
+) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     notes = Notes()
-    return build(path, open_stage(path), notes, short_names=short_names), notes.lines()
+    return build(path, open_stage(path), notes, short_names=short_names, timestep=timestep), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:
