@@ -14,6 +14,9 @@ class ContactCfg(BaseCfg):
     What each option does is said in MuJoCo's documentation, under `option`. Isaac Sim has no counterpart.
     """
 
+    integrator: Literal['Euler', 'RK4', 'implicit', 'implicitfast', 'discrete'] | None = None
+    """How velocities and positions advance. `'discrete'` solves contacts and damped drives together, so a finger that
+    presses does not chatter; under it nothing bounces."""
     cone: Literal['pyramidal', 'elliptic'] | None = None
     """Friction cone: `'pyramidal'` is faster, `'elliptic'` the same in all directions, and slips less with a higher
     `impratio`."""

@@ -16,6 +16,7 @@ import mujoco
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.contact_parameters import make_rigid
 from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
@@ -60,8 +61,10 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
     spec = mujoco.MjSpec()
     base = load_spec(resolve(scene.asset), timestep=timestep) if scene.asset else None
     robots = [(robot, load_spec(resolve(robot.asset), short_names=True, timestep=timestep)) for robot in scene.robots]
+    objects = [(obj, load_spec(resolve(obj.asset), timestep=timestep) if obj.asset else None) for obj in scene.objects]
     parts = [RobotAsset(robot.name, child, drives_robot(robot, child)) for robot, child in robots]
-    set_options(spec, base, parts, timestep, contact or ContactCfg())
+    things = [child for _, child in objects if child is not None]
+    set_options(spec, base, parts, things, timestep, contact or ContactCfg())
     if base is not None:
         scale_spec(base, scene.scale)
         base.option = spec.option  # equal options cannot conflict
@@ -69,8 +72,8 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
         _attach_robot(spec, robot, child)
-    for obj in scene.objects:
-        _attach_object(spec, obj)
+    for obj, child in objects:
+        _attach_object(spec, obj, child)
     return spec
 
 
@@ -198,11 +201,11 @@ def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
         sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
-def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel, child: mujoco.MjSpec | None) -> None:
     body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
     if obj.dynamic:
         body.add_freejoint(name=object_body(obj.name))
-    if obj.asset is None:
+    if child is None:
         geom = body.add_geom(
             name=object_body(obj.name),
             type=mujoco.mjtGeom.mjGEOM_BOX,
@@ -215,8 +218,9 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
             geom.density = obj.density
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
+        elif obj.dynamic:
+            make_rigid(geom)
         return
-    child = load_spec(resolve(obj.asset), timestep=spec.option.timestep)
     if len(set(obj.scale)) != 1:
         raise ValueError(f'object {obj.name!r}: scale {obj.scale} of an asset must be the same along x, y and z')
     scale_spec(child, obj.scale[0])
@@ -227,5 +231,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
     if not obj.collider:
         for geom in child.geoms:
             geom.contype = geom.conaffinity = 0
+        for pair in list(child.pairs):
+            child.delete(pair)
     child.option = spec.option
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

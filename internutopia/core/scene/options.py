@@ -14,8 +14,13 @@ its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks 
 MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit; PGS, CG, Newton; pyramidal, elliptic.
 
 Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
-explicitly; contacts that do not slip where a gripper is; and last of all what the user's `ContactCfg` says. What a
-robot asked for and did not get is logged, once.
+explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; and last of all what the
+user's `ContactCfg` says. What a robot asked for and did not get is logged, once.
+
+`FOR_GRIPPERS` lets hardly anything slip (a stiff friction cone), and solves contacts together with the damped drives of
+the fingers (`discrete`): elsewhere the solver does not know that these drives hold the fingers back, takes too much
+damping for granted, and fingers of little mass chatter. Nothing bounces under `discrete`, so a scene where something
+does keeps its integrator.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ import mujoco
 import numpy as np
 
 from internutopia.core.config.contact import ContactCfg
+from internutopia.core.scene.contact_parameters import bounces
 from internutopia.core.util import log
 
 _Integrator, _Solver, _Cone = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtCone
@@ -44,6 +50,18 @@ _WEAK_TO_STRONG = {
     ),
     'solver': (_Solver.mjSOL_PGS, _Solver.mjSOL_CG, _Solver.mjSOL_NEWTON),
     'cone': (_Cone.mjCONE_PYRAMIDAL, _Cone.mjCONE_ELLIPTIC),
+}
+_NAMED = {
+    'Euler': _Integrator.mjINT_EULER,
+    'RK4': _Integrator.mjINT_RK4,
+    'implicit': _Integrator.mjINT_IMPLICIT,
+    'implicitfast': _Integrator.mjINT_IMPLICITFAST,
+    'discrete': _Integrator.mjINT_DISCRETE,
+    'pyramidal': _Cone.mjCONE_PYRAMIDAL,
+    'elliptic': _Cone.mjCONE_ELLIPTIC,
+    'PGS': _Solver.mjSOL_PGS,
+    'CG': _Solver.mjSOL_CG,
+    'Newton': _Solver.mjSOL_NEWTON,
 }
 _GREATER_IS_STRONGER = ('impratio', 'iterations', 'ls_iterations', 'noslip_iterations', 'ccd_iterations')
 _SMALLER_IS_STRONGER = ('tolerance', 'ls_tolerance', 'noslip_tolerance', 'ccd_tolerance')
@@ -61,7 +79,7 @@ _NUMERICAL = (
 _MORE_CONTACTS = int(_Enable.mjENBL_SPECULATIVE)
 
 _FINGERS = re.compile('finger|gripper|knuckle|jaw', re.IGNORECASE)
-_FOR_GRIPPERS = ContactCfg(cone='elliptic', impratio=10.0, noslip_iterations=5)
+FOR_GRIPPERS = ContactCfg(integrator='discrete', cone='elliptic', impratio=100.0)
 
 
 class RobotAsset(NamedTuple):
@@ -76,6 +94,7 @@ def set_options(
     spec: mujoco.MjSpec,
     scene: mujoco.MjSpec | None,
     robots: Sequence[RobotAsset],
+    objects: Iterable[mujoco.MjSpec],
     timestep: float,
     contact: ContactCfg,
 ) -> None:
@@ -95,9 +114,11 @@ def set_options(
     if damped and options.integrator == _Integrator.mjINT_EULER:
         options.integrator = _Integrator.mjINT_IMPLICITFAST
     if any(has_gripper(robot.spec) for robot in robots):
-        wanted = mujoco.MjSpec().option
-        _apply(wanted, _FOR_GRIPPERS)
-        _strengthen(options, wanted)
+        for_gripper = mujoco.MjSpec().option
+        _apply(for_gripper, FOR_GRIPPERS)
+        if any(bounces(asset) for asset in (*assets, *objects)):
+            for_gripper.integrator = options.integrator
+        _strengthen(options, for_gripper)
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
@@ -139,12 +160,9 @@ def _is_damped(asset: mujoco.MjSpec) -> bool:
 
 def _apply(options: Any, contact: ContactCfg) -> None:
     """Write what a config says."""
-    named = {'cone': _Cone, 'solver': _Solver}
-    prefix = {'cone': 'mjCONE_', 'solver': 'mjSOL_'}
-    for name in type(contact).model_fields:
-        value = getattr(contact, name)
+    for name, value in contact:
         if value is not None:
-            setattr(options, name, named[name][prefix[name] + value.upper()] if name in named else value)
+            setattr(options, name, _NAMED.get(value, value))
 
 
 def _tell_lost(robot: RobotAsset, options: Any) -> None:

@@ -5,12 +5,6 @@ a material goes before one without. Of two materials MuJoCo takes the greater fr
 Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing is said)
 lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
 `MAX_PAIRS`; beyond, the greater counts, and a note says so.
-
-Restitution is Newton's: the contact gives back the share `e` of the normal velocity in the one time step in which it
-becomes active, whatever the length of that step, and can only push from then on, so it adds no energy. In MuJoCo's
-terms (reference acceleration `-b v - k r` for a velocity `v` and a depth `r`, `solref` of negative numbers) it is
-`b = (1 + e) / h` for a time step `h`, with an impedance near 1. A contact is noticed up to `v h` late; `k` makes up for
-what is lost on the way back out of that depth.
 """
 
 from __future__ import annotations
@@ -24,6 +18,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.contact_parameters import make_bouncy, make_rigid
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import value
 
@@ -32,11 +27,6 @@ if TYPE_CHECKING:
 
 MAX_PAIRS = 256
 _MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
-_MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
-_IMPEDANCE = 0.9999  # MuJoCo's greatest: the velocity after the contact is what the contact says
-_DOMINATES = 1e3  # weight with which that impedance is mixed with those of colliders that do not bounce
-# Speed [m/s] of a fall from 1 m, and gravity [m/s2], for which the depth is made up for exactly: others nearly so
-_SPEED, _GRAVITY = 4.43, 9.81
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ def apply_materials(
     excluded: Collection[frozenset[str]],
     notes: Notes,
 ) -> None:
-    """Let colliders slide and bounce as their materials say.
+    """Let colliders slide and bounce as their materials say; those that move are rigid.
 
     Args:
         spec: With the time step that it will be run with.
@@ -89,6 +79,9 @@ def apply_materials(
         notes: For what is left out.
     """
     timestep = spec.option.timestep
+    for _, geom in colliders:
+        if model.body_weldid[model.body(geom.parent.name).id]:
+            make_rigid(geom)
     geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]] = defaultdict(list)
     for prim, geom in colliders:
         material = physics_material(prim, notes)
@@ -98,8 +91,7 @@ def apply_materials(
         geom.friction[0] = material.friction
         geom.priority = 1
         if material.restitution > 0:
-            geom.solref, geom.solimp = bounce(material.restitution, timestep)
-            geom.solmix = _DOMINATES
+            make_bouncy(geom, material.restitution, timestep)
     pairs = list(_special_pairs(geoms, model, excluded))
     if len(pairs) > MAX_PAIRS:
         kinds = 'friction and restitution combine to the greater of both'
@@ -110,19 +102,7 @@ def apply_materials(
         pair = spec.add_pair(geomname1=one.name, geomname2=other.name, condim=max(one.condim, other.condim))
         pair.friction = friction, friction, torsion, rolling, rolling
         if restitution > 0:
-            pair.solref, pair.solimp = bounce(restitution, timestep)
-
-
-def bounce(restitution: float, timestep: float) -> tuple[tuple[float, float], tuple[float, ...]]:
-    """`solref` and `solimp` of a contact that gives back a share of the normal velocity, at a time step [s].
-
-    The depth at which the contact is noticed is `a v h`, `a` anywhere from 0 to 1. To come back to `e^2` times the height
-    of the fall from there, it has to leave with `(e + c) v` where `c^2 + 2 e c = (1 - e^2) 2 g h / v` at `a = 1`; the
-    spring `k = c / h^2` adds `a c v`.
-    """
-    e = min(restitution, _MAX_RESTITUTION)
-    c = np.sqrt(e**2 + (1 - e**2) * 2 * _GRAVITY * timestep / _SPEED) - e
-    return (-float(c) / timestep**2, -(1 + e) / timestep), (_IMPEDANCE, _IMPEDANCE, 0.001, 0.5, 2.0)
+            make_bouncy(pair, restitution, timestep)
 
 
 def _mode(material: Usd.Prim, kind: str) -> str:
