@@ -7,6 +7,7 @@ With `INTERNUTOPIA_COMPAT=2.x` in the environment, the import makes modules of I
 from internutopia import compat
 from internutopia.core.compat_2x import compat_of_process
 from internutopia.core.config.config import Config, DistributedConfig
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.metric import MetricCfg
 from internutopia.core.config.object import ObjectCfg
@@ -18,6 +19,7 @@ from internutopia.core.config.task.reward import RewardCfg
 
 __all__ = [
     'Config',
+    'ContactCfg',
     'ControllerCfg',
     'DistributedConfig',
     'DistributionCfg',

@@ -8,6 +8,7 @@ from pydantic import NonNegativeInt, model_validator
 
 from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Count, Seconds
 
 
@@ -22,6 +23,15 @@ class SimConfig(BaseCfg):
 
     physics_dt: Seconds = 1 / 60
     """Length of one physics step, s; text such as `'1/240'` is read as a fraction."""
+    max_timestep: Seconds = 1 / 200
+    """The longest time that the engine integrates in one go, s, written like `physics_dt`.
+
+    A longer physics step is computed in as many equal parts as it takes: by default, 1/60 s in four of 1/240 s. Nothing
+    else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall. Isaac Sim
+    ignores it.
+    """
+    contact: ContactCfg = ContactCfg()
+    """How contacts are computed, where it shall not follow from the models."""
     rendering_dt: Seconds = 1 / 60
     """Time between two frames of the renderer, s, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = None

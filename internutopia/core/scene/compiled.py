@@ -16,6 +16,7 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.cameras import add_cameras, camera_layouts, find_camera, geom_labels
 from internutopia.core.scene.compose import (
@@ -86,8 +87,8 @@ class ArticulationLayout:
 class CompiledScene:
     """A compiled scene; immutable. `model` must not be written to: it is shared by all envs that run it."""
 
-    def __init__(self, scene: SceneModel, timestep: float):
-        self.model: mujoco.MjModel = _compile(scene, timestep)
+    def __init__(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None):
+        self.model: mujoco.MjModel = _compile(scene, timestep, contact)
         self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
@@ -182,19 +183,19 @@ class SceneCache:
         self.capacity = capacity
         self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
 
-    def get(self, scene: SceneModel, timestep: float) -> CompiledScene:
+    def get(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
-        key = _cache_key(scene, timestep)
+        key = _cache_key(scene, timestep, contact)
         compiled = self._scenes.get(key)
         if compiled is None:
-            compiled = self._scenes[key] = CompiledScene(scene, timestep)
+            compiled = self._scenes[key] = CompiledScene(scene, timestep, contact)
             if len(self._scenes) > self.capacity:
                 self._scenes.popitem(last=False)
         self._scenes.move_to_end(key)
         return compiled
 
 
-def _cache_key(scene: SceneModel, timestep: float) -> str:
+def _cache_key(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> str:
     """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do."""
 
     def asset(path: str | None) -> str | None:
@@ -218,11 +219,11 @@ def _cache_key(scene: SceneModel, timestep: float) -> str:
         *((o.prim_path, o.position, o.orientation) for o in scene.objects),
     )
     base = asset(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, base, robots, objects, joined))
+    return repr((timestep, contact, base, robots, objects, joined))
 
 
-def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
-    spec = _composed(scene, timestep)
+def _compile(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:
+    spec = _composed(scene, timestep, contact)
     add_probes(spec, scene.robots)
     add_cameras(spec, scene.robots)
     try:
@@ -234,12 +235,12 @@ def _compile(scene: SceneModel, timestep: float) -> mujoco.MjModel:
         ) from error
 
 
-def _composed(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
+def _composed(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
     if not scene.joints:
-        return compose(scene, timestep)
+        return compose(scene, timestep, contact)
     unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
     scene = fix_bases(scene, unjoined)
-    spec = compose(scene, timestep)
+    spec = compose(scene, timestep, contact)
     add_joints(spec, scene, unjoined)
     return spec
 

@@ -4,9 +4,7 @@ Names in the composed model: the scene asset's elements under `scene/`, a robot'
 body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
 move is a mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
 
-Options (gravity, solver, cone, ...) come from the scene asset; without one, from the first robot that brings its own
-actuators (a model that is driven as its author meant it); else MuJoCo's defaults. The time step is always the config's.
-Where joint drives are added, Euler integration is replaced by `implicitfast`, which damps them implicitly.
+Options (gravity, solver, cone, ...): see `options`.
 """
 
 from __future__ import annotations
@@ -17,10 +15,13 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.contact_parameters import make_rigid
 from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.scene.options import RobotAsset, set_options
 from internutopia.core.scene.scaling import scale_mass
 from internutopia.core.scene.urdf import WORLD_LINK
 from internutopia.core.util import did_you_mean, log
@@ -47,28 +48,49 @@ def object_body(name: str) -> str:
     return f'objects/{name}'
 
 
-def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
-    """Build the spec of a scene with its robots and objects; `timestep` [s]. FileNotFoundError, ValueError."""
+def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
+    """Build the spec of a scene with its robots and objects.
+
+    Args:
+        scene: What it is made of.
+        timestep: Of the engine [s].
+        contact: What the user says of contacts; None is nothing.
+
+    Raises:
+        FileNotFoundError: There is no such asset.
+        ValueError: An asset is broken, or does not fit what the scene model says of it.
+    """
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths)
-    robots = [(robot, _load_robot(robot)) for robot in scene.robots]
-    _set_options(spec, base, robots, timestep)
+        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+    robots = [(robot, _load_robot(robot, timestep)) for robot in scene.robots]
+    objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
+    parts = [RobotAsset(robot.name, child, drives_robot(robot, child)) for robot, child in robots]
+    things = [child for _, child in objects if child is not None]
+    set_options(spec, base, parts, things, timestep, contact or ContactCfg())
     if base is not None:
         base.option = spec.option  # equal options cannot conflict
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
         _attach_robot(spec, robot, child)
-    for obj in scene.objects:
-        _attach_object(spec, obj)
+    for obj, child in objects:
+        _attach_object(spec, obj, child)
     return spec
 
 
-def _load_robot(robot: RobotModel) -> mujoco.MjSpec:
+def _load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
     scale = robot.scale, robot.scale, robot.scale
-    return load_spec(resolve(robot.asset), short_names=True, scale=scale, raw_lengths=robot.raw_lengths)
+    path = resolve(robot.asset)
+    return load_spec(path, short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+
+
+def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
+    """The asset of an object; None for a cube, which has none."""
+    if obj.asset is None:
+        return None
+    return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
 
 
 def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
@@ -90,24 +112,6 @@ def _asset_drives(child: mujoco.MjSpec) -> dict[str, dict[str, tuple[float, floa
             gain = float(actuator.gainprm[0])
             drives.setdefault(actuator.target, {})[kind] = gain, float(actuator.biasprm[0] / gain) if gain else 0.0
     return drives
-
-
-def _set_options(
-    spec: mujoco.MjSpec,
-    base: mujoco.MjSpec | None,
-    robots: Iterable[tuple[RobotModel, mujoco.MjSpec]],
-    timestep: float,
-) -> None:
-    driven = [drives_robot(robot, child) for robot, child in robots]
-    own = [child for (_, child), has_drives in zip(robots, driven, strict=True) if not has_drives]
-    source = base or (own[0] if own else None)
-    if source is not None:
-        spec.option = source.option
-    else:
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    if any(driven) and spec.option.integrator == mujoco.mjtIntegrator.mjINT_EULER:
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.timestep = timestep
 
 
 def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
@@ -235,11 +239,11 @@ def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
         sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
-def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel, child: mujoco.MjSpec | None) -> None:
     body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
     if obj.dynamic:
         body.add_freejoint(name=object_body(obj.name))
-    if obj.asset is None:
+    if child is None:
         geom = body.add_geom(
             name=object_body(obj.name),
             type=mujoco.mjtGeom.mjGEOM_BOX,
@@ -252,8 +256,9 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
             geom.density = obj.density
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
+        elif obj.dynamic:
+            make_rigid(geom)
         return
-    child = load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths)
     for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
         child.delete(joint)  # the object itself is what moves
     if obj.mass is not None:
@@ -261,5 +266,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel) -> None:
     if not obj.collider:
         for geom in child.geoms:
             geom.contype = geom.conaffinity = 0
+        for pair in list(child.pairs):
+            child.delete(pair)
     child.option = spec.option
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

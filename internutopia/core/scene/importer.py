@@ -20,10 +20,16 @@ from internutopia.core.scene import mjcf, urdf, usd
 from internutopia.core.scene.assets import MODEL_SUFFIXES
 from internutopia.core.scene.model import NO_SCALE, Vec3
 from internutopia.core.scene.scaling import scale_spec
+from internutopia.core.scene.usd import DEFAULT_TIMESTEP
 
 
 def load_spec(
-    path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
 ) -> mujoco.MjSpec:
     """Read an asset.
 
@@ -34,6 +40,7 @@ def load_spec(
             below its default prim; not by their full paths.
         scale: Size along x, y, z relative to the file. Only a USD file may be scaled differently along them.
         raw_lengths: Take the lengths of a USD file as they are written, whatever its `metersPerUnit`.
+        timestep: That the model will be run with [s]; contacts of a USD file that bounce depend on it.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -43,7 +50,7 @@ def load_spec(
     path = Path(os.path.abspath(path))
     reader = _format(path)
     if reader is usd:
-        return usd.load(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths)
+        return usd.load(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep)
     if len(set(scale)) != 1:
         raise ValueError(
             f'{path}: scale {scale} must be the same along x, y and z; only USD files can be scaled differently along '

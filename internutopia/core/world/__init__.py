@@ -19,6 +19,7 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
     ValueError for a backend or device that there is not, ImportError for a package that is not installed.
     """
     arguments = (env_num, offsets, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
+    engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp import WarpWorld
@@ -32,7 +33,7 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
                 f"backend 'mujoco_warp' needs the package {error.name}: pip install 'internutopia[gpu]'"
             ) from error
         raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
-        return WarpWorld(*arguments, device=config.device, raytrace=raytrace)
+        return WarpWorld(*arguments, **engine, device=config.device, raytrace=raytrace)
     if config.backend == 'isaac_sim':
         from internutopia.core.world.isaac import IsaacWorld
 
@@ -49,4 +50,4 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
         )
     from internutopia.core.world.mujoco import MujocoWorld
 
-    return MujocoWorld(*arguments)
+    return MujocoWorld(*arguments, **engine)

@@ -9,6 +9,7 @@ The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are sna
 from __future__ import annotations
 
 import functools
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.render.lens import Eye, Frame, Quality, Shot
 from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import SceneModel
@@ -38,10 +40,14 @@ T = TypeVar('T')
 _SCENES = SceneCache()
 _EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
+_ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
 
 
 class GroupedWorld(World):
-    """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores."""
+    """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores.
+
+    The engine integrates each `dt` in equal time steps of at most `max_timestep` [s]. `contact`: see `SimConfig`.
+    """
 
     engine: str  # with its version
 
@@ -53,12 +59,18 @@ class GroupedWorld(World):
         substeps: int = 1,
         threads: int | None = None,
         render_quality: Quality = 'fast',
+        max_timestep: float = math.inf,
+        contact: ContactCfg | None = None,
     ):
         self.env_num = env_num
         self.arrays: ArrayMaker = HostArrays()
         self.offsets = offsets
         self.dt = dt
         self.substeps = substeps
+        parts = max(math.ceil(dt / max_timestep - _ROUNDING), 1)
+        self.timestep = dt / parts  # [s], of the engine
+        self.engine_steps = substeps * parts  # of one step
+        self._contact = contact or ContactCfg()
         self.times = np.zeros(env_num)
         self.noise_keys = np.zeros(env_num, np.uint64)
         self.threads = threads or os.cpu_count() or 1
@@ -81,7 +93,7 @@ class GroupedWorld(World):
 
     def prepare(self, scene: SceneModel) -> CompiledScene:
         """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
-        compiled = _SCENES.get(scene, self.dt)
+        compiled = _SCENES.get(scene, self.timestep, self._contact)
         compiled.check(scene)
         return compiled
 
@@ -124,7 +136,7 @@ class GroupedWorld(World):
         self.version += 1
         self.times[self._work_rows] += self.step_dt
         results = self.share_out(
-            [(group, functools.partial(group.step, slots, self.substeps)) for group, slots in self._work]
+            [(group, functools.partial(group.step, slots, self.engine_steps)) for group, slots in self._work]
         )
         return {env_id: reason for failed in results for env_id, reason in failed.items()}
 

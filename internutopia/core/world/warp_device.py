@@ -55,7 +55,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         failed = torch.zeros(self.env_num, dtype=torch.bool, device=self.device)
         sides = self._occupied_sides()
         for side in self._side_by_side(sides):
-            side.advance(mask, self.substeps)
+            side.advance(mask, self.engine_steps)
         for side in sides:
             side.show(side.group.batch.failed.tensor(), failed)
         self.version += 1

@@ -33,8 +33,17 @@ from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.stage import Places, layer_files, open_stage
 from internutopia.core.util import log
 
+DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
 
-def load(path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False) -> mujoco.MjSpec:
+
+def load(
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
+) -> mujoco.MjSpec:
     """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing.
 
     Args:
@@ -44,20 +53,28 @@ def load(path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_l
             positions, shapes and limits of slides. Links stay rigid frames. Given masses, gains, forces and gravity
             stay as they are, given inertias go with the square of the lengths.
         raw_lengths: Take lengths as they are written, whatever the stage's `metersPerUnit`. Gravity is Earth's then.
+        timestep: That the model will be run with [s].
     """
-    spec, notes = load_with_notes(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths)
+    spec, notes = load_with_notes(
+        path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep
+    )
     for note in notes:
         log.warning('%s: %s', path, note)
     return spec
 
 
 def load_with_notes(
-    path: Path, *, short_names: bool = False, scale: Vec3 = NO_SCALE, raw_lengths: bool = False
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
 ) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     notes, stage = Notes(), open_stage(path)
     places = Places(stage, scale, raw_lengths)
-    return build(path, stage, places, notes, short_names=short_names), notes.lines()
+    return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:

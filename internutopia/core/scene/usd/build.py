@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from pxr import Usd
 
 
-def build(path: Path, stage: Usd.Stage, places: Places, notes: Notes, *, short_names: bool = False) -> mujoco.MjSpec:
+def build(
+    path: Path, stage: Usd.Stage, places: Places, notes: Notes, *, short_names: bool, timestep: float
+) -> mujoco.MjSpec:
     """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim.
 
     `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
+    `timestep` [s]: that the model will be run with.
     """
-    return _Builder(path, stage, places, notes, short_names).build()
+    return _Builder(path, stage, places, notes, short_names, timestep).build()
 
 
 @dataclass
@@ -45,12 +48,13 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool):
+    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
         self._path = path
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
         self._spec.modelname = path.stem
+        self._spec.option.timestep = timestep
         self._physics = PhysicsReader(places)
         self._places = places
         self._short_names = short_names

@@ -11,11 +11,12 @@ import numpy as np
 from internutopia.core.scene.usd.articulation import Planter, forest
 from internutopia.core.scene.usd.bodies import PhysicsReader
 from internutopia.core.scene.usd.constraints import add_drives, add_loop_joint, add_mimics
-from internutopia.core.scene.usd.contacts import Filter, set_surface, surface_of
+from internutopia.core.scene.usd.contacts import Filter
 from internutopia.core.scene.usd.joints import WORLD, read_joint
 from internutopia.core.scene.usd.linear import Frame, polar
 from internutopia.core.scene.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
 from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.usd.physics_materials import apply_materials
 from internutopia.core.scene.usd.shapes import value
 from internutopia.core.scene.usd.stage import Places
 
@@ -93,11 +94,8 @@ class Mechanics:
             given = self._given(link.body)
             if given and self.elements[link.body].geoms:
                 weigh(self.elements[link.body], given, model)
-        for prim, geom in colliders:
-            surface = surface_of(prim, self._notes)
-            if surface is not None:
-                set_surface(geom, surface)
-        self._filter(colliders)
+        excluded = self._filter(colliders)
+        apply_materials(self._spec, colliders, model, excluded, self._notes)
         in_tree = {joint.path for link in self._links for joint in link.joints}
         for joint in self._joints:
             if joint.path not in in_tree:
@@ -137,7 +135,8 @@ class Mechanics:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
 
-    def _filter(self, colliders: Sequence[Collider]) -> None:
+    def _filter(self, colliders: Sequence[Collider]) -> set[frozenset[str]]:
+        """Let colliders pass through each other; the names of the bodies that do so as a whole."""
         from pxr import UsdPhysics
 
         moving = {path: self._names[path] for path in self._prims}
@@ -159,6 +158,7 @@ class Mechanics:
         contacts.add_pairs(self._found, links)
         contacts.add_groups(self._found)
         contacts.apply()
+        return contacts.excluded
 
     def _articulated(self, root: str) -> list[list[str]]:
         """Paths of the bodies of the trees at that root of an articulation: a body, a joint, or a prim above either."""
