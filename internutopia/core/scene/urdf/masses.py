@@ -1,0 +1,110 @@
+"""What the links of a URDF weigh, so that MuJoCo can move them and the whole weighs what the file says.
+
+- The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
+  each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
+  nothing to accelerate. If no link has a mass, all follow from the collision shapes, at 1000 kg/m3.
+- Principal moments that no body has (a negative one, or one that is more than the other two together) are replaced by
+  their mean, as MuJoCo's `balanceinertia` does. If the excess is no more than rounding, the largest is reduced.
+- A mass without inertia is spread evenly over the collision shapes of the link; without any it is a point.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.scene.urdf.document import Document, Inertial, Link
+from internutopia.core.scene.urdf.poses import quaternion
+
+LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
+"""[kg], [kg·m2]: light enough to matter for no real link, heavy enough to keep the mass matrix regular."""
+
+_ROUNDING = 1e-3  # excess of a principal moment, as part of it, that three written digits may cause
+_EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
+
+
+def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> list[str]:
+    """Give the bodies of a spec, by link, their masses and inertias.
+
+    Returns:
+        Links for which `spread_masses` has to be called once the spec compiles.
+    """
+    if not any(link.inertial and link.inertial.mass for link in document.links.values()):
+        if any(shape.collides for link in document.links.values() for shape in link.shapes):
+            document.notes.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
+        spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
+        spec.compiler.boundinertia = spec.compiler.boundinertia or LEAST_INERTIA
+        return []
+    spread = []
+    for name, body in bodies.items():
+        link = document.links[name]
+        if link.inertial and link.inertial.mass and not link.inertial.inertia and _has_collider(body):
+            spread.append(name)
+        else:
+            _set_inertial(document, link, body)
+    for name in _weightless(document):
+        if name in bodies:
+            bodies[name].mass, bodies[name].inertia = LEAST_MASS, np.full(3, LEAST_INERTIA)
+    return spread
+
+
+def spread_masses(document: Document, spec: mujoco.MjSpec, links: list[str]) -> None:
+    """Spread the masses of links over their collision shapes."""
+    model = spec.copy().compile() if links else None
+    for name in links:
+        inertial = document.links[name].inertial
+        assert model is not None and inertial is not None
+        body, shapes = spec.body(name), model.body(name)
+        body.explicitinertial = True
+        body.mass, body.ipos = inertial.mass, inertial.pose.xyz
+        body.inertia, body.iquat = shapes.inertia * (inertial.mass / shapes.mass[0]), shapes.iquat
+
+
+def _has_collider(body: mujoco.MjsBody) -> bool:
+    return any(geom.contype for geom in body.geoms)
+
+
+def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
+    body.explicitinertial = True
+    body.mass, body.inertia = 0.0, np.zeros(3)
+    if link.inertial is None:
+        return
+    moments, axes = _principal(link.inertial)
+    possible = _mended(moments)
+    if possible is None:
+        document.notes.add('balanced an inertia that no body can have', link.name)
+        possible = np.full(3, np.abs(moments).mean())
+    if link.inertial.mass:
+        possible = np.where(possible > mujoco.mjMINVAL, possible, LEAST_INERTIA)
+    body.mass, body.inertia = link.inertial.mass, possible
+    body.ipos, body.iquat = link.inertial.pose.xyz, axes
+
+
+def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Principal moments, in ascending order, and the quaternion of their axes on the link."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia or np.zeros(6)
+    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    axes[:, 0] *= np.linalg.det(axes)
+    turn, quat = np.zeros(4), np.zeros(4)
+    mujoco.mju_mat2Quat(turn, axes.ravel())
+    mujoco.mju_mulQuat(quat, quaternion(inertial.pose), turn)
+    return moments, quat
+
+
+def _mended(moments: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Principal moments (ascending) without what rounding did to them, None if there is more wrong with them."""
+    least, middle, most = moments
+    if least < -_ROUNDING * abs(most) or least + middle < (1 - _ROUNDING) * most:
+        return None
+    least = max(least, 0.0)
+    return np.array([least, middle, min(most, (least + middle) * _EVEN)]) if most else np.zeros(3)
+
+
+def _weightless(document: Document) -> list[str]:
+    """The first link of each set of links that move together and weigh nothing."""
+    first = {document.root: document.root}
+    for joint in document.joints:
+        first[joint.child] = first[joint.parent] if joint.kind == 'fixed' else joint.child
+    heavy = {first[name] for name, link in document.links.items() if link.inertial and link.inertial.mass}
+    return [name for name in dict.fromkeys(first.values()) if name not in heavy]
