@@ -15,32 +15,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.core.scene.collada import Color, read_collada
+from internutopia.core.scene.obj_meshes import has_groups, read_obj
 
-_GROUPS = re.compile(rb'^[ \t]*[og][ \t\r\n].*$', re.MULTILINE)
 _STL_HEADER = 84  # bytes, the number of faces are the last four
 _STL_FACE = np.dtype([('normal', '<f4', 3), ('corners', '<f4', (3, 3)), ('attribute', '<u2')])
 _STL_CORNER = re.compile(rb'vertex\s+(\S+)\s+(\S+)\s+(\S+)', re.IGNORECASE)
 _MOST_STL_FACES = 200000  # that MuJoCo reads
 
 
-def fill_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh, file: Path) -> Color | None:
-    """Make a mesh of a spec that of a file.
+def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
+    """Give a mesh of a spec the content of a file.
 
     Returns:
         The colour that most of it has, where the format is one whose colours are read here.
 
     Raises:
-        ValueError: The file cannot be read, or has no triangles. Of files that MuJoCo reads, that shows when the spec is
-            compiled.
+        ValueError: The file cannot be read, or has no triangles. For files that MuJoCo reads, that shows only when the
+            spec is compiled.
         OSError: The file cannot be opened.
     """
     suffix = file.suffix.lower()
     mesh.file = str(file)
     if suffix == '.obj':
         data = file.read_bytes()
-        if len(_GROUPS.findall(data)) > 1:
-            mesh.file = f'{mesh.name}.obj'
-            spec.assets = {**spec.assets, mesh.file: _GROUPS.sub(b'', data)}
+        if has_groups(data):
+            obj = read_obj(data)
+            _set_triangles(mesh, obj.vertices, obj.faces)
+            if obj.texcoords is not None and obj.texfaces is not None:
+                # MuJoCo's images count from the top
+                mesh.usertexcoord = np.column_stack([obj.texcoords[:, 0], 1.0 - obj.texcoords[:, 1]]).ravel()
+                mesh.userfacetexcoord = obj.texfaces.ravel()
     elif suffix == '.stl':
         data = file.read_bytes()
         faces = _stl_faces(data)
@@ -56,7 +60,7 @@ def fill_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh, file: Path) -> Color | 
 
 
 def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
-    """Make a mesh of a spec that of a file, read by trimesh. ValueError if it cannot be read or has no triangles."""
+    """As `fill_mesh`, read by trimesh. ValueError if it cannot be read or has no triangles."""
     try:
         import trimesh
 

@@ -14,7 +14,7 @@ stops at files that others read.
   is not drawn by default. A visual whose link says no colour has that of its OBJ or COLLADA file: of the material that
   most faces have.
 - Files: `files`. Formats of meshes: `internutopia.core.scene.mesh_files`. Masses: `masses`.
-- A `<mujoco>` element gives MuJoCo's `compiler`, `option` and `size`; what its compiler has to do with files, angles and
+- A `<mujoco>` element gives MuJoCo's `compiler`, `option` and `size`; what the compiler does about files, angles and
   fusing links is decided here.
 - What is wrong or cannot be represented is logged as a warning, what has no meaning here (velocity limits, `<gazebo>`,
   `<transmission>`, ...) as information, each once for a file.

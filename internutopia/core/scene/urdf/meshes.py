@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import mujoco
-import numpy as np
 
 from internutopia.core.scene.collada import Color
 from internutopia.core.scene.images import add_texture, decode_image
@@ -82,7 +81,7 @@ class Meshes:
         name = f'{file.stem}_{count}' if count else file.stem
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
-            self._colors[name] = fill_mesh(self._spec, mesh, file)
+            self._colors[name] = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
             self._document.notes.add(f'left out a mesh: {error}', str(file))
             self._spec.delete(mesh)
@@ -110,8 +109,7 @@ class Meshes:
         """Why MuJoCo cannot compile a mesh as the spec uses it; None if it can."""
         mesh, probe = self._meshes[name], mujoco.MjSpec()
         alone = probe.add_mesh(name=name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
-        alone.uservert, alone.userface = mesh.uservert, mesh.userface
-        probe.assets = self._spec.assets
+        alone.uservert, alone.userface = mesh.uservert, mesh.userface  # texture coordinates do not matter
         geom = probe.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
         geom.contype = geom.conaffinity = int(mesh.inertia == _CONVEX)
         try:
