@@ -27,7 +27,7 @@ from pathlib import Path
 import mujoco
 
 from internutopia.core.scene.obj_materials import obj_material
-from internutopia.core.scene.urdf.build import WORLD_LINK, add_links, empty_spec
+from internutopia.core.scene.urdf.build import WORLD_LINK, add_links, empty_spec, group_geoms
 from internutopia.core.scene.urdf.document import Document
 from internutopia.core.scene.urdf.files import find
 from internutopia.core.scene.urdf.masses import set_masses, spread_masses
@@ -53,6 +53,7 @@ def load(path: Path) -> mujoco.MjSpec:
         if spread:
             spread_masses(document, spec, spread)
             spec.copy().compile()  # some errors show up only here
+        group_geoms(spec)
     except ValueError as error:
         raise error if str(path) in str(error) else ValueError(f'{path}: {error}') from error
     for note in document.notes.lines():

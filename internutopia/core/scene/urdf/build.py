@@ -7,10 +7,10 @@ from xml.etree.ElementTree import Element, SubElement
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from internutopia.core.scene.urdf.document import WORLD, Document, Joint, Link
+from internutopia.core.scene.urdf.document import WORLD, Document, Joint, Link, Numbers
 from internutopia.core.scene.urdf.meshes import Meshes
-from internutopia.core.scene.urdf.poses import quaternion
 
 WORLD_LINK = 'world_link'
 """Name of the body of a link called `world`, which MuJoCo keeps for itself."""
@@ -51,7 +51,7 @@ def add_links(document: Document, spec: mujoco.MjSpec, meshes: Meshes) -> dict[s
     rooted = root == WORLD and any(joint.parent == WORLD and joint.kind == 'floating' for joint in document.joints)
     bodies = {root: spec.worldbody if rooted else spec.worldbody.add_body(name=_body_name(root))}
     for joint in document.joints:
-        pose = {'pos': joint.pose.xyz, 'quat': quaternion(joint.pose)}
+        pose = {'pos': joint.pose.xyz, 'quat': joint.pose.quat}
         bodies[joint.child] = bodies[joint.parent].add_body(name=_body_name(joint.child), **pose)
         _add_joints(bodies[joint.child], joint, free=rooted and joint.parent == WORLD)
     names = set[str]()
@@ -73,21 +73,17 @@ def _body_name(link: str) -> str:
 
 def _add_joints(body: mujoco.MjsBody, joint: Joint, *, free: bool) -> None:
     """`free`: a floating joint may be a free one, as only those right below the world can."""
-    axes = np.zeros(4), np.zeros(9)
-    mujoco.mju_quatZ2Vec(axes[0], joint.axis)
-    mujoco.mju_quat2Mat(axes[1], axes[0])
-    x, y, _ = axes[1].reshape(3, 3).T
+    parts: list[tuple[str, mujoco.mjtJoint, ArrayLike]]
+    if joint.kind == 'fixed':
+        return
     if joint.kind == 'planar':
+        x, y = _across(joint.axis)
         parts = [('_TX', _SLIDE, x), ('_TY', _SLIDE, y), ('_RZ', _HINGE, joint.axis)]
-    elif joint.kind == 'floating' and not free:
-        parts = [(f'_T{name}', _SLIDE, axis) for name, axis in zip('XYZ', np.eye(3), strict=True)]
-        parts.append(('_R', _BALL, (0.0, 0.0, 1.0)))
     elif joint.kind == 'floating':
-        parts = [('', _FREE, joint.axis)]
-    elif joint.kind != 'fixed':
-        parts = [('', _JOINTS[joint.kind], joint.axis)]
+        slides = [(f'_T{name}', _SLIDE, axis) for name, axis in zip('XYZ', np.eye(3), strict=True)]
+        parts = [('', _FREE, joint.axis)] if free else [*slides, ('_R', _BALL, joint.axis)]
     else:
-        parts = []
+        parts = [('', _JOINTS[joint.kind], joint.axis)]
     for suffix, kind, axis in parts:
         added = body.add_joint(name=joint.name + suffix, type=kind, axis=axis)
         added.damping[0], added.frictionloss = joint.damping, joint.friction
@@ -98,14 +94,21 @@ def _add_joints(body: mujoco.MjsBody, joint: Joint, *, free: bool) -> None:
             added.actfrcrange = -joint.effort, joint.effort
 
 
+def _across(axis: Numbers) -> NDArray[np.float64]:
+    """Two directions across an axis and each other `(2, 3)`."""
+    quat, turn = np.zeros(4), np.zeros(9)
+    mujoco.mju_quatZ2Vec(quat, axis)
+    mujoco.mju_quat2Mat(turn, quat)
+    return turn.reshape(3, 3).T[:2]
+
+
 def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str]) -> None:
     """Add the shapes of a link; `names` are those that geoms have already, MuJoCo wants them to differ."""
-    has_visuals = not all(shape.collides for shape in link.shapes)
     for shape in link.shapes:
         mesh = meshes.add(link.name, shape) if shape.mesh else None
         if shape.mesh and mesh is None:
             continue
-        geom = body.add_geom(type=_GEOMS[shape.kind], pos=shape.pose.xyz, quat=quaternion(shape.pose))
+        geom = body.add_geom(type=_GEOMS[shape.kind], pos=shape.pose.xyz, quat=shape.pose.quat)
         if shape.name not in names:
             geom.name = shape.name
             names.add(shape.name)
@@ -118,9 +121,16 @@ def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str
         geom.contype = geom.conaffinity = int(shape.collides)
         if not shape.collides:
             geom.density = 0.0
-        if has_visuals:
-            geom.group = COLLISION_GROUP if shape.collides else VISUAL_GROUP
         if shape.color is not None:
             geom.rgba = shape.color
         elif mesh is not None and not shape.collides:
             meshes.dress(geom)
+
+
+def group_geoms(spec: mujoco.MjSpec) -> None:
+    """Sort the geoms of bodies that have visual ones into groups of both kinds."""
+    for body in spec.bodies:
+        geoms = list(body.geoms)
+        if not all(geom.contype for geom in geoms):
+            for geom in geoms:
+                geom.group = COLLISION_GROUP if geom.contype else VISUAL_GROUP

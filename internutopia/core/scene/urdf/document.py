@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
 from internutopia.core.scene.usd.notes import Notes
 
 Numbers = tuple[float, ...]
@@ -21,6 +25,13 @@ class Pose:
 
     xyz: Numbers = (0.0, 0.0, 0.0)
     rpy: Numbers = (0.0, 0.0, 0.0)
+
+    @property
+    def quat(self) -> NDArray[np.float64]:
+        """The rotation as a unit quaternion `(w, x, y, z)`."""
+        quat = np.zeros(4)
+        mujoco.mju_euler2Quat(quat, self.rpy, 'XYZ')  # capitals: about axes that do not turn along
+        return quat
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class Shape:
 class Inertial:
     """Mass [kg], its centre, and xx, xy, xz, yy, yz, zz of the inertia [kg·m2] in the axes of `pose`.
 
-    `inertia` is None where the file has none, or nothing but zeros.
+    `inertia` is None where the file has none, or zeros (or what rounding made of them).
     """
 
     mass: float

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.urdf.document import Document, Inertial, Link
-from internutopia.core.scene.urdf.poses import quaternion
 
 LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
 """[kg], [kg·m2]: light enough to matter for no real link, heavy enough to keep the mass matrix regular."""
@@ -88,7 +87,7 @@ def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.floa
     axes[:, 0] *= np.linalg.det(axes)
     turn, quat = np.zeros(4), np.zeros(4)
     mujoco.mju_mat2Quat(turn, axes.ravel())
-    mujoco.mju_mulQuat(quat, quaternion(inertial.pose), turn)
+    mujoco.mju_mulQuat(quat, inertial.pose.quat, turn)
     return moments, quat
 
 

@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
+import mujoco
+
 from internutopia.core.scene.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
 from internutopia.core.scene.urdf.tree import arrange
 from internutopia.core.scene.usd.notes import Notes
@@ -64,6 +66,7 @@ class _Reader:
         self._notes = Notes()
         self._robot = _parse(path)
         self._colors: dict[str, Numbers] = {}
+        self._leaders = {str(j.get('name')) for j in self._robot.findall('joint') if j.get('type') in SINGLE}
         self._where = ''  # link or joint that is being read
 
     def document(self) -> Document:
@@ -172,7 +175,11 @@ class _Reader:
             return None
         inertia = inertial.find('inertia')
         moments = tuple(self._number(inertia, key) for key in _INERTIA)
-        return Inertial(self._positive(mass, 'value'), self._pose(inertial), moments if any(moments) else None)
+        return Inertial(
+            self._positive(mass, 'value'),
+            self._pose(inertial),
+            moments if any(abs(moment) > mujoco.mjMINVAL for moment in moments) else None,
+        )
 
     def _shape(self, link: str, element: Element) -> Shape | None:
         """None, and a note, for what cannot be read or has no extent."""
@@ -223,7 +230,7 @@ class _Reader:
             raise self._error(joint, '<axis xyz="0 0 0"> has no direction')
         limit, dynamics = joint.find('limit'), joint.find('dynamics')
         return Joint(
-            *(name, kind, *ends, self._pose(joint), direction),
+            *(name, kind, ends[0], ends[1], self._pose(joint), direction),
             limits=self._limits(name, kind, limit),
             effort=abs(self._number(limit, 'effort')),
             damping=self._positive(dynamics, 'damping'),
@@ -246,14 +253,11 @@ class _Reader:
 
     def _mimic(self, name: str, kind: str, joint: Element) -> Mimic | None:
         mimic = joint.find('mimic')
-        if mimic is None:
+        if mimic is None or kind == 'fixed':
             return None
         leader = self._text(mimic, 'joint')
-        others = [other.get('name', '') for other in self._robot.findall('joint') if other.get('type') in SINGLE]
-        others = [other for other in others if other != name]
-        if kind not in SINGLE or leader not in others:
-            self._notes.add(
-                f'does not mimic {leader!r}, no other joint that moves; {did_you_mean(leader, others)}', name
-            )
+        if kind not in SINGLE or leader not in self._leaders - {name}:
+            hint = did_you_mean(leader, self._leaders - {name})
+            self._notes.add(f'mimics nothing, {leader!r} is no other joint of one degree of freedom; {hint}', name)
             return None
         return Mimic(leader, self._number(mimic, 'multiplier', 1.0), self._number(mimic, 'offset'))
