@@ -41,25 +41,23 @@ _PLACES_SHOWN = 6
 
 
 def load(path: Path) -> mujoco.MjSpec:
-    """Read a URDF file at an absolute path. ValueError if it is broken, or of its shapes none can be found."""
+    """Read a URDF file at an absolute path. ValueError if it is broken, or nothing of it can be found."""
     document = read_document(path)
     try:
         spec = empty_spec(document)
         meshes = Meshes(document, spec)
         bodies = add_links(document, spec, meshes)
         _check_shapes(document, spec, meshes)
-        spread = set_masses(document, spec, bodies)
+        set_masses(document, spec, bodies)
         meshes.leave_out_broken()
-        if spread:
-            spread_masses(document, spec, spread)
-            spec.copy().compile()  # some errors show up only here
+        spread_masses(document, spec, bodies)
         group_geoms(spec)
     except ValueError as error:
         raise error if str(path) in str(error) else ValueError(f'{path}: {error}') from error
     for note in document.notes.lines():
         log.warning('%s: %s', path, note)
     if document.unread:
-        log.info('%s: not read: %s', path, ', '.join(f'{count} {what}' for what, count in document.unread.items()))
+        log.info('%s: not read: %s', path, ', '.join(f'{what} ({count})' for what, count in document.unread.items()))
     return spec
 
 
@@ -75,15 +73,15 @@ def dependencies(path: Path) -> set[Path]:
 
 
 def _check_shapes(document: Document, spec: mujoco.MjSpec, meshes: Meshes) -> None:
-    """ValueError if no shape is left because meshes are missing."""
-    if spec.geoms or not meshes.missing:
+    """Note that no shape is left because meshes are missing; ValueError if there is no mass, either."""
+    if not meshes.missing or spec.geoms:
         return
     link, reference = meshes.missing[0]
     _, tried = find(document, reference)
     places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
-    rest = len(tried) - _PLACES_SHOWN
-    raise ValueError(
-        f'{document.path}: link {link!r}: mesh {reference!r} not found; tried:{places}'
-        f'{f"{chr(10)}  and {rest} more" if rest > 0 else ""}\n'
-        'No other shape is left, either. ROS_PACKAGE_PATH can name the folder of ROS packages.'
-    )
+    rest = f'\n  and {len(tried) - _PLACES_SHOWN} more' if len(tried) > _PLACES_SHOWN else ''
+    what = 'no shape is left, ROS_PACKAGE_PATH can name the folder of ROS packages; not found'
+    where = f'mesh {reference!r} of link {link!r}; tried:{places}{rest}'
+    if not document.has_masses:
+        raise ValueError(f'{document.path}: {what}: {where}')
+    document.notes.add(what, where)

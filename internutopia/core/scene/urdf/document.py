@@ -71,6 +71,16 @@ class Link:
     inertial: Inertial | None = None
     shapes: tuple[Shape, ...] = ()
 
+    @property
+    def mass(self) -> float:
+        """[kg], 0 where the file says none."""
+        return self.inertial.mass if self.inertial else 0.0
+
+    @property
+    def inertia(self) -> Numbers | None:
+        """That of `inertial`, None where the file says none."""
+        return self.inertial.inertia if self.inertial else None
+
 
 @dataclass(frozen=True)
 class Mimic:
@@ -114,3 +124,8 @@ class Document:
     settings: Element | None
     notes: Notes = field(default_factory=Notes)
     unread: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def has_masses(self) -> bool:
+        """Whether the file says what any of its links weighs."""
+        return any(link.mass for link in self.links.values())

@@ -23,45 +23,37 @@ _ROUNDING = 1e-3  # excess of a principal moment, as part of it, that three writ
 _EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
 
 
-def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> list[str]:
-    """Give the bodies of a spec, by link, their masses and inertias.
-
-    Returns:
-        Links for which `spread_masses` has to be called once the spec compiles.
-    """
-    if not any(link.inertial and link.inertial.mass for link in document.links.values()):
+def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:
+    """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
+    if not document.has_masses:
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
             document.notes.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
         spec.compiler.boundinertia = spec.compiler.boundinertia or LEAST_INERTIA
-        return []
-    spread = []
+        return
     for name, body in bodies.items():
-        link = document.links[name]
-        if link.inertial and link.inertial.mass and not link.inertial.inertia and _has_collider(body):
-            spread.append(name)
-        else:
-            _set_inertial(document, link, body)
+        _set_inertial(document, document.links[name], body)
     for name in _weightless(document):
         if name in bodies:
             bodies[name].mass, bodies[name].inertia = LEAST_MASS, np.full(3, LEAST_INERTIA)
-    return spread
 
 
-def spread_masses(document: Document, spec: mujoco.MjSpec, links: list[str]) -> None:
-    """Spread the masses of links over their collision shapes."""
-    model = spec.copy().compile() if links else None
-    for name in links:
-        inertial = document.links[name].inertial
-        assert model is not None and inertial is not None
-        body, shapes = spec.body(name), model.body(name)
+def spread_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:
+    """Spread masses without inertia over the collision shapes of their links; the spec must compile."""
+    points = [
+        body
+        for name, body in bodies.items()
+        if document.links[name].mass and not document.links[name].inertia and any(geom.contype for geom in body.geoms)
+    ]
+    if not points:
+        return
+    for body in points:
+        body.explicitinertial = False
+    model = spec.copy().compile()
+    for body in points:
+        shapes = model.body(body.name)
         body.explicitinertial = True
-        body.mass, body.ipos = inertial.mass, inertial.pose.xyz
-        body.inertia, body.iquat = shapes.inertia * (inertial.mass / shapes.mass[0]), shapes.iquat
-
-
-def _has_collider(body: mujoco.MjsBody) -> bool:
-    return any(geom.contype for geom in body.geoms)
+        body.inertia, body.iquat = shapes.inertia * (body.mass / shapes.mass[0]), shapes.iquat
 
 
 def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
@@ -74,9 +66,9 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
     if possible is None:
         document.notes.add('balanced an inertia that no body can have', link.name)
         possible = np.full(3, np.abs(moments).mean())
-    if link.inertial.mass:
+    if link.mass:
         possible = np.where(possible > mujoco.mjMINVAL, possible, LEAST_INERTIA)
-    body.mass, body.inertia = link.inertial.mass, possible
+    body.mass, body.inertia = link.mass, possible
     body.ipos, body.iquat = link.inertial.pose.xyz, axes
 
 
@@ -105,5 +97,5 @@ def _weightless(document: Document) -> list[str]:
     first = {document.root: document.root}
     for joint in document.joints:
         first[joint.child] = first[joint.parent] if joint.kind == 'fixed' else joint.child
-    heavy = {first[name] for name, link in document.links.items() if link.inertial and link.inertial.mass}
+    heavy = {first[name] for name, link in document.links.items() if link.mass}
     return [name for name in dict.fromkeys(first.values()) if name not in heavy]

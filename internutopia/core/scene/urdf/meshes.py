@@ -13,7 +13,7 @@ from internutopia.core.scene.obj_materials import obj_material
 from internutopia.core.scene.urdf.document import Document, Numbers, Shape
 from internutopia.core.scene.urdf.files import find
 
-_MISSING = 'mesh not found (beside or above the file, or in ROS_PACKAGE_PATH), left out'
+_MISSING = 'left out a mesh that is not beside or above the file, nor in ROS_PACKAGE_PATH'
 _CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 

@@ -113,8 +113,8 @@ class _Reader:
         for tag, known in _READ.items():
             for element in [self._robot] if tag == 'robot' else self._robot.findall(tag):
                 found.update(f'<{part.tag}>' for part in element if part.tag not in known)
-        found['texture'] = len(list(self._robot.iter('texture')))
-        found['velocity limit'] = sum(bool(limit.get('velocity')) for limit in self._robot.iterfind('joint/limit'))
+        found['textures of materials'] = len(list(self._robot.iter('texture')))
+        found['velocity limits'] = sum(bool(limit.get('velocity')) for limit in self._robot.iterfind('joint/limit'))
         return +found
 
     # Values of attributes
