@@ -86,7 +86,7 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`."""
-    with _warnings() as dropped:
+    with _notes() as dropped:
         model = load_spec(path).compile()
     return Description(
         file=str(path),
@@ -102,17 +102,19 @@ def describe(path: Path) -> Description:
 
 
 @contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Gathers what importers warn of instead of logging it."""
+def _notes() -> Iterator[list[str]]:
+    """Gathers what importers say, warnings and information, instead of logging it."""
     messages: list[str] = []
-    handler = logging.Handler(logging.WARNING)
+    handler = logging.Handler(logging.INFO)
     handler.emit = lambda record: messages.append(record.getMessage())
-    handlers, log.handlers, propagates = log.handlers, [handler], log.propagate
-    log.propagate = False
+    before = log.handlers, log.propagate, log.level
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
     try:
         yield messages
     finally:
-        log.handlers, log.propagate = handlers, propagates
+        log.handlers, log.propagate, level = before
+        log.setLevel(level)
 
 
 def _body(model: mujoco.MjModel, body: int) -> BodyFacts:

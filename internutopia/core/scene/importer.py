@@ -94,7 +94,7 @@ _keys: dict[str, _Fingerprint] = {}
 
 
 def _format(path: Path) -> ModuleType:
-    """The module that reads a file: it has `load(path)` and `dependencies(path)`."""
+    """The module that reads a file: it has `load(path)` and `dependencies(path)`, which may name missing files."""
     if not path.is_file():
         raise FileNotFoundError(f'asset {path} does not exist')
     suffix = path.suffix.lower()
@@ -108,17 +108,18 @@ def _format(path: Path) -> ModuleType:
         _, root = next(ElementTree.iterparse(path, events=('start',)))
     except (ElementTree.ParseError, StopIteration) as error:
         raise ValueError(f'{path}: not an XML document: {error}') from error
-    return urdf if root.tag == 'robot' else mjcf
+    return urdf if root.tag.rpartition('}')[2] == 'robot' else mjcf  # in any namespace
 
 
 def _fingerprint(path: Path) -> _Fingerprint:
     files = sorted(str(file) for file in _format(path).dependencies(path))
     stamps = tuple((file, _stamp(file)) for file in files)  # before reading: a later change is then noticed
     digest = hashlib.sha256()
-    for file in files:
+    for file, stamp in stamps:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key
         digest.update(os.path.relpath(file, path.parent).encode() + b'\0')
-        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+        if stamp is not None:  # a file that is missing may come later
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
     return _Fingerprint(digest.hexdigest(), stamps)
 
 

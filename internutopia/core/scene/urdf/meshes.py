@@ -1,0 +1,142 @@
+"""The meshes of a URDF in its spec: found, read, coloured; what cannot be found or read is left out with a note."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mujoco
+
+from internutopia.core.scene.collada import Color
+from internutopia.core.scene.images import add_texture, decode_image
+from internutopia.core.scene.mesh_files import fill_mesh, fill_with_trimesh
+from internutopia.core.scene.obj_materials import obj_material
+from internutopia.core.scene.urdf.document import Document, Numbers, Shape
+from internutopia.core.scene.urdf.files import find
+
+_MISSING = 'left out a mesh that is not beside or above the file, nor in ROS_PACKAGE_PATH'
+_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+class Meshes:
+    """The meshes of one spec; a file is read once for each scale that it is used with."""
+
+    def __init__(self, document: Document, spec: mujoco.MjSpec) -> None:
+        self._document, self._spec = document, spec
+        self._names: dict[tuple[Path, Numbers], str | None] = {}
+        self._files: dict[str, Path] = {}
+        self._meshes: dict[str, mujoco.MjsMesh] = {}
+        self._colors: dict[str, Color | None] = {}
+        self._textured = set[str]()
+        self.missing: list[tuple[str, str]] = []
+        """Link and reference of meshes whose files were not found."""
+
+    def add(self, link: str, shape: Shape) -> str | None:
+        """The name of the mesh of a shape, None if it is left out."""
+        file, _ = find(self._document, shape.mesh)
+        if file is None:
+            self.missing.append((link, shape.mesh))
+            self._document.notes.add(_MISSING, f'{shape.mesh!r} (link {link!r})')
+            return None
+        key = file, shape.size
+        if key not in self._names:
+            self._names[key] = self._read(file, shape.size)
+        name = self._names[key]
+        if name is not None and shape.collides:  # visuals may be open, and have no volume
+            self._meshes[name].inertia = _CONVEX
+        return name
+
+    def dress(self, geom: mujoco.MjsGeom) -> None:
+        """Give a geom the colour and image that its mesh has by itself."""
+        name = geom.meshname
+        color = self._colors[name]
+        if self._files[name].suffix.lower() == '.obj':
+            look = obj_material(self._files[name])
+            color = look.color if look else None
+            if look and look.image and self._texture(name, look.image):
+                geom.material = name
+        if color is not None:
+            geom.rgba = color
+
+    def leave_out_broken(self) -> None:
+        """Read meshes that MuJoCo cannot compile in another way, or take out the geoms that use them.
+
+        Raises:
+            ValueError: MuJoCo cannot compile the spec, and that is not for its meshes.
+        """
+        try:
+            self._spec.copy().compile()
+        except ValueError as error:
+            broken = [(name, fault) for name in self._meshes if (fault := self._fault(name))]
+            if not broken:
+                raise
+            for name, fault in broken:
+                self._mend(name, fault)
+            try:
+                self._spec.copy().compile()
+            except ValueError as second:
+                raise second from error
+
+    def _read(self, file: Path, scale: Numbers) -> str | None:
+        count = sum(other.stem == file.stem for other in self._files.values())
+        name = f'{file.stem}_{count}' if count else file.stem
+        mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
+        try:
+            self._colors[name] = fill_mesh(mesh, file)
+        except (ValueError, OSError) as error:
+            self._document.notes.add(f'left out a mesh: {error}', str(file))
+            self._spec.delete(mesh)
+            return None
+        self._meshes[name], self._files[name] = mesh, file
+        return name
+
+    def _texture(self, name: str, image: Path) -> bool:
+        if name in self._textured:
+            return True
+        try:
+            add_texture(self._spec, name, decode_image(image.read_bytes()))
+        except (ValueError, OSError) as error:
+            self._document.notes.add(f'left out an image: {error}', str(image))
+            return False
+        material = self._spec.add_material(name=name)
+        material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
+        self._textured.add(name)
+        return True
+
+    def _geoms(self, name: str) -> list[mujoco.MjsGeom]:
+        return [geom for geom in self._spec.geoms if geom.meshname == name]
+
+    def _fault(self, name: str) -> str | None:
+        """Why MuJoCo cannot compile a mesh as the spec uses it; None if it can."""
+        mesh, probe = self._meshes[name], mujoco.MjSpec()
+        alone = probe.add_mesh(name=name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
+        alone.uservert, alone.userface = mesh.uservert, mesh.userface  # texture coordinates do not matter
+        geom = probe.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
+        geom.contype = geom.conaffinity = int(mesh.inertia == _CONVEX)
+        try:
+            probe.compile()
+        except ValueError as error:
+            return str(error).splitlines()[0]
+        return None
+
+    def _mend(self, name: str, fault: str) -> None:
+        file, mesh = self._files[name], self._meshes[name]
+        if mesh.file:
+            try:
+                fill_with_trimesh(mesh, file)
+            except ValueError:
+                pass
+            if self._fault(name) is None:
+                return
+        shown = [geom for geom in self._geoms(name) if not geom.contype]
+        if shown and mesh.inertia == _CONVEX:
+            mesh.inertia = _SHELL
+            if self._fault(name) is None:
+                for geom in self._geoms(name):
+                    if geom.contype:
+                        self._spec.delete(geom)
+                self._document.notes.add(f'left out a mesh as a collider: {fault}', str(file))
+                return
+        for geom in self._geoms(name):
+            self._spec.delete(geom)
+        self._spec.delete(mesh)
+        self._document.notes.add(f'left out a mesh: {fault}', str(file))
