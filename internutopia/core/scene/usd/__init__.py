@@ -27,9 +27,10 @@ from pathlib import Path
 import mujoco
 
 from internutopia.core.scene.usd.build import build
+from internutopia.core.scene.usd.composition import layer_files
 from internutopia.core.scene.usd.materials import texture_files
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.stage import layer_files, open_stage
+from internutopia.core.scene.usd.stage import open_stage
 from internutopia.core.util import log
 
 
@@ -39,18 +40,18 @@ def load(path: Path, *, short_names: bool = False) -> mujoco.MjSpec:
     `short_names`: call bodies and joints as their prims, where that is unique, not by their full paths.
     """
     spec, notes = load_with_notes(path, short_names=short_names)
-    for note in notes:
-        log.warning('%s: %s', path, note)
+    if notes:
+        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *notes]))
     return spec
 
 
 def load_with_notes(path: Path, *, short_names: bool = False) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     notes = Notes()
-    return build(path, open_stage(path), notes, short_names=short_names), notes.lines()
+    return build(path, open_stage(path, notes), notes, short_names=short_names), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:
     """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
-    stage = open_stage(path)
+    stage = open_stage(path, Notes())
     return {path, *layer_files(stage), *texture_files(stage)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ from internutopia.core.scene.usd.mechanics import Mechanics
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import SHAPES, shape_of
 from internutopia.core.scene.usd.stage import Places, prims
-from internutopia.core.util import log
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -59,12 +57,13 @@ class _Builder:
         self._lights = Lights(self._spec, notes)
 
     def build(self) -> mujoco.MjSpec:
+        from pxr import UsdGeom
+
         found = list(prims(self._stage))
         try:
             mechanics = self._plant(found)
         except ValueError as error:
             raise ValueError(f'{self._path}: {error}') from error
-        unknown: Counter[str] = Counter()
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
         for prim in found:
             kind = str(prim.GetTypeName())
@@ -74,11 +73,8 @@ class _Builder:
                 add_camera(prim, *self._place_of(prim), self._places.metres)
             elif kind in SHAPES:
                 self._add_geometry(prim, implicit)
-            elif _is_geometry(prim):
-                unknown[kind] += 1
-        if unknown:
-            names = ', '.join(f'{count} {kind}' for kind, count in sorted(unknown.items()))
-            log.warning('%s: left out what cannot be read yet: %s', self._path, names)
+            elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
+                self._notes.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
         self._finish(mechanics)
@@ -103,7 +99,7 @@ class _Builder:
             return
         matrix = self._matrix(prim)
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
-            log.warning('%s: %s: left out, its scale is zero along an axis', self._path, prim.GetPath())
+            self._notes.add('left out, its scale is zero along an axis', prim)
             return
         try:
             shape = shape_of(prim, matrix[:3, :3])
@@ -172,9 +168,3 @@ def is_shown(prim: Usd.Prim) -> bool:
     image = UsdGeom.Imageable(prim)
     visible = image.ComputeVisibility(Usd.TimeCode.EarliestTime()) != UsdGeom.Tokens.invisible
     return visible and image.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
-
-
-def _is_geometry(prim: Usd.Prim) -> bool:
-    from pxr import UsdGeom
-
-    return prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer)
