@@ -17,6 +17,7 @@ from internutopia.core.scene.usd.mechanics import Mechanics
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import SHAPES, shape_of
 from internutopia.core.scene.usd.stage import Places, prims
+from internutopia.core.scene.usd.values import named_by_file
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -27,7 +28,8 @@ def build(path: Path, stage: Usd.Stage, notes: Notes, *, short_names: bool = Fal
 
     `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
     """
-    return _Builder(path, stage, notes, short_names).build()
+    with named_by_file(path):
+        return _Builder(path.stem, stage, notes, short_names).build()
 
 
 @dataclass
@@ -43,12 +45,11 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage, notes: Notes, short_names: bool):
-        self._path = path
+    def __init__(self, name: str, stage: Usd.Stage, notes: Notes, short_names: bool):
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
-        self._spec.modelname = path.stem
+        self._spec.modelname = name
         self._physics = PhysicsReader(stage)
         self._places = Places(stage)
         self._short_names = short_names
@@ -60,10 +61,7 @@ class _Builder:
         from pxr import UsdGeom
 
         found = list(prims(self._stage))
-        try:
-            mechanics = self._plant(found)
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {error}') from error
+        mechanics = self._plant(found)
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
         for prim in found:
             kind = str(prim.GetTypeName())
@@ -78,7 +76,18 @@ class _Builder:
         self._lights.finish()
         self._geometry.finish()
         self._finish(mechanics)
+        self._check_not_empty(found)
         return self._spec
+
+    def _check_not_empty(self, found: list[Usd.Prim]) -> None:
+        """ValueError if nothing came out of the stage, and it does not even say how things fall."""
+        from pxr import UsdPhysics
+
+        spec = self._spec
+        if not (spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1):
+            if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
+                why = '; '.join(self._notes.lines()) or 'it has no shapes, bodies, lights or cameras'
+                raise ValueError(f'nothing is left of it: {why}')
 
     def _plant(self, found: list[Usd.Prim]) -> Mechanics:
         """Make all bodies, with their joints."""
@@ -101,11 +110,10 @@ class _Builder:
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
             self._notes.add('left out, its scale is zero along an axis', prim)
             return
-        try:
-            shape = shape_of(prim, matrix[:3, :3])
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {prim.GetPath()}: {error}') from error
+        shape = shape_of(prim, matrix[:3, :3])
         if shape is None:
+            if not prim.GetChildren():
+                self._notes.add('left out, it has no surface', prim)
             return
         body = self._body_of(prim)
 
@@ -146,18 +154,15 @@ class _Builder:
             if any(geom.contype for geom in body.geoms):
                 for geom in body.geoms:
                     geom.mass = geom.mass if geom.contype else 0.0
-        try:
-            mechanics.weigh_shapeless()
-            model = self._spec.copy().compile()
-            colliders = [
-                (prim, geom)
-                for body in self._bodies.values()
-                for prim, geom in zip(body.shapes, body.geoms, strict=True)
-                if geom.contype
-            ]
-            mechanics.finish(colliders, model)
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {error}') from error
+        mechanics.weigh_shapeless()
+        model = self._spec.copy().compile()
+        colliders = [
+            (prim, geom)
+            for body in self._bodies.values()
+            for prim, geom in zip(body.shapes, body.geoms, strict=True)
+            if geom.contype
+        ]
+        mechanics.finish(colliders, model)
         self._geometry.note_hulls(model)
 
 

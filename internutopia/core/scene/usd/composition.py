@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ types of USD's parser
 
+_SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages list the layers of a stage
+
 
 def compose(path: Path) -> Usd.Stage:
     """Open a stage with all its payloads. ValueError, with the line if there is one, if its root layer is broken."""
@@ -27,16 +29,17 @@ def compose(path: Path) -> Usd.Stage:
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         causes = [_PARSER_RULE.sub('cannot be read ', str(part.commentary).strip()) for part in error.args]
-        raise ValueError(f'{path}: {"; ".join(causes)}') from None
+        raise ValueError('; '.join(causes)) from None
     finally:
         del silence
 
 
 def note_missing(stage: Usd.Stage, notes: Notes) -> None:
     """Note what could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
-    for error in stage.GetCompositionErrors():
+    # USD composes in parallel, in another order each time
+    for error in sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error))):
         kind = type(error).__name__
-        message = ' '.join(str(error).split())
+        message = ' '.join(_SESSION.sub('', str(error)).split())
         prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
         if kind == 'ErrorInvalidSublayerPath':
             notes.add_missing('sublayer is missing or broken', f'@{_asset(error)}@ of @{_introducer(message)}@')

@@ -15,7 +15,7 @@ import numpy as np
 
 from internutopia.core.scene.usd.linear import Array, Frame, to_quat
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd

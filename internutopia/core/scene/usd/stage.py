@@ -14,9 +14,10 @@ from internutopia.core.scene.usd.instancers import expand_instancers
 from internutopia.core.scene.usd.linear import Frame, polar
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.skinning import pose_skinned
+from internutopia.core.scene.usd.values import named_by_file, named_by_prim
 
 if TYPE_CHECKING:
-    from pxr import Usd
+    from pxr import Gf, Usd, UsdGeom
 
 # columns: where a stage's x, y and z axes point in a frame with z up
 _UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
@@ -27,16 +28,14 @@ def open_stage(path: Path, notes: Notes) -> Usd.Stage:
 
     What is missing or cannot be read is noted. ValueError if the file itself is broken.
     """
-    stage = compose(path)
-    note_missing(stage, notes)
-    stage.SetEditTarget(stage.GetSessionLayer())
-    try:
+    with named_by_file(path):
+        stage = compose(path)
+        note_missing(stage, notes)
+        stage.SetEditTarget(stage.GetSessionLayer())
         _check_units(stage, notes)
-    except ValueError as error:
-        raise ValueError(f'{path}: {error}') from None
-    _open_instances(stage)
-    expand_instancers(stage, notes)
-    pose_skinned(stage, notes)
+        _open_instances(stage)
+        expand_instancers(stage, notes)
+        pose_skinned(stage, notes)
     return stage
 
 
@@ -97,7 +96,7 @@ class Places:
 
     def matrix(self, prim: Usd.Prim) -> NDArray[np.float64]:
         """`(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
-        matrix = self.units @ np.array(self._xforms.GetLocalToWorldTransform(prim)).T
+        matrix = self.units @ np.array(_to_world(prim, self._xforms)).T
         if not np.isfinite(matrix).all():
             raise ValueError(f'{prim.GetPath()}: the transform is not finite')
         return matrix
@@ -108,6 +107,11 @@ class Places:
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
             raise ValueError(f'{prim.GetPath()}: a rigid body cannot have a scale of zero')
         return Frame(matrix[:3, 3], polar(matrix[:3, :3])[0])
+
+
+@named_by_prim
+def _to_world(prim: Usd.Prim, xforms: UsdGeom.XformCache) -> Gf.Matrix4d:
+    return xforms.GetLocalToWorldTransform(prim)
 
 
 def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:
