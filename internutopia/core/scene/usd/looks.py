@@ -144,7 +144,7 @@ class Looks:
             return None
 
     def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
-        """Colour of a surface: of its material, else white under a texture, else its displayColor, else a light grey."""
+        """Colour of a surface: of its material, else white under a texture, else displayColor, else a light grey."""
         color, opacity = surface.color, surface.opacity
         if color is None and white:
             color = (1.0, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Skinned meshes (UsdSkel) in a pose: that of the first frame of their animation, else the rest pose of the skeleton."""
+"""Skinned meshes (UsdSkel) in a pose: that of the first frame of their animation, else the skeleton's rest pose."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from internutopia.core.scene.images import decode_image, resized, scaled_down
 from internutopia.core.scene.usd.linear import Array
 
 if TYPE_CHECKING:
-    from pxr import Sdf, UsdShade
+    from pxr import Sdf
 
 Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
 Pixels = NDArray[np.uint8]
@@ -37,9 +36,9 @@ _MOST_TILES = 8  # that a texture is extended to along an axis
 class Texture:
     """An image and how it lies on a surface.
 
-    `file` is the resolved path of the image; empty: plain white. It is laid out by the primvar `coordinates` (empty: the
-    usual one) after these have been mapped by the matrix `layout` `(2, 3)`. `wrap` says what is beyond its left and
-    right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity (empty:
+    `file` is the resolved path of the image; empty: plain white. It is laid out by the primvar `coordinates` (empty:
+    the usual one) after these have been mapped by the matrix `layout` `(2, 3)`. `wrap` says what is beyond its left
+    and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity (empty:
     opaque); with a `threshold`, opacity below it is none, from it on full.
     """
 
@@ -69,7 +68,7 @@ class Texture:
         return scaled_down(np.pad(image, ends, mode=_PADDING.get(self.wrap[1], 'wrap')))
 
     def fit(self, coordinates: Array) -> tuple[Tiles, Array]:
-        """What the pixels have to hold for coordinates `(n, 2)` from the lower left corner of the image, and these on it."""
+        """What the pixels have to hold for primvar values `(n, 2)`, and the coordinates on these, from the lower left."""
         columns = [
             _mapped(coordinates @ row[:2] + row[2], mode)
             for row, mode in zip(np.array(self.layout), self.wrap, strict=True)

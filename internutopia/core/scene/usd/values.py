@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from pxr import Sdf, Usd
+    from pxr import Usd
 
 P = ParamSpec('P')
 R = TypeVar('R')
+_NUMBERS = tuple(f'{kind}Array' for kind in ('Int', 'UInt', 'Int64', 'UInt64', 'UChar', 'Half', 'Float', 'Double'))
 _UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, OverflowError, np.linalg.LinAlgError)
 
 
@@ -31,10 +32,9 @@ def value(prim: Usd.Prim, name: str) -> Any:
         return None
     found = attribute.Get(Usd.TimeCode.EarliestTime())
     schema = prim.GetPrimDefinition().GetAttributeDefinition(name)
-    if schema and found is not None:
-        given, wanted = attribute.GetTypeName(), schema.GetTypeName()
-        if given != wanted and _form(given) != _form(wanted):
-            raise ValueError(f'{prim.GetPath()}: {name} must be of type {wanted}, it is of type {given}')
+    if schema and found is not None and _form(found) != _form(schema.GetTypeName().defaultValue):
+        wanted = schema.GetTypeName()
+        raise ValueError(f'{prim.GetPath()}: {name} must be of type {wanted}, it is a {type(found).__name__}')
     return found
 
 
@@ -53,7 +53,7 @@ def named_by_file(path: Path) -> Iterator[None]:
         raise ValueError(f'{path}: {error}') from error
 
 
-def named_by_prim(read: Callable[Concatenate['Usd.Prim', P], R]) -> Callable[Concatenate['Usd.Prim', P], R]:
+def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Concatenate[Usd.Prim, P], R]:
     """Let what a reader of a prim raises be a ValueError that names the prim."""
 
     @wraps(read)
@@ -70,8 +70,11 @@ def named_by_prim(read: Callable[Concatenate['Usd.Prim', P], R]) -> Callable[Con
     return reader
 
 
-def _form(kind: Sdf.ValueTypeName) -> tuple[bool, str]:
-    """What types that convert into each other have in common: whether it is one or many, and of what."""
-    example = kind.scalarType.defaultValue
-    is_number = isinstance(example, int | float) and not isinstance(example, bool)
-    return kind.isArray, 'number' if is_number else type(example).__name__.rstrip('fdhi')  # Vec3f, Vec3d, Vec3h
+def _form(found: Any) -> str:
+    """What values that convert into each other have in common: of what they are, and whether it is one or many."""
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        return 'number'
+    name = type(found).__name__
+    if not name.endswith('Array'):
+        return name.rstrip('fdhi')  # Vec3f, Vec3d, Vec3h
+    return 'numbers' if name in _NUMBERS else name.removesuffix('Array').rstrip('fdhi') + 's'
