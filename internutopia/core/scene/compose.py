@@ -18,6 +18,7 @@ import mujoco
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.importer import is_urdf, load_spec
+from internutopia.core.scene.lighting import light_if_dark
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.scaling import scale_mass, scale_spec
 from internutopia.core.scene.urdf import WORLD_LINK
@@ -60,6 +61,7 @@ def compose(scene: SceneModel, timestep: float) -> mujoco.MjSpec:
         _attach_robot(spec, robot, child)
     for obj in scene.objects:
         _attach_object(spec, obj)
+    light_if_dark(spec)
     return spec
 
 
