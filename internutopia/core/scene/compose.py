@@ -20,6 +20,7 @@ from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.contact_parameters import make_rigid
 from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
+from internutopia.core.scene.lighting import light_if_dark
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
 from internutopia.core.scene.scaling import scale_mass
@@ -77,6 +78,7 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         _attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
+    light_if_dark(spec)
     return spec
 
 

@@ -97,8 +97,14 @@ def describe(path: Path) -> Description:
         world=_body(model, 0),
         actuators=[model.actuator(i).name for i in range(model.nu)],
         constraints=[_constraint(model, i) for i in range(model.neq)],
-        dropped=[message.removeprefix(f'{path}: ') for message in dropped],
+        dropped=[line for message in dropped for line in _lines(message.removeprefix(f'{path}: '))],
     )
+
+
+def _lines(message: str) -> list[str]:
+    """What a message lists, if it does, else the message."""
+    first, *rest = message.split('\n- ')
+    return rest or [first]
 
 
 @contextmanager

@@ -28,9 +28,10 @@ import mujoco
 
 from internutopia.core.scene.model import NO_SCALE, Vec3
 from internutopia.core.scene.usd.build import build
+from internutopia.core.scene.usd.composition import layer_files
 from internutopia.core.scene.usd.materials import texture_files
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.stage import Places, layer_files, open_stage
+from internutopia.core.scene.usd.stage import Places, open_stage
 from internutopia.core.util import log
 
 DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
@@ -58,8 +59,8 @@ def load(
     spec, notes = load_with_notes(
         path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep
     )
-    for note in notes:
-        log.warning('%s: %s', path, note)
+    if notes:
+        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *notes]))
     return spec
 
 
@@ -72,12 +73,13 @@ def load_with_notes(
     timestep: float = DEFAULT_TIMESTEP,
 ) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
-    notes, stage = Notes(), open_stage(path)
+    notes = Notes()
+    stage = open_stage(path, notes)
     places = Places(stage, scale, raw_lengths)
     return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
 
 
 def dependencies(path: Path) -> set[Path]:
     """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
-    stage = open_stage(path)
+    stage = open_stage(path, Notes())
     return {path, *layer_files(stage), *texture_files(stage)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd

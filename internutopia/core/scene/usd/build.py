@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from internutopia.core.scene.usd.mechanics import Mechanics
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import SHAPES, shape_of
 from internutopia.core.scene.usd.stage import Places, prims
-from internutopia.core.util import log
+from internutopia.core.scene.usd.values import named_by_file
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -32,7 +31,8 @@ def build(
     `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
     `timestep` [s]: that the model will be run with.
     """
-    return _Builder(path, stage, places, notes, short_names, timestep).build()
+    with named_by_file(path):
+        return _Builder(path.stem, stage, places, notes, short_names, timestep).build()
 
 
 @dataclass
@@ -48,12 +48,11 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
-        self._path = path
+    def __init__(self, name: str, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
-        self._spec.modelname = path.stem
+        self._spec.modelname = name
         self._spec.option.timestep = timestep
         self._physics = PhysicsReader(places)
         self._places = places
@@ -63,12 +62,10 @@ class _Builder:
         self._lights = Lights(self._spec, notes)
 
     def build(self) -> mujoco.MjSpec:
+        from pxr import UsdGeom
+
         found = list(prims(self._stage))
-        try:
-            mechanics = self._plant(found)
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {error}') from error
-        unknown: Counter[str] = Counter()
+        mechanics = self._plant(found)
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
         for prim in found:
             kind = str(prim.GetTypeName())
@@ -78,15 +75,23 @@ class _Builder:
                 add_camera(prim, *self._place_of(prim), self._places.metres)
             elif kind in SHAPES:
                 self._add_geometry(prim, implicit)
-            elif _is_geometry(prim):
-                unknown[kind] += 1
-        if unknown:
-            names = ', '.join(f'{count} {kind}' for kind, count in sorted(unknown.items()))
-            log.warning('%s: left out what cannot be read yet: %s', self._path, names)
+            elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
+                self._notes.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
         self._finish(mechanics)
+        self._check_not_empty(found)
         return self._spec
+
+    def _check_not_empty(self, found: list[Usd.Prim]) -> None:
+        """ValueError if nothing came out of the stage, and it does not even say how things fall."""
+        from pxr import UsdPhysics
+
+        spec = self._spec
+        if not (spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1):
+            if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
+                why = '; '.join(self._notes.lines()) or 'it has no shapes, bodies, lights or cameras'
+                raise ValueError(f'nothing is left of it: {why}')
 
     def _plant(self, found: list[Usd.Prim]) -> Mechanics:
         """Make all bodies, with their joints."""
@@ -107,13 +112,12 @@ class _Builder:
             return
         matrix = self._matrix(prim)
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
-            log.warning('%s: %s: left out, its scale is zero along an axis', self._path, prim.GetPath())
+            self._notes.add('left out, its scale is zero along an axis', prim)
             return
-        try:
-            shape = shape_of(prim, matrix[:3, :3])
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {prim.GetPath()}: {error}') from error
+        shape = shape_of(prim, matrix[:3, :3])
         if shape is None:
+            if not prim.GetChildren():
+                self._notes.add('left out, it has no surface', prim)
             return
         body = self._body_of(prim)
 
@@ -154,18 +158,15 @@ class _Builder:
             if any(geom.contype for geom in body.geoms):
                 for geom in body.geoms:
                     geom.mass = geom.mass if geom.contype else 0.0
-        try:
-            mechanics.weigh_shapeless()
-            model = self._spec.copy().compile()
-            colliders = [
-                (prim, geom)
-                for body in self._bodies.values()
-                for prim, geom in zip(body.shapes, body.geoms, strict=True)
-                if geom.contype
-            ]
-            mechanics.finish(colliders, model)
-        except ValueError as error:
-            raise ValueError(f'{self._path}: {error}') from error
+        mechanics.weigh_shapeless()
+        model = self._spec.copy().compile()
+        colliders = [
+            (prim, geom)
+            for body in self._bodies.values()
+            for prim, geom in zip(body.shapes, body.geoms, strict=True)
+            if geom.contype
+        ]
+        mechanics.finish(colliders, model)
         self._geometry.note_hulls(model)
 
 
@@ -176,9 +177,3 @@ def is_shown(prim: Usd.Prim) -> bool:
     image = UsdGeom.Imageable(prim)
     visible = image.ComputeVisibility(Usd.TimeCode.EarliestTime()) != UsdGeom.Tokens.invisible
     return visible and image.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
-
-
-def _is_geometry(prim: Usd.Prim) -> bool:
-    from pxr import UsdGeom
-
-    return prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer)

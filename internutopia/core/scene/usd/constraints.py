@@ -11,7 +11,7 @@ from internutopia.core.scene.usd.articulation import FAR, Planter
 from internutopia.core.scene.usd.joints import Dof, Joint
 from internutopia.core.scene.usd.linear import Array, to_quat
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import value
 
 _ARM = 0.1  # [m] between the two points that hold the axis of a hinge which closes a loop
 _NEVER_DRAWN = 5  # site group that renderers leave out
@@ -68,7 +68,7 @@ def add_drives(spec: mujoco.MjSpec, planter: Planter, joints: Iterable[Joint]) -
         (*planter.joints[joint.path, dof.axis, dof.turns], dof.drive)
         for joint in joints
         for dof in joint.dofs
-        if dof.drive is not None and (joint.path, dof.axis, dof.turns) in planter.joints
+        if dof.drive is not None and dof.drive.limit > 0 and (joint.path, dof.axis, dof.turns) in planter.joints
     ]
     inertias: dict[str, float] = {}
     if any(drive.acceleration for _, _, drive in driven):

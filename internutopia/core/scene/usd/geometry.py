@@ -132,12 +132,17 @@ class Geometry:
 
     def _mesh(self, name: str, shape: Shape, *, collides: bool) -> str:
         """Name of the mesh asset of a shape; equal shapes, such as instances, share one."""
-        vertices = _rounded(shape)
-        arrays: dict[str, NDArray[Any]] = {'uservert': vertices}
-        if shape.faces is not None:
-            arrays['userface'] = shape.faces.astype(np.int32)
-        if shape.normals is not None:
-            arrays |= {'usernormal': shape.normals.values.round(6), 'userfacenormal': shape.normals.index}
+        vertices, faces = _rounded(shape), shape.faces
+        arrays: dict[str, NDArray[Any]] = {}
+        if faces is not None and shape.normals is not None:
+            # MuJoCo (4.0) takes the normals of a face from where its vertices are: each vertex needs one normal
+            pairs = np.stack([faces, shape.normals.index], axis=-1).reshape(-1, 2)
+            used, faces = np.unique(pairs, axis=0, return_inverse=True)
+            vertices, faces = vertices[used[:, 0]], faces.reshape(-1, 3)
+            arrays['usernormal'] = shape.normals.values[used[:, 1]].round(6)
+        arrays['uservert'] = vertices
+        if faces is not None:
+            arrays['userface'] = faces.astype(np.int32)
         if shape.coordinates is not None:
             arrays |= {'usertexcoord': shape.coordinates.values, 'userfacetexcoord': shape.coordinates.index}
         key = (

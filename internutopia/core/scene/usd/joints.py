@@ -12,7 +12,7 @@ import numpy as np
 
 from internutopia.core.scene.usd.linear import Frame, from_quat, polar
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -94,6 +94,7 @@ class Joint:
         return str(self.prim.GetPath())
 
 
+@named_by_prim
 def read_joint(prim: Usd.Prim, physics: PhysicsReader, places: Places, notes: Notes) -> Joint | None:
     """The joint that a prim describes; None for one that is switched off or acts on nothing.
 
@@ -150,6 +151,9 @@ def _end(prim: Usd.Prim, side: int, physics: PhysicsReader, places: Places, note
         if target and not (target.IsActive() and target.IsDefined()):
             notes.add('joint to a prim that is not active', prim)
             return None
+        if not target and notes.incomplete:
+            notes.add('joint to a prim that does not exist', prim)
+            return None
         if not target or not target.IsA(UsdGeom.Xformable):
             what = 'is no prim with a pose' if target else 'does not exist'
             raise ValueError(f'{prim.GetPath()}: body{side} must be a rigid body, but {targets[0]} {what}')
@@ -175,6 +179,8 @@ def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Not
     for kind, name in (UsdPhysics.RevoluteJoint, 'angular'), (UsdPhysics.PrismaticJoint, 'linear'):
         if prim.IsA(kind):
             turns = name == 'angular'
+            if value(prim, 'physics:axis') not in _AXES:
+                raise ValueError(f'physics:axis must be X, Y or Z, it is {value(prim, "physics:axis")!r}')
             limits = value(prim, 'physics:lowerLimit'), value(prim, 'physics:upperLimit')
             axis = _AXES.index(value(prim, 'physics:axis'))
             dof = _dof(prim, name, turns, axis, limits, frame, places)

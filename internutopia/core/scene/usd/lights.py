@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.lighting import add_sky
 from internutopia.core.scene.usd.linear import Array, Frame, to_quat
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -28,8 +29,6 @@ _SUN, _LAMP = 0.5, 0.35  # diffuse share of the strongest one of each kind
 _SUNS, _ALL_LAMPS = 0.7, 1.0  # bounds of all of a kind together
 _MAX_LAMPS = 6  # OpenGL, with which MuJoCo draws, has eight lights, one of them at the camera
 _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
-_SKY_TOP, _SKY_HORIZON = np.array([0.36, 0.52, 0.72]), np.array([0.86, 0.9, 0.94])
-
 
 _Found = tuple['Usd.Prim', mujoco.MjsBody, Frame, float]  # with its strength
 
@@ -79,10 +78,7 @@ class Lights:
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
         light.castshadow = False
         light.diffuse, light.specular, light.ambient = 0.05 * tint, 0 * tint, 0.2 * tint
-        sky = self._spec.add_texture(name=str(prim.GetPath()), type=mujoco.mjtTexture.mjTEXTURE_SKYBOX)
-        sky.builtin = mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
-        sky.rgb1, sky.rgb2 = _SKY_TOP * tint, _SKY_HORIZON * tint
-        sky.width, sky.height = 256, 1536
+        add_sky(self._spec, str(prim.GetPath()), tint)
 
 
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:

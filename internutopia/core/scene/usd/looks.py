@@ -15,17 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.images import add_texture
-from internutopia.core.scene.usd.linear import Array
-from internutopia.core.scene.usd.materials import Appearance, appearance, read_image
+from internutopia.core.scene.usd.materials import Appearance, appearance
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import Indexed, Shape, value
+from internutopia.core.scene.usd.primvars import Primvars, polygons
+from internutopia.core.scene.usd.shapes import Indexed, Shape
+from internutopia.core.scene.usd.textures import ONE_TILE, Texture, Tiles
+from internutopia.core.scene.usd.values import array
 
 if TYPE_CHECKING:
     from pxr import Usd
 
 DEFAULT_COLOR = (0.7, 0.7, 0.72)
 _PLAIN = Appearance()
-_COORDINATES = ('st', 'st0', 'st_0', 'UVMap', 'map1')  # what exporters call texture coordinates
+_BLENDED = 0.99  # opacity from which on MuJoCo draws without looking at the opacity of a texture
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Looks:
         self._spec = spec
         self._notes = notes
         self._appearances: dict[str, Appearance] = {}  # by path of the material
-        self._textures: dict[str, str] = {}  # names by file; empty for one that cannot be read
+        self._primvars = Primvars(notes)
+        self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
         self._materials: dict[Any, str] = {}  # names by what they look like
 
     def of(self, prim: Usd.Prim, shape: Shape) -> list[Look]:
@@ -70,41 +73,88 @@ class Looks:
     def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
         """Colour of a prim, without a texture."""
         material = _bound(prim)
-        return _rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
+        return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
 
     def _look(self, name: str, prim: Usd.Prim, shape: Shape) -> Look:
+        from pxr import UsdGeom
+
         material = _bound(prim)
-        surface = self._appearance(material) if material else _PLAIN
-        texture = self._texture(surface.texture, material) if surface.texture else ''
-        shape = _with_skin(prim, shape, surface if texture else _PLAIN)
-        if texture and shape.coordinates is None:
-            mean = np.mean(read_image(surface.texture), axis=(0, 1)) / 255
-            surface, texture = replace(surface, color=tuple(mean * (surface.color or (1.0, 1.0, 1.0)))), ''
-        rgba = _rgba(prim, surface, white=bool(texture))
+        surface, texture = self._appearance(material) if material else _PLAIN, ''
+        if shape.corners is not None:
+            mesh = prim if prim.IsA(UsdGeom.Mesh) else prim.GetParent()  # a subset is below its mesh
+            shape = replace(shape, normals=self._primvars.normals(mesh, shape))
+            if surface.texture is not None:
+                shape, texture = self._textured(mesh, shape, surface.texture, material)
+        if surface.texture is not None and not texture:
+            surface = self._without_texture(surface, surface.texture, material)
+        rgba = self._rgba(prim, surface, white=bool(texture))
+        if texture and self._spec.texture(texture).nchannel == 4:
+            rgba = (*rgba[:3], min(rgba[3], _BLENDED))
         return Look(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
+
+    def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
+        """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
+        found = self._primvars.coordinates(mesh, shape, texture.coordinates)
+        if found is None:
+            return shape, ''
+        tiles, on_texture = texture.fit(found.values)
+        name = self._texture(texture, tiles, material)
+        from_top = np.stack([on_texture[:, 0], 1 - on_texture[:, 1]], axis=1)  # as MuJoCo counts
+        return (replace(shape, coordinates=Indexed(from_top, found.index)), name) if name else (shape, '')
+
+    def _without_texture(self, surface: Appearance, texture: Texture, material: Usd.Prim) -> Appearance:
+        """A surface in the mean colour and opacity of its texture, or without both if that cannot be read."""
+        pixels = self._pixels(texture, ONE_TILE, material)
+        if pixels is None:
+            return replace(surface, texture=None)
+        red, green, blue, *alpha = np.mean(pixels, axis=(0, 1)) / 255
+        tint = surface.color or (1.0, 1.0, 1.0)
+        color = (red * tint[0], green * tint[1], blue * tint[2])
+        return replace(surface, texture=None, color=color, opacity=surface.opacity * (alpha[0] if alpha else 1.0))
 
     def _appearance(self, material: Usd.Prim) -> Appearance:
         path = str(material.GetPath())
         if path not in self._appearances:
-            found = self._appearances[path] = appearance(material) or _PLAIN
-            if found.missing:
-                self._notes.add(
-                    f'texture {found.missing} does not exist; its material is shown in one colour', material
-                )
+            try:
+                found = appearance(material) or _PLAIN
+            except ValueError as error:
+                self._notes.add(f'material cannot be read ({error})', material)
+                found = _PLAIN
+            self._appearances[path] = found
+            for image in found.missing:
+                self._notes.add(f'texture {image} does not exist; its material is shown in one colour', material)
         return self._appearances[path]
 
-    def _texture(self, file: str, material: Usd.Prim) -> str:
-        """Name of the texture of an image; empty if it cannot be read."""
-        if file not in self._textures:
-            self._textures[file] = ''
-            try:
-                pixels = read_image(file)
-            except ValueError as error:
-                self._notes.add(f'texture {file} cannot be read ({error}); shown in one colour', material)
-            else:
-                name = self._textures[file] = f'texture_{len(self._textures)}'
-                add_texture(self._spec, name, pixels)
-        return self._textures[file]
+    def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:
+        """Name of a texture of the spec; empty if it cannot be read."""
+        key = replace(texture, coordinates='', layout=Texture.layout), tiles
+        if key not in self._textures:
+            pixels = self._pixels(texture, tiles, material)
+            self._textures[key] = '' if pixels is None else f'texture_{len(self._textures) + 1}'
+            if pixels is not None:
+                add_texture(self._spec, self._textures[key], pixels)
+        return self._textures[key]
+
+    def _pixels(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> NDArray[np.uint8] | None:
+        try:
+            return texture.pixels(tiles)
+        except ValueError as error:
+            names = ' and '.join(sorted(texture.files))
+            self._notes.add(f'texture {names} cannot be read ({error}); shown in one colour', material)
+            return None
+
+    def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
+        """Colour of a surface: of its material, else white under a texture, else displayColor, else a light grey."""
+        color, opacity = surface.color, surface.opacity
+        if color is None and white:
+            color = (1.0, 1.0, 1.0)
+        if color is None:
+            color = self._primvars.mean(prim, 'displayColor')
+            color = None if color is None or len(color) != 3 else color
+            if surface == _PLAIN and (own := self._primvars.mean(prim, 'displayOpacity')) is not None:
+                opacity = float(own[0])
+        rgb = np.clip(DEFAULT_COLOR if color is None else color, 0, 1)
+        return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
     def _material(self, path: str, surface: Appearance, texture: str) -> str:
         """Name of the material that shows a surface; it is that of the prim, unless this looks different elsewhere."""
@@ -140,91 +190,6 @@ def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bo
 
     if shape.corners is None:
         return []
-    polygons = _polygons(prim, shape)
+    faces = polygons(prim, shape)
     subsets = [subset.GetPrim() for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()]
-    return [(subset, np.isin(polygons, value(subset, 'indices') or ())) for subset in subsets if _bound(subset)]
-
-
-def _polygons(prim: Usd.Prim, shape: Shape) -> NDArray[np.int_]:
-    """`(m,)` the face of a mesh prim that each triangle is part of."""
-    return np.searchsorted(np.cumsum(value(prim, 'faceVertexCounts')), shape.corners[:, 0], side='right')  # type: ignore[index]
-
-
-def _rgba(prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
-    """Colour of a surface: of its material, else white under a texture, else its displayColor, else a light grey."""
-    color, opacity = surface.color, surface.opacity
-    if color is None and white:
-        color = (1.0, 1.0, 1.0)
-    if color is None:
-        color = _mean_primvar(prim, 'displayColor')
-        if surface == _PLAIN and (own := _mean_primvar(prim, 'displayOpacity')) is not None:
-            opacity = float(np.ravel(own)[0])
-    rgb = np.clip(DEFAULT_COLOR if color is None else color, 0, 1)
-    return *map(float, rgb), float(np.clip(opacity, 0, 1))
-
-
-def _mean_primvar(prim: Usd.Prim, name: str) -> Array | None:
-    """A primvar of the prim or one above it; values that vary over the surface are averaged."""
-    from pxr import Usd, UsdGeom
-
-    primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance(name)
-    values = primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()) if primvar else None
-    return np.mean(np.asarray(values, float), axis=0) if values else None
-
-
-def _with_skin(prim: Usd.Prim, shape: Shape, surface: Appearance) -> Shape:
-    """A mesh with its normals and, if it has a texture, the coordinates on that."""
-    from pxr import UsdGeom
-
-    if shape.corners is None:
-        return shape
-    mesh = prim if prim.IsA(UsdGeom.Mesh) else prim.GetParent()  # a subset is below its mesh
-    normals = _primvar(mesh, shape, ('normals',), 3) or _normals_attribute(mesh, shape)
-    if normals is not None:
-        turned = normals.values @ np.linalg.inv(shape.stretch)
-        lengths = np.linalg.norm(turned, axis=1, keepdims=True)
-        normals = Indexed(turned / lengths, normals.index) if lengths.all() else None
-    coordinates = None
-    if surface.texture:
-        names = (surface.coordinates,) if surface.coordinates else ()
-        coordinates = _primvar(mesh, shape, (*names, *_COORDINATES), 2)
-    if coordinates is not None:
-        matrix = np.array(surface.layout)
-        u, v = (coordinates.values @ matrix[:, :2].T + matrix[:, 2]).T
-        coordinates = Indexed(np.stack([u, 1 - v], axis=1), coordinates.index)  # MuJoCo counts from the top
-    return replace(shape, normals=normals, coordinates=coordinates)
-
-
-def _primvar(mesh: Usd.Prim, shape: Shape, names: tuple[str, ...], width: int) -> Indexed | None:
-    """The first of these primvars of a mesh that fits it, for the corners of the triangles of a shape."""
-    from pxr import Usd, UsdGeom
-
-    for name in names:
-        primvar = UsdGeom.PrimvarsAPI(mesh).FindPrimvarWithInheritance(name)
-        values = primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()) if primvar else None
-        if values and (found := _at_corners(mesh, shape, values, primvar.GetInterpolation(), width)):
-            return found
-    return None
-
-
-def _normals_attribute(mesh: Usd.Prim, shape: Shape) -> Indexed | None:
-    from pxr import UsdGeom
-
-    values = value(mesh, 'normals')
-    return _at_corners(mesh, shape, values, UsdGeom.Mesh(mesh).GetNormalsInterpolation(), 3) if values else None
-
-
-def _at_corners(mesh: Usd.Prim, shape: Shape, values: Any, interpolation: str, width: int) -> Indexed | None:
-    """Values and their indices `(m, 3)` for the corners of a shape's triangles; None if their number does not fit."""
-    array = np.asarray(values, float)
-    assert shape.corners is not None
-    if interpolation in ('vertex', 'varying'):
-        index = np.asarray(value(mesh, 'faceVertexIndices'))[shape.corners]
-    elif interpolation == 'uniform':
-        index = np.repeat(_polygons(mesh, shape)[:, None], 3, axis=1)
-    else:
-        index = shape.corners if interpolation == 'faceVarying' else np.zeros_like(shape.corners)
-    if array.ndim != 2 or array.shape[1] != width or index.max(initial=-1) >= len(array):
-        return None
-    used, index = np.unique(index, return_inverse=True)
-    return Indexed(array[used], index.reshape(-1, 3).astype(np.int32))
+    return [(subset, np.isin(faces, array(subset, 'indices', int))) for subset in subsets if _bound(subset)]

@@ -21,7 +21,7 @@ import numpy as np
 
 from internutopia.core.scene.usd.linear import Array, Frame, from_quat, to_quat
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -48,6 +48,7 @@ class GivenMass:
         return self.mass is not None or self.center is not None or self.inertia is not None or self.axes is not None
 
 
+@named_by_prim
 def check_mass(prim: Usd.Prim) -> None:
     """ValueError naming the prim for a mass or density that cannot be."""
     for name in 'mass', 'density':
@@ -56,6 +57,7 @@ def check_mass(prim: Usd.Prim) -> None:
             _checked(prim, name, found)
 
 
+@named_by_prim
 def given_mass(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> GivenMass:
     """Read MassAPI of a body whose frame in the world is `frame`. ValueError naming the prim for what cannot be."""
     from pxr import UsdPhysics
@@ -72,6 +74,8 @@ def given_mass(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> Gi
         inertia = np.full(3, inertia.mean())
     quat = value(prim, 'physics:principalAxes')
     quat = np.array([quat.GetReal(), *quat.GetImaginary()])
+    if not np.isfinite(quat).all():
+        raise ValueError('physics:principalAxes must be finite')
     center = np.array([*value(prim, 'physics:centerOfMass'), 1.0])
     if np.isfinite(center).all():
         center = (frame.inverse() @ Frame((places.matrix(prim) @ center)[:3])).position

@@ -17,8 +17,8 @@ from internutopia.core.scene.usd.linear import Frame, polar
 from internutopia.core.scene.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.physics_materials import apply_materials
-from internutopia.core.scene.usd.shapes import value
 from internutopia.core.scene.usd.stage import Places
+from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd

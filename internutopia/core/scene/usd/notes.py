@@ -11,9 +11,14 @@ _NAMED = 5  # prims that a note names before it only counts the rest
 
 
 class Notes:
-    """Notes by what was dropped; prims of one kind share a line."""
+    """Notes by what was dropped; prims of one kind share a line.
+
+    Attributes:
+        incomplete: whether layers of the file are missing, so that other prims may refer to what is not there.
+    """
 
     def __init__(self) -> None:
+        self.incomplete = False
         self._prims: dict[str, list[str]] = {}
 
     def add(self, what: str, prim: Usd.Prim | str) -> None:
@@ -22,6 +27,11 @@ class Notes:
         prims = self._prims.setdefault(what, [])
         if path not in prims:
             prims.append(path)
+
+    def add_missing(self, what: str, where: str) -> None:
+        """Note a part of the file that is not there; `where` names it, and what refers to it."""
+        self.incomplete = True
+        self.add(what, where)
 
     def lines(self) -> list[str]:
         """One line for each kind: what, then the prims."""

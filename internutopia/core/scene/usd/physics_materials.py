@@ -20,7 +20,7 @@ import numpy as np
 
 from internutopia.core.scene.contact_parameters import make_bouncy, make_rigid
 from internutopia.core.scene.usd.notes import Notes
-from internutopia.core.scene.usd.shapes import value
+from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd

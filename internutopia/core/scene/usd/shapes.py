@@ -7,7 +7,7 @@ Meshes have scale and shear baked into their vertices.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mujoco import mjtGeom
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.scene.surfaces import FLAT_THICKNESS, signed_volume
 from internutopia.core.scene.usd.linear import Array, axis_scales, equal, polar
+from internutopia.core.scene.usd.values import array, named_by_prim, value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -104,16 +105,17 @@ class Shape:
         return normal * np.sign(up if abs(up) > 0.5 else normal @ self._crosses().sum(axis=0) or 1.0)
 
 
+@named_by_prim
 def shape_of(prim: Usd.Prim, linear: Array) -> Shape | None:
     """The shape of a prim of one of `SHAPES` under the linear part `(3, 3)` of its transform to the world.
 
-    None for a mesh that has no surface. ValueError for one whose topology is wrong.
+    None for a mesh that has no surface. ValueError, naming the prim, for one whose size or topology is wrong.
     """
     return SHAPES[str(prim.GetTypeName())](prim, linear)
 
 
 def _cube(prim: Usd.Prim, linear: Array) -> Shape:
-    half = value(prim, 'size') / 2
+    half = _length(prim, 'size') / 2
     if (straight := axis_scales(linear)) is not None:
         return Shape(mjtGeom.mjGEOM_BOX, straight[0], tuple(half * straight[1]))
     return _convex(half * np.stack(np.meshgrid([-1, 1], [-1, 1], [-1, 1]), axis=-1).reshape(-1, 3), linear)
@@ -122,14 +124,14 @@ def _cube(prim: Usd.Prim, linear: Array) -> Shape:
 def _sphere(prim: Usd.Prim, linear: Array) -> Shape:
     axes, scales, _ = np.linalg.svd(linear)
     if equal(*scales):
-        return Shape(mjtGeom.mjGEOM_SPHERE, polar(linear)[0], (value(prim, 'radius') * scales[0],))
+        return Shape(mjtGeom.mjGEOM_SPHERE, polar(linear)[0], (_length(prim, 'radius') * scales[0],))
     axes[:, 0] *= np.sign(np.linalg.det(axes))
-    return Shape(mjtGeom.mjGEOM_ELLIPSOID, axes, tuple(value(prim, 'radius') * scales))
+    return Shape(mjtGeom.mjGEOM_ELLIPSOID, axes, tuple(_length(prim, 'radius') * scales))
 
 
 def _cylinder(prim: Usd.Prim, linear: Array) -> Shape:
-    linear = linear @ _FROM_Z[value(prim, 'axis')]
-    radius, half = value(prim, 'radius'), value(prim, 'height') / 2
+    linear = linear @ _FROM_Z[_axis(prim)]
+    radius, half = _length(prim, 'radius'), _length(prim, 'height') / 2
     straight = axis_scales(linear)
     if straight is not None and equal(*straight[1][:2]):
         return Shape(mjtGeom.mjGEOM_CYLINDER, straight[0], (radius * straight[1][0], half * straight[1][2]))
@@ -137,8 +139,8 @@ def _cylinder(prim: Usd.Prim, linear: Array) -> Shape:
 
 
 def _capsule(prim: Usd.Prim, linear: Array) -> Shape:
-    linear = linear @ _FROM_Z[value(prim, 'axis')]
-    radius, half = value(prim, 'radius'), value(prim, 'height') / 2
+    linear = linear @ _FROM_Z[_axis(prim)]
+    radius, half = _length(prim, 'radius'), _length(prim, 'height') / 2
     straight = axis_scales(linear)
     if straight is not None and equal(*straight[1]):
         return Shape(mjtGeom.mjGEOM_CAPSULE, straight[0], (radius * straight[1][0], half * straight[1][0]))
@@ -148,15 +150,15 @@ def _capsule(prim: Usd.Prim, linear: Array) -> Shape:
 
 
 def _cone(prim: Usd.Prim, linear: Array) -> Shape:
-    half = value(prim, 'height') / 2
-    base = _circle(value(prim, 'radius'), -half)
-    return _convex(np.concatenate([base, [[0, 0, half]]]), linear @ _FROM_Z[value(prim, 'axis')])
+    half = _length(prim, 'height') / 2
+    base = _circle(_length(prim, 'radius'), -half)
+    return _convex(np.concatenate([base, [[0, 0, half]]]), linear @ _FROM_Z[_axis(prim)])
 
 
 def _plane(prim: Usd.Prim, linear: Array) -> Shape:
-    axis = value(prim, 'axis')
+    axis = _axis(prim)
     linear = linear @ _FROM_Z[axis]
-    extent = (value(prim, 'width') / 2, value(prim, 'length') / 2)
+    extent = (_length(prim, 'width') / 2, _length(prim, 'length') / 2)
     if axis != 'Z':  # width lies along z for a plane facing x, along x for one facing y
         extent = extent[::-1]
     normal = np.cross(linear[:, 0], linear[:, 1])
@@ -168,17 +170,17 @@ def _plane(prim: Usd.Prim, linear: Array) -> Shape:
 
 
 def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
-    points, counts, indices = (value(prim, name) for name in ('points', 'faceVertexCounts', 'faceVertexIndices'))
-    if not points or not counts:
+    points, counts = array(prim, 'points', float, 3), array(prim, 'faceVertexCounts', int)
+    indices, holes = array(prim, 'faceVertexIndices', int), array(prim, 'holeIndices', int)
+    if not len(points) or not len(counts):
         return None
-    points, counts, indices = np.asarray(points, float), np.asarray(counts, int), np.asarray(indices or (), int)
     if counts.min() < 0 or counts.sum() != len(indices):
         raise ValueError(f'faceVertexCounts sum up to {counts.sum()}, but there are {len(indices)} faceVertexIndices')
     if indices.min(initial=0) < 0 or indices.max(initial=-1) >= len(points):
         raise ValueError(f'faceVertexIndices must be within 0..{len(points) - 1}, the points there are')
     if not np.isfinite(points).all():
         raise ValueError('points must be finite numbers')
-    corners = _fans(counts)
+    corners = _fans(counts, np.isin(np.arange(len(counts)), holes))
     used, faces = np.unique(indices[corners], return_inverse=True)
     faces = faces.reshape(-1, 3).astype(np.int32)
     rotation, stretch = polar(linear)
@@ -211,17 +213,24 @@ SHAPES = {
 """Prim type names that have a shape."""
 
 
-def value(prim: Usd.Prim, name: str) -> Any:
-    """An attribute's value: its first time sample, else its default; None without either or without the attribute."""
-    from pxr import Usd
-
-    attribute = prim.GetAttribute(name)
-    return attribute.Get(Usd.TimeCode.EarliestTime()) if attribute else None
-
-
 def enclosed_volume(triangles: Array) -> float:
     """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`."""
     return abs(signed_volume(triangles))
+
+
+def _length(prim: Usd.Prim, name: str) -> float:
+    """An attribute that must be a positive length, in the stage's unit."""
+    found = value(prim, name)
+    if not (isinstance(found, int | float) and np.isfinite(found) and found > 0):
+        raise ValueError(f'{name} must be a positive number, it is {found!r}')
+    return float(found)
+
+
+def _axis(prim: Usd.Prim) -> str:
+    axis = value(prim, 'axis')
+    if axis not in _FROM_Z:
+        raise ValueError(f'axis must be X, Y or Z, it is {axis!r}')
+    return str(axis)
 
 
 def _convex(vertices: Array, linear: Array) -> Shape:
@@ -242,9 +251,9 @@ def _extents(vertices: Array) -> tuple[Array, Array]:
     return axes, extents / max(extents.max(), np.finfo(float).tiny)
 
 
-def _fans(counts: NDArray[np.int_]) -> NDArray[np.int_]:
+def _fans(counts: NDArray[np.int_], holes: NDArray[np.bool_]) -> NDArray[np.int_]:
     """Positions in `faceVertexIndices` `(m, 3)` of the triangles that polygons of these corner counts fall into."""
-    triangles = np.maximum(counts - 2, 0)
+    triangles = np.where(holes, 0, np.maximum(counts - 2, 0))
     first = np.repeat(np.cumsum(counts) - counts, triangles)
     number = np.arange(triangles.sum()) - np.repeat(np.cumsum(triangles) - triangles, triangles)
     return np.stack([first, first + number + 1, first + number + 2], axis=1)

@@ -10,36 +10,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.model import NO_SCALE, Vec3
+from internutopia.core.scene.usd.composition import compose, note_missing
+from internutopia.core.scene.usd.instancers import expand_instancers
 from internutopia.core.scene.usd.linear import Frame, polar
+from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.usd.skinning import pose_skinned
+from internutopia.core.scene.usd.values import named_by_file, named_by_prim
 
 if TYPE_CHECKING:
-    from pxr import Usd
+    from pxr import Gf, Usd, UsdGeom
 
 # columns: where a stage's x, y and z axes point in a frame with z up
 _UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
 
 
-def open_stage(path: Path) -> Usd.Stage:
-    """Open a stage with all its payloads. ValueError if it, or a layer it is composed of, is missing or broken."""
-    from pxr import Tf, Usd
+def open_stage(path: Path, notes: Notes) -> Usd.Stage:
+    """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
 
-    try:
-        stage = Usd.Stage.Open(str(path))
-    except Tf.ErrorException as error:
-        raise ValueError(f'{path}: {"; ".join(str(part.commentary).strip() for part in error.args)}') from None
-    errors = [str(error).strip() for error in stage.GetCompositionErrors()]
-    if errors:
-        raise ValueError(f'{path}: {"; ".join(errors)}')
+    What is missing or cannot be read is noted. ValueError if the file itself is broken.
+    """
+    with named_by_file(path):
+        stage = compose(path)
+        note_missing(stage, notes)
+        stage.SetEditTarget(stage.GetSessionLayer())
+        _check_units(stage, notes)
+        _open_instances(stage)
+        expand_instancers(stage, notes)
+        pose_skinned(stage, notes)
     return stage
 
 
-def layer_files(stage: Usd.Stage) -> set[Path]:
-    """Files that the layers of a stage were read from."""
-    from pxr import Ar
+def _check_units(stage: Usd.Stage, notes: Notes) -> None:
+    """Take an up axis that is none for z. ValueError for units that are no positive numbers."""
+    from pxr import UsdGeom, UsdPhysics
 
-    names = (layer.realPath for layer in stage.GetUsedLayers())
-    outer = (Ar.SplitPackageRelativePathOuter(name)[0] for name in names)  # `a.usdz[b.usda]` lies in a.usdz
-    return {Path(name) for name in outer if name}
+    axis = UsdGeom.GetStageUpAxis(stage)
+    if axis not in _UP_AXES:
+        notes.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
+        stage.SetMetadata('upAxis', 'Z')
+    units = {
+        'metersPerUnit': UsdGeom.GetStageMetersPerUnit(stage),
+        'kilogramsPerUnit': UsdPhysics.GetStageKilogramsPerUnit(stage),
+    }
+    for name, unit in units.items():
+        if not (np.isfinite(unit) and unit > 0):
+            raise ValueError(f'{name} of the stage must be a positive number, it is {unit:g}')
+
+
+def _open_instances(stage: Usd.Stage) -> None:
+    """Make copies of instances in which something has to be changed."""
+    from pxr import Usd, UsdGeom, UsdSkel
+
+    everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+    while True:
+        shared = [
+            prim
+            for prim in Usd.PrimRange.Stage(stage, everywhere)
+            if prim.IsInstanceProxy() and (prim.IsA(UsdGeom.PointInstancer) or prim.IsA(UsdSkel.Root))
+        ]
+        if not shared:
+            return
+        for prim in shared:
+            while prim.IsInstanceProxy():
+                prim = prim.GetParent()
+            if prim.IsInstance():
+                prim.SetInstanceable(False)
 
 
 class Places:
@@ -73,7 +108,7 @@ class Places:
 
     def matrix(self, prim: Usd.Prim) -> NDArray[np.float64]:
         """`(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
-        matrix = self.units @ np.array(self._xforms.GetLocalToWorldTransform(prim)).T
+        matrix = self.units @ np.array(_to_world(prim, self._xforms)).T
         if not np.isfinite(matrix).all():
             raise ValueError(f'{prim.GetPath()}: the transform is not finite')
         return matrix
@@ -86,12 +121,13 @@ class Places:
         return Frame(matrix[:3, 3], polar(matrix[:3, :3])[0])
 
 
+@named_by_prim
+def _to_world(prim: Usd.Prim, xforms: UsdGeom.XformCache) -> Gf.Matrix4d:
+    return xforms.GetLocalToWorldTransform(prim)
+
+
 def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:
     """Active, loaded, defined prims, those inside instances included."""
-    from pxr import Usd, UsdGeom
+    from pxr import Usd
 
-    traversal = iter(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)))
-    for prim in traversal:
-        if prim.IsA(UsdGeom.PointInstancer):
-            traversal.PruneChildren()  # prototypes do not stand where they are defined
-        yield prim
+    return iter(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)))

@@ -1,0 +1,43 @@
+"""Skinned meshes (UsdSkel) in a pose: that of the first frame of their animation, else the skeleton's rest pose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from internutopia.core.scene.usd.notes import Notes
+
+if TYPE_CHECKING:
+    from pxr import Usd, UsdSkel
+
+
+def pose_skinned(stage: Usd.Stage, notes: Notes) -> None:
+    """Write the points of skinned meshes, as their skeletons and blend shapes hold them, into the session layer."""
+    from pxr import Gf, Tf, Usd, UsdSkel
+
+    everywhere = Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)
+    roots = [prim for prim in Usd.PrimRange.Stage(stage, everywhere) if prim.IsA(UsdSkel.Root)]
+    for root in roots:
+        time = _first_frame(UsdSkel.Root(root))
+        try:
+            posed = UsdSkel.BakeSkinning(UsdSkel.Root(root), Gf.Interval(time, time))
+        except Tf.ErrorException:
+            posed = False
+        if posed:
+            notes.add('skinned meshes stand still in one pose', root)
+        else:
+            notes.add('skeleton cannot be read, its meshes are shown unposed', root)
+
+
+def _first_frame(root: UsdSkel.Root) -> float:
+    """The first time sample of the animations of the skeletons below a root; 0 if they do not move."""
+    from pxr import Usd, UsdSkel
+
+    cache = UsdSkel.Cache()
+    cache.Populate(root, Usd.PrimDefaultPredicate)
+    times: list[float] = []
+    for prim in Usd.PrimRange(root.GetPrim()):
+        query = cache.GetSkelQuery(UsdSkel.Skeleton(prim)) if prim.IsA(UsdSkel.Skeleton) else None
+        animation = query.GetAnimQuery() if query else None
+        if animation:
+            times += animation.GetJointTransformTimeSamples() + animation.GetBlendShapeWeightTimeSamples()
+    return min(times, default=0.0)
