@@ -102,14 +102,19 @@ class Compat2x:
         """
         return {env_id: (self._of_robots(env_id, action, task), task) for env_id, (action, task) in actions.items()}
 
-    def in_raw_lengths(self, scene: SceneModel) -> SceneModel:
-        """A scene whose files count in raw lengths wherever a scale other than 1 is given.
+    def takes_raw_lengths(self, *scale: float) -> bool:
+        """Whether a USD file of this scale counts in the lengths that are written, whatever its `metersPerUnit`.
 
         2.x put a file below a prim with that scale, on a stage in metres that knew nothing of the file's unit.
         """
-        robots = tuple(replace(robot, raw_lengths=robot.scale != 1.0) for robot in scene.robots)
-        objects = tuple(replace(obj, raw_lengths=set(obj.scale) != {1.0}) for obj in scene.objects)
-        return replace(scene, raw_lengths=set(scene.scale) != {1.0}, robots=robots, objects=objects)
+        return set(scale) != {1.0}
+
+    def in_raw_lengths(self, scene: SceneModel) -> SceneModel:
+        """A scene whose files count in raw lengths where their scale says so."""
+        raw = self.takes_raw_lengths
+        robots = tuple(replace(robot, raw_lengths=raw(robot.scale)) for robot in scene.robots)
+        objects = tuple(replace(obj, raw_lengths=raw(*obj.scale)) for obj in scene.objects)
+        return replace(scene, raw_lengths=raw(*scene.scale), robots=robots, objects=objects)
 
     def check_local(self, call: str) -> None:
         """NotImplementedError in a distributed run."""

@@ -27,6 +27,7 @@ from internutopia.core.sensor.noise import noise_key
 from internutopia.core.state import SceneState, capture, restore
 from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task.plan import EpisodePlan, Planner
+from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.world import create_world
@@ -85,6 +86,7 @@ class SimulatorRunner:
         self._step_count = 0
         self._launched: Commands | None = None
         self._compat = Compat2x.of(config)
+        self._checks = StartChecks(self._compat)
 
     @property
     def current_tasks(self) -> dict[str, BaseTask]:
@@ -145,7 +147,7 @@ class SimulatorRunner:
 
     def plan_episodes(self, episodes: Mapping[int, Episode], observe: bool = True) -> dict[int, EpisodePlan]:
         """Prepare the episodes that envs shall start, by env id. Whatever is wrong with them is found here."""
-        planner = Planner(self.world, self._compat)
+        planner = Planner(self.world, self._checks, self._compat)
         return {env_id: planner.plan(env_id, episode, observe) for env_id, episode in episodes.items()}
 
     def start_episodes(
