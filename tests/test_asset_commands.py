@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +59,7 @@ def test_an_unlikely_folder_is_noted(tmp_path, capsys):
 
 
 def test_without_a_path_it_says_which_folder_is_used(monkeypatch, capsys):
-    monkeypatch.setattr(sys, 'stdin', open(os.devnull))  # noqa: SIM115
+    monkeypatch.setattr(sys, 'stdin', None)
     assert set_assets_path.main([]) == 0
     assert capsys.readouterr().out == f'asset folder: {PACKAGED} (built in)\n'
     with pytest.raises(SystemExit):

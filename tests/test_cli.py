@@ -86,6 +86,13 @@ def test_a_run_writes_results_and_picture_and_prints_a_summary(write, tmp_path):
     assert result.stderr == ''
 
 
+def test_a_run_with_the_switch_of_2x_writes_results_that_can_be_resumed(write, tmp_path):
+    file = write(compat='2.x', env_num=1)
+    assert run(file, '--out', tmp_path, '--no-picture', '--steps', 15).exit_code == 0
+    assert run(file, '--out', tmp_path, '--no-picture', '--resume').exit_code == 0
+    assert [line['episode_id'] for line in results_in(tmp_path)] == [0, 1]
+
+
 def test_out_defaults_to_a_folder_named_after_the_file(write, tmp_path, monkeypatch):
     file = write()
     monkeypatch.chdir(tmp_path)

@@ -112,7 +112,10 @@ def porting() -> str:
     """The page on porting, with the table of what is not there."""
     before, _, rest = (DOCS / 'porting.md').read_text(encoding='utf-8').partition(ABSENT_BEGIN)
     _, _, after = rest.partition(ABSENT_END)
-    rows = [(', '.join(f'`{name}`' for name in row.names), f'`{row.place}`', cell(row.instead)) for row in ABSENT]
+    rows = []
+    for row in ABSENT:
+        place = f'`{row.place}`' if '.' in row.place else f'types of {row.place}s'
+        rows.append((', '.join(f'`{name}`' for name in row.names), place, cell(row.instead)))
     return before + ABSENT_BEGIN + '\n' + table(('2.x', 'in', 'here'), rows) + '\n' + ABSENT_END + after
 
 

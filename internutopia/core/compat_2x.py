@@ -131,16 +131,20 @@ class Compat2x:
         """
         return {env_id: (self._of_robots(env_id, action, task), task) for env_id, (action, task) in actions.items()}
 
-    def scene(self, model: SceneModel) -> SceneModel:
-        """What a scene is made of: with the joints that its robots have in 2.x, and lengths as 2.x took them.
+    def takes_raw_lengths(self, *scale: float) -> bool:
+        """Whether a USD file of this scale counts in the lengths that are written, whatever its `metersPerUnit`.
 
         2.x put a file below a prim with its scale, on a stage in metres that knew nothing of the file's unit: where a
         scale other than 1 is given, files count in raw lengths.
         """
-        robots = (replace(_with_joints_of_2x(robot), raw_lengths=robot.scale != 1.0) for robot in model.robots)
-        objects = (replace(obj, raw_lengths=set(obj.scale) != {1.0}) for obj in model.objects)
-        raw = set(model.scale) != {1.0}
-        return replace(model, raw_lengths=raw, robots=tuple(robots), objects=tuple(objects))
+        return set(scale) != {1.0}
+
+    def scene(self, model: SceneModel) -> SceneModel:
+        """What a scene is made of: with the joints that its robots have in 2.x, and lengths as 2.x took them."""
+        raw = self.takes_raw_lengths
+        robots = tuple(replace(_with_joints_of_2x(robot), raw_lengths=raw(robot.scale)) for robot in model.robots)
+        objects = tuple(replace(obj, raw_lengths=raw(*obj.scale)) for obj in model.objects)
+        return replace(model, raw_lengths=raw(*model.scale), robots=robots, objects=objects)
 
     def check_local(self, call: str) -> None:
         """NotImplementedError in a distributed run."""

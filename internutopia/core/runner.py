@@ -29,6 +29,7 @@ from internutopia.core.sensor.noise import noise_key
 from internutopia.core.state import SceneState, capture, restore
 from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task.plan import EpisodePlan, Planner
+from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.world import create_world
@@ -88,6 +89,7 @@ class SimulatorRunner:
         self._step_count = 0
         self._launched: Commands | None = None
         self._compat = Compat2x.of(config)
+        self._checks = StartChecks(self._compat)
 
     @property
     def current_tasks(self) -> dict[str, BaseTask]:
@@ -154,7 +156,7 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here.
         """
-        planner = Planner(self.world, self._compat)
+        planner = Planner(self.world, self._checks, self._compat)
         return {env_id: planner.plan(env_id, each, observe, joints[env_id]) for env_id, each in episodes.items()}
 
     def start_episodes(

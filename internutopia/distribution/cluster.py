@@ -1,14 +1,25 @@
-"""The Ray cluster that workers run on: connecting to it, and what each of them reserves."""
+"""The Ray cluster that workers run on: the connection to it, and what each of them reserves.
+
+A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
+A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
+connection, and with the process, however that ends.
+
+Ray does not survive its own death. When the GCS of the cluster or the raylet of this machine has ended, calls hang, and
+some time later C++ ends this process without a word: after a minute without a GCS, or when it touches memory that is
+shared with the raylet. So both are watched, results are waited for in slices, and when one is gone, the connection is
+ended, which saves the process, and every call is a `ConnectionError`.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 import os
 import signal
-import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +28,15 @@ from internutopia.core.compat_2x import ignores_gpus
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
+from internutopia.distribution.liveness import Peer, Watch
 
-_ANSWER = 10.0  # s that a cluster has to answer
+_SLICE = 0.5  # s that a call waits before it looks whether the cluster is still there
+_GOODBYE = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
+_INLINE = 8 << 20  # bytes of a message that is not shared memory, in a cluster of our own; Ray's limit is 10 MiB
+_PORT = 6379  # where `ray start --head` listens
 _FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
+_lock = threading.Lock()
+_current: Cluster | None = None  # of this process, also while it ends
 
 
 @dataclass(frozen=True)
@@ -31,51 +48,199 @@ class Share:
     threads: int
 
 
-def connect(distribution: RayDistributionCfg) -> None:
-    """Connect this process to the cluster, unless it is; without an address, start one on this machine if need be.
+class Cluster:
+    """A connection of this process to Ray; see `connect`, which makes it.
 
-    ConnectionError if there is none at `head_address`, FileNotFoundError if there is no such `working_dir`.
+    Args:
+        options: of `ray.init`.
+
+    Attributes:
+        envs: number of Envs that use it.
     """
+
+    def __init__(self, options: dict[str, Any]):
+        import ray
+
+        self.envs = 0
+        self._ours = not ray.is_initialized()
+        self._session: tuple[str, str] | None = None
+        self._peers: list[Peer] = []
+        self._watch = Watch()
+        self._lost: Peer | None = None
+        self._ended = False
+        self._calls = 0  # that are under way
+        self._changed = threading.Condition()
+        started: Future[None] = Future()
+        # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
+        self._thread = threading.Thread(target=self._run, args=(options, started), name='internutopia-ray', daemon=True)
+        with _own_signals():
+            self._thread.start()
+            try:
+                started.result()
+            except BaseException:
+                self.end()
+                raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls can be made."""
+        import ray
+
+        return self._lost is None and not self._ended and ray.is_initialized()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """What stands around each call of Ray; none may wait for long. ConnectionError if the cluster is gone."""
+        with self._changed:
+            self._check()
+            self._calls += 1
+        try:
+            yield
+        except Exception as error:
+            self._find_lost()
+            if self._lost is not None:
+                raise self._gone() from error
+            raise
+        finally:
+            with self._changed:
+                self._calls -= 1
+                self._changed.notify_all()
+
+    def wait(self, results: Sequence[Any], num_returns: int, timeout: float = math.inf) -> list[Any]:
+        """Those of some results that are there: at least `num_returns`, unless it takes longer than `timeout` [s]."""
+        import ray
+
+        if not results:
+            return []
+        while True:
+            with self.call():
+                done, _ = ray.wait(list(results), num_returns=num_returns, timeout=min(_SLICE, timeout))
+            timeout -= _SLICE
+            if len(done) >= num_returns or timeout <= 0.0:
+                return done
+
+    def end(self) -> None:
+        """End the connection if it was made here; with it, a cluster that was started here."""
+        self._ended = True
+        self._watch.stop()
+        self._thread.join(_GOODBYE)
+
+    def release(self) -> None:
+        """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
+        with _lock:
+            self.envs -= 1
+            if not self.envs and self._lost is None:
+                self.end()
+
+    def _check(self) -> None:
+        if self._lost is not None:
+            raise self._gone()
+        if not self.alive:
+            raise ConnectionError('the connection to Ray was ended by this program (ray.shutdown): build a new Env')
+
+    def _gone(self) -> ConnectionError:
+        address = self._session[0] if self._session else ''
+        return ConnectionError(
+            f'the Ray cluster at {address} is gone: {self._lost} has ended, and the workers with it. Episodes that '
+            'ended before are in the results file; a new Env with Config.resume=True runs the others'
+        )
+
+    def _find_lost(self) -> None:
+        """Something went wrong: find out whether the cluster is why."""
+        lost = next((peer for peer in self._peers if not peer.answers()), None)
+        self._lost = self._lost or lost
+
+    def _run(self, options: dict[str, Any], started: Future[None]) -> None:
+        """What the thread of the connection does: make it, watch the cluster, end it."""
+        import ray
+
+        try:
+            if self._ours:
+                ray.init(**options)
+            self._session, self._peers = _session(), _peers()
+            started.set_result(None)
+            self._lost = self._watch.wait(self._peers) or self._lost
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._calls)
+        if (self._ours or self._lost is not None) and ray.is_initialized() and _session() == self._session:
+            ray.shutdown(wait_for_processes=self._ours)
+
+
+def connect(distribution: RayDistributionCfg) -> Cluster:
+    """The connection of this process to Ray, made if there is none; give it back with `Cluster.release`.
+
+    It leads to the cluster at `head_address`, or at the environment variable `RAY_ADDRESS`, or to a new one.
+    ConnectionError if none answers there, FileNotFoundError if there is no such `working_dir`.
+    """
+    global _current
     import ray
 
     folder = distribution.working_dir
     if folder is not None and not os.path.isdir(folder):
         raise FileNotFoundError(2, 'distribution_config.working_dir: there is no such folder', str(folder))
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
-    if ray.is_initialized():
-        if folder is not None:
-            log.warning('distribution_config.working_dir has no effect: this process is connected to Ray already')
-        return
-    address = distribution.head_address
-    if address is not None and ':' not in address:
-        address += ':6379'  # where `ray start --head` listens
-    options: dict[str, Any] = {'logging_level': logging.ERROR}
-    if folder is not None:
-        options['runtime_env'] = {'working_dir': str(folder)}
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
+    with _lock:
+        if _current is not None and not _current.alive:
+            _current.end()
+            _current = None
+        if ray.is_initialized():
+            for name in ('head_address', 'working_dir'):
+                if getattr(distribution, name) is not None:
+                    log.warning(f'distribution_config.{name} has no effect: this process is connected to Ray already')
+        if _current is None:
+            _current = _open(distribution)
+            atexit.register(_current.end)  # before Ray's own
+        _current.envs += 1
+        return _current
+
+
+def _open(distribution: RayDistributionCfg) -> Cluster:
+    """Connect this process. ConnectionError if no cluster answers where one is asked for."""
+    given = distribution.head_address
+    address = given or os.environ.get('RAY_ADDRESS') or 'local'
+    if address not in ('auto', 'local') and ':' not in address:
+        address += f':{_PORT}'
+    options: dict[str, Any] = {'address': address, 'logging_level': logging.ERROR}
+    if address == 'local':
+        options |= {'include_dashboard': False, '_system_config': {'max_direct_call_object_size': _INLINE}}
+    if distribution.working_dir is not None:
+        options['runtime_env'] = {'working_dir': str(distribution.working_dir)}
     try:
-        if address is not None:
-            _knock(address)
-        with _own_signals():
-            try:
-                ray.init(address=address or os.environ.get('RAY_ADDRESS') or 'auto', **options)
-            except ConnectionError:
-                if address is not None or 'RAY_ADDRESS' in os.environ:
-                    raise
-                ray.init(address='local', include_dashboard=False, **options)
+        if ':' in address and '://' not in address:
+            Peer.at('', address).connect().close()  # Ray itself would try for minutes
+        return Cluster(options)
     except (OSError, RuntimeError, ValueError) as error:
+        where = f'distribution_config.head_address={given!r}' if given else f'RAY_ADDRESS={address!r}'
         raise ConnectionError(
-            f'distribution_config.head_address={distribution.head_address!r}: no Ray cluster answers there ({error}); '
-            "start one with 'ray start --head', or leave the address out to use this machine"
+            f"{where}: no Ray cluster answers there ({error}); start one with 'ray start --head', or leave the address "
+            'out, for processes of this machine'
         ) from error
 
 
-def _knock(address: str) -> None:
-    """OSError or ValueError if nothing answers at `host:port`; Ray itself would try for minutes."""
-    if '://' not in address:
-        host, _, port = address.rpartition(':')
-        socket.create_connection((host, int(port)), timeout=_ANSWER).close()
+def _session() -> tuple[str, str]:
+    """What tells this connection to Ray from others that this process had: address of the cluster, job."""
+    import ray
+
+    context = ray.get_runtime_context()
+    return context.gcs_address, context.get_job_id()
+
+
+def _peers() -> list[Peer]:
+    """The processes that this connection cannot do without."""
+    import ray
+
+    context = ray.get_runtime_context()
+    (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
+    return [
+        Peer.at('its head (GCS)', context.gcs_address),
+        Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
+    ]
 
 
 def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Share:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +51,100 @@ class Crew:
         env_num: int,
         lost: Callable[[int, str], None],
     ):
+        self._lost = lost
+        self._cluster = connect(distribution)
+        self._actors: list[Any] = []
+        self._generations = [0] * distribution.proc_num
+        self._setups: dict[int, Any] = {}  # of workers that have not been called yet
+        try:
+            with self._cluster.call():
+                self._prepare(config, distribution, env_num)
+            for group in range(distribution.proc_num):
+                self._actors.append(None)
+                self._hire(group)
+            for group in range(distribution.proc_num):
+                self._welcome(group)
+        except BaseException:
+            self.dismiss()
+            raise
+
+    def call(self, group: int, method: str, *arguments: Any, after: Iterable[Call] = ()) -> Call:
+        """Begin a call, once others have gone well; `gather` gives its result. ConnectionError if Ray is gone."""
+        if group in self._setups:
+            self._welcome(group)
+        waits_for = [call.result for call in after]
+        with self._cluster.call():
+            result = getattr(self._actors[group], method).remote(*arguments, *waits_for)
+        return Call(result, self._generations[group])
+
+    def ask(self, group: int, method: str, *arguments: Any) -> Any:
+        """Call a worker and wait. RuntimeError if it dies."""
+        (answer,) = self.gather({group: self.call(group, method, *arguments)}).values()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def ready(self, calls: Mapping[int, Call], block: bool) -> list[int]:
+        """The workers whose call is done; with `block`, at least one."""
+        groups = {call.result: group for group, call in calls.items()}
+        if block:
+            self._cluster.wait(list(groups), 1)
+        done = self._cluster.wait(list(groups), len(groups), timeout=0.0)
+        return [groups[result] for result in done]
+
+    def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:
+        """Wait for calls; the result of each by worker, or the exception that it ended with.
+
+        Where a worker has died that is a `WorkerDied`. A call that was not made because one that it depends on failed
+        has the exception of that one; if a worker died there, a `WorkerDied` of another group. ConnectionError if Ray
+        is gone.
+        """
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        answers: dict[int, Any] = {}
+        self._cluster.wait([call.result for call in calls.values()], len(calls))
+        for group, call in calls.items():
+            try:
+                with self._cluster.call():
+                    answers[group] = ray.get(call.result)
+            except RayTaskError as error:
+                cause = error.cause
+                answers[group] = WorkerDied(-1, str(cause)) if isinstance(cause, RayError) else _described(error)
+            except RayError as error:
+                answers[group] = WorkerDied(group, f'worker {group} died ({type(error).__name__})')
+        for group, answer in answers.items():
+            if not isinstance(answer, WorkerDied) or answer.group != group:
+                continue
+            if calls[group].generation == self._generations[group]:  # else it is known
+                with self._cluster.call():
+                    ray.kill(self._actors[group])
+                self._hire(group)
+                self._lost(group, str(answer))
+        return answers
+
+    def dismiss(self) -> None:
+        """End all workers."""
         import ray
 
-        self._lost = lost
-        connect(distribution)
+        with suppress(ConnectionError), self._cluster.call():  # they end with the cluster
+            for actor in self._actors:
+                if actor is not None:
+                    ray.kill(actor)
+        self._actors.clear()
+        self._cluster.release()
+
+    @staticmethod
+    def pickled(value: Any) -> bytes:
+        """A value for a worker, classes of the main script included."""
+        from ray import cloudpickle
+
+        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
+
+    def _prepare(self, config: DistributedConfig, distribution: RayDistributionCfg, env_num: int) -> None:
+        """Say what workers are to be."""
+        import ray
+
         share = share_of(config, distribution)
         simulator = config.simulator.model_copy(update={'threads': share.threads})
         changes = {
@@ -66,90 +157,12 @@ class Crew:
         registries = self.pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
         self._order = ray.put(Order(config.model_copy(update=changes), registries, environment()))
         self._actor_class = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, scheduling_strategy='SPREAD')(Worker)
-        self._actors: list[Any] = []
-        self._generations = [0] * distribution.proc_num
-        self._setups: dict[int, Any] = {}  # of workers that have not been called yet
-        try:
-            for group in range(distribution.proc_num):
-                self._actors.append(None)
-                self._hire(group)
-            for group in range(distribution.proc_num):
-                self._welcome(group)
-        except BaseException:
-            self.dismiss()
-            raise
-
-    def call(self, group: int, method: str, *arguments: Any, after: Iterable[Call] = ()) -> Call:
-        """Begin a call, once others have gone well; `gather` gives its result."""
-        if group in self._setups:
-            self._welcome(group)
-        waits_for = [call.result for call in after]
-        return Call(getattr(self._actors[group], method).remote(*arguments, *waits_for), self._generations[group])
-
-    def ask(self, group: int, method: str, *arguments: Any) -> Any:
-        """Call a worker and wait. RuntimeError if it dies."""
-        (answer,) = self.gather({group: self.call(group, method, *arguments)}).values()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def ready(self, calls: Mapping[int, Call], block: bool) -> list[int]:
-        """The workers whose call is done; with `block`, at least one."""
-        import ray
-
-        groups = {call.result: group for group, call in calls.items()}
-        if block and groups:
-            ray.wait(list(groups), num_returns=1)
-        done = ray.wait(list(groups), num_returns=len(groups), timeout=0)[0] if groups else []
-        return [groups[result] for result in done]
-
-    def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Wait for calls; the result of each by worker, or the exception that it ended with.
-
-        Where a worker has died that is a `WorkerDied`. A call that was not made because one that it depends on failed
-        has the exception of that one; if a worker died there, a `WorkerDied` of another group.
-        """
-        import ray
-        from ray.exceptions import RayError, RayTaskError
-
-        answers: dict[int, Any] = {}
-        for group, call in calls.items():
-            try:
-                answers[group] = ray.get(call.result)
-            except RayTaskError as error:
-                cause = error.cause
-                answers[group] = WorkerDied(-1, str(cause)) if isinstance(cause, RayError) else _described(error)
-            except RayError as error:
-                answers[group] = WorkerDied(group, f'worker {group} died ({type(error).__name__})')
-        for group, answer in answers.items():
-            if not isinstance(answer, WorkerDied) or answer.group != group:
-                continue
-            if calls[group].generation == self._generations[group]:  # else it is known
-                ray.kill(self._actors[group])
-                self._hire(group)
-                self._lost(group, str(answer))
-        return answers
-
-    def dismiss(self) -> None:
-        """End all workers."""
-        import ray
-
-        for actor in self._actors if ray.is_initialized() else ():
-            if actor is not None:
-                ray.kill(actor)
-        self._actors.clear()
-
-    @staticmethod
-    def pickled(value: Any) -> bytes:
-        """A value for a worker, classes of the main script included."""
-        from ray import cloudpickle
-
-        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
 
     def _hire(self, group: int) -> None:
         self._generations[group] += 1
-        self._actors[group] = self._actor_class.remote()
-        self._setups[group] = self._actors[group].set_up.remote(self._order)
+        with self._cluster.call():
+            self._actors[group] = self._actor_class.remote()
+            self._setups[group] = self._actors[group].set_up.remote(self._order)
 
     def _welcome(self, group: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""
@@ -157,10 +170,11 @@ class Crew:
         from ray.exceptions import RayError, RayTaskError
 
         for _ in range(_ATTEMPTS):
-            while not ray.wait([self._setups[group]], timeout=_PATIENCE)[0]:
+            while not self._cluster.wait([self._setups[group]], 1, _PATIENCE):
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', group)
             try:
-                ray.get(self._setups.pop(group))
+                with self._cluster.call():
+                    ray.get(self._setups.pop(group))
                 return
             except RayTaskError as error:
                 raise _described(error) from None

@@ -65,14 +65,10 @@ def test_a_robot_that_is_pushed_over_has_fallen(client_env):
     act(env, STAND, walking['warm_up_step'])
     articulation = task_of(env, 0).robots['h1'].articulation
     articulation.set_world_velocity([0, 4, 0, 0, 0, 0])
-    for _ in range(STEPS):
-        obs, _, terminated, _, _ = env.step([{'h1': {'move_by_discrete': [1]}}])
-        if terminated[0]:
-            break
-    assert terminated == [True]
-    assert obs[0]['h1']['fail_reason'] == 'fall'
-    assert obs[0]['h1']['metrics']['path'][0]['SR'] == 0
-    assert obs[0]['h1']['finish_action'] is True
+    obs = act(env, {'h1': {'move_by_discrete': [1]}}, STEPS)  # it stays as it ended
+    assert (obs['fail_reason'], obs['finish_action']) == ('fall', True)
+    assert obs['metrics']['path'][0]['SR'] == 0
+    assert obs['metrics']['path'][0]['steps'] < walking['warm_up_step'] + STEPS
 
 
 def test_a_robot_that_does_not_get_on_is_stuck(client_env):
@@ -94,7 +90,7 @@ def test_a_robot_that_does_not_get_on_is_stuck(client_env):
 def test_flash_with_collision_stops_at_a_wall(client_env, opengl):
     env = client_env('collect', ['turned', 'straight'])
     env.reset()
-    places = []
+    places, obs = [], []
     for _ in range(12):
         obs = env.step([{'h1': {'move_by_flash': [1]}}, {'h1': {'move_by_flash': [0]}}])[0]
         places.append(obs[0]['h1']['globalgps'])

@@ -127,9 +127,15 @@ def test_a_terminal_that_is_gone_presses_no_key(monkeypatch: pytest.MonkeyPatch)
         keys.close()
 
 
-@pytest.mark.parametrize('stdin', [None, io.StringIO('i'), open(os.devnull)], ids=['none', 'text', 'null'])  # noqa: SIM115
-def test_without_a_terminal_there_is_one_warning_and_no_key(stdin, monkeypatch, caplog):
-    monkeypatch.setattr(sys, 'stdin', stdin)
+@pytest.fixture(params=['none', 'text', 'file'])
+def no_terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What stdin is in programs without a terminal."""
+    with open(os.devnull) as file:
+        monkeypatch.setattr(sys, 'stdin', {'none': None, 'text': io.StringIO('i'), 'file': file}[request.param])
+        yield
+
+
+def test_without_a_terminal_there_is_one_warning_and_no_key(no_terminal: None, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
         keys = KeyboardInteraction()
         assert [keys.get_input().tolist() for _ in range(3)] == [[0.0] * 6] * 3

@@ -2,39 +2,57 @@
 
 The library brings a C++ runtime that breaks others which are loaded after it (USD then writes empty lists, coacd
 1.0.14), it may crash, and its own threads mostly wait for each other. So it is not imported: this file is also the
-program that runs it, which takes pickled meshes on standard input and answers on standard output.
+program that runs it, which takes pickled meshes on standard input and answers on standard output. The process ends
+with the one that started it, however that ends, also while it computes.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
 Part = tuple[NDArray[np.float64], NDArray[np.integer]]  # vertices (n, 3), faces (m, 3)
 
 
 class CoacdProcess:
-    """Decomposes one mesh after the other; the process starts with the first one."""
+    """Decomposes one mesh after the other; the process starts with the first one.
+
+    On Linux it ends with the thread that ran the first one, too.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, vertices: NDArray[np.float64], faces: NDArray[np.integer], options: dict[str, Any]) -> list[Part]:
-        """Convex parts of a closed mesh; `options` are those of `coacd.run_coacd`.
+    def run(
+        self, vertices: NDArray[np.float64], faces: NDArray[np.integer], options: dict[str, Any], seconds: int
+    ) -> list[Part]:
+        """Convex parts of a closed mesh.
+
+        Args:
+            vertices: `(n, 3)` [m].
+            faces: `(m, 3)`, counterclockwise seen from outside.
+            options: those of `coacd.run_coacd`.
+            seconds: how much processor time it may take [s], where the system can tell (not on Windows).
 
         Raises:
             ImportError: CoACD is not installed.
+            TimeoutError: It took longer.
             RuntimeError: It failed, or the process died.
         """
         self._process = self._process or subprocess.Popen(
-            [sys.executable, '-P', __file__],
+            [sys.executable, '-P', __file__, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, 'OMP_NUM_THREADS': '1'},  # we run as many processes as there are cores
@@ -42,35 +60,69 @@ class CoacdProcess:
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
-            pickle.dump((vertices, faces, options), self._process.stdin)
+            pickle.dump((vertices, faces, options, seconds), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            self.kill()
+            status = self.kill()
             self._process = None
+            if status == -getattr(signal, 'SIGXCPU', 0):
+                raise TimeoutError(f'more than {seconds} s of processor time') from error
             raise RuntimeError(f'the process that runs CoACD died ({error or "no answer"})') from error
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def kill(self) -> None:
-        """End the process, whatever it does; `run` then raises RuntimeError."""
-        if (process := self._process) is not None:
-            process.kill()
-            process.wait()
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                with suppress(OSError):  # there may be a request that nobody has read
-                    pipe.close()
+    def kill(self) -> int | None:
+        """End the process, whatever it does; `run` then raises RuntimeError. How it ended, None if it never started."""
+        if (process := self._process) is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            with suppress(OSError):  # there may be a request that nobody has read
+                pipe.close()
+        return status
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    wanted: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_receive, args=(requests, wanted), daemon=True).start()
     while True:
-        try:
-            vertices, faces, options = pickle.load(requests)
-        except EOFError:
-            return
+        vertices, faces, options, seconds = wanted.get()
+        _limit_time(seconds)
         pickle.dump(_answer(vertices, faces, options), answers)
         answers.flush()
+
+
+def _receive(requests: BinaryIO, wanted: SimpleQueue[Any]) -> None:
+    """Hand on requests; end the process, whatever it computes, when nobody is there any more to send some."""
+    try:
+        while True:
+            wanted.put(pickle.load(requests))
+    finally:
+        os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """Let the system end this process with its parent: others that were forked may keep the pipe of requests open."""
+    if sys.platform == 'linux':
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before that
+            os._exit(0)
+
+
+def _limit_time(seconds: int) -> None:
+    """Let the system end this process when it has computed for so long from now on."""
+    with suppress(ImportError):  # Windows
+        import resource
+
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        limit = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # that it ends so is no crash
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def _answer(vertices: Any, faces: Any, options: dict[str, Any]) -> list[Part] | Exception:
@@ -87,6 +139,7 @@ def _answer(vertices: Any, faces: Any, options: dict[str, Any]) -> list[Part] | 
 
 
 if __name__ == '__main__':
+    _end_with(int(sys.argv[1]))
     _answers = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)  # what CoACD prints is no answer
     _serve(sys.stdin.buffer, _answers)

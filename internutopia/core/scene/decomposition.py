@@ -5,9 +5,13 @@ CoACD (https://github.com/SarahWeiii/CoACD), so that gaps wider than about `TOLE
 sheet, such as the walls of a room that has no outside: it becomes plates, whose fronts are its faces; and so does the
 inside of a room, a closed piece that looks inwards.
 
+What takes CoACD too long, or would be too many parts, becomes plates along its faces, too, with a warning: it stays
+hollow. So does, without one, what CoACD cuts into many more parts than it has plates.
+
 The cache is the folder `decomposition` below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the
 user's cache folder. Its files are named by what they were computed from, so they are never out of date, and may be
-deleted at any time. The result is the same on every machine and for any number of threads.
+deleted at any time. The result is the same on every machine and for any number of threads, but for what takes too long
+on a slow one.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -40,12 +44,19 @@ TOLERANCE = 0.1
 """How far [m] the parts may stand over the surface of a large mesh; of a small one, 5 % of half its extent."""
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
+MAX_SECONDS = 60
+"""Processor time [s] that a concave piece may take."""
 MAX_PLATES = 2000
 """A sheet that would need more plates is made coarser."""
+MANY_PARTS = 100
+"""A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
+MAX_PARTS = 4000
+"""A mesh that would have more parts becomes plates."""
 ROOM_SIZE = 2.0
 """A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
 
-_FORMAT = 1  # of the files in the cache; to be raised when anything in here changes what is computed
+_NAMED = 5  # meshes that a warning names before it only counts the rest
+_FORMAT = 2  # of the files in the cache; to be raised when anything in here changes what is computed
 # A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture.
 _SEARCH: dict[str, Any] = {'mcts_nodes': 10, 'mcts_iterations': 40, 'mcts_max_depth': 3, 'resolution': 1000, 'seed': 0}
 
@@ -58,23 +69,28 @@ class ConvexPart:
     volume: float
 
 
-def decompose(meshes: Sequence[Mesh]) -> list[list[ConvexPart]]:
+def decompose(meshes: Sequence[Mesh], names: Sequence[str] | None = None) -> list[list[ConvexPart]]:
     """Convex parts of each mesh, out of the cache or computed by all cores, with a progress bar in a terminal.
 
     Two processes never compute the same: the second one waits for the first. Without `coacd`, concave closed pieces
     become their convex hulls, with a warning; a cache that cannot be written is another warning.
+
+    Args:
+        meshes: What is to be decomposed.
+        names: What warnings call each mesh, such as the path of its prim; None means by its number.
     """
     keys = [_key(mesh) for mesh in meshes]
     wanted = dict(zip(keys, meshes, strict=True))
+    called = dict(zip(keys, names or [f'mesh {i}' for i in range(len(meshes))], strict=True))
     folder = _cache_folder()
     found = _load_all(folder, wanted)
     if len(found) < len(wanted):
         with _lock(folder):
             found |= _load_all(folder, {key: wanted[key] for key in wanted if key not in found})
-            for key, parts in _compute({key: wanted[key] for key in wanted if key not in found}):
-                found[key] = parts.all
-                if parts.final:
-                    _store(folder, key, parts.all)
+            for key, result in _compute({key: wanted[key] for key in wanted if key not in found}, called):
+                found[key] = result.parts
+                if result.final:
+                    _store(folder, key, result.parts)
     return [found[key] for key in keys]
 
 
@@ -85,23 +101,35 @@ def is_room(piece: Surface) -> bool:
 
 @dataclass
 class _Result:
-    all: list[ConvexPart]
-    final: bool  # False if another attempt may give a better result
-
-    def add(self, piece: Surface, job: Future[list[ConvexPart]], failures: Counter[str]) -> None:
-        """Wait for the parts of a piece; if they cannot be had, take its convex hull and count why."""
-        try:
-            self.all += job.result()
-            return
-        except ImportError:
-            failures['coacd is missing; `pip install coacd`'] += 1
-        except RuntimeError as error:
-            failures[str(error)] += 1
-        self.all.append(ConvexPart(piece.vertices, abs(piece.volume)))
-        self.final = False
+    parts: list[ConvexPart] = field(default_factory=list)
+    final: bool = True  # False if another attempt may give a better result
 
 
-def _compute(meshes: Mapping[str, Mesh]) -> Iterator[tuple[str, _Result]]:
+@dataclass
+class _Shortfalls:
+    """What did not become convex parts of CoACD: said at the end, a line for each reason."""
+
+    hulls: Counter[str] = field(default_factory=Counter)  # pieces by reason
+    plates: dict[str, list[str]] = field(default_factory=dict)  # meshes by reason
+
+    def became_plates(self, reason: str, name: str, surface: Surface) -> None:
+        size = ' x '.join(f'{length:.3g}' for length in surface.extent)
+        self.plates.setdefault(reason, []).append(f'{name} ({size} m, {len(surface.faces)} triangles)')
+
+    def say(self) -> None:
+        for reason, count in self.hulls.items():
+            log.warning('%d concave pieces of meshes collide as their convex hulls: %s', count, reason)
+        for reason, meshes in self.plates.items():
+            more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
+            log.warning(
+                'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
+                'scale; else simplify or split them, or give those that need not be hollow '
+                'physics:approximation = "convexHull"',
+                *(reason, ', '.join(meshes[:_NAMED]), more),
+            )
+
+
+def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[tuple[str, _Result]]:
     """Decompose meshes, pieces at the same time; results in the order of the meshes, as soon as they are there."""
     if not meshes:
         return
@@ -110,43 +138,69 @@ def _compute(meshes: Mapping[str, Mesh]) -> Iterator[tuple[str, _Result]]:
     for process in processes:
         idle.put(process)
     pool = ThreadPoolExecutor(len(processes))
-    failures: Counter[str] = Counter()
+    shortfalls = _Shortfalls()
     try:
         jobs = {
-            key: [(piece, pool.submit(_convex_parts, piece, idle)) for piece in _split(mesh)]
+            key: [(piece, pool.submit(_convex_parts, piece, idle)) for piece in _split(mesh, names[key])]
             for key, mesh in meshes.items()
         }
         with _progress(sum(map(len, jobs.values()))) as advance:
             for key, pairs in jobs.items():
-                result = _Result([], final=True)
+                result = _Result()
                 for piece, job in pairs:
-                    result.add(piece, job, failures)
+                    _add_piece(result, piece, job, names[key], shortfalls)
                     advance()
+                if len(result.parts) > MAX_PARTS:
+                    whole = simplified(*meshes[key], MAX_TRIANGLES)
+                    result.parts = _sheet_parts(whole)
+                    shortfalls.became_plates(f'would have more than {MAX_PARTS} convex parts', names[key], whole)
                 yield key, result
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()  # one that still works was interrupted
         pool.shutdown()
-    for reason, count in failures.items():
-        log.warning('%d concave pieces of meshes collide as their convex hulls: %s', count, reason)
+    shortfalls.say()
 
 
-def _split(mesh: Mesh) -> list[Surface]:
+def _add_piece(
+    result: _Result, piece: Surface, job: Future[list[ConvexPart]], name: str, shortfalls: _Shortfalls
+) -> None:
+    """Wait for the parts of a piece; what takes too long becomes plates, what cannot be computed its convex hull."""
+    try:
+        result.parts += job.result()
+        return
+    except TimeoutError:
+        result.parts += _sheet_parts(_facing_out(piece))
+        shortfalls.became_plates(f'take CoACD longer than {MAX_SECONDS} s', name, piece)
+        return
+    except ImportError:
+        shortfalls.hulls['coacd is missing; `pip install coacd`'] += 1
+    except RuntimeError as error:
+        shortfalls.hulls[str(error)] += 1
+    result.parts.append(ConvexPart(piece.vertices, abs(piece.volume)))
+    result.final = False
+
+
+def _split(mesh: Mesh, name: str) -> list[Surface]:
     vertices, faces = mesh
     if len(faces) > MAX_TRIANGLES:
-        log.warning('a mesh of %d triangles is simplified to %d before it is decomposed', len(faces), MAX_TRIANGLES)
+        log.warning('%s: %d triangles are simplified to %d, to be decomposed', name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
     return pieces(vertices, faces)
 
 
 def _convex_parts(piece: Surface, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
-    """Convex parts of one connected piece. ImportError, RuntimeError as `CoacdProcess.run`."""
+    """Convex parts of one connected piece. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
     if not piece.is_closed() or is_room(piece):
         return _sheet_parts(piece)
-    solid = piece if piece.volume > 0 else piece.flipped()
+    solid = _facing_out(piece)
     return [ConvexPart(solid.vertices, solid.volume)] if solid.is_convex() else _solid_parts(solid, idle)
+
+
+def _facing_out(closed: Surface) -> Surface:
+    return closed if closed.volume > 0 else closed.flipped()
 
 
 def _sheet_parts(sheet: Surface) -> list[ConvexPart]:
@@ -159,11 +213,14 @@ def _sheet_parts(sheet: Surface) -> list[ConvexPart]:
 
 def _solid_parts(solid: Surface, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
     tolerance = min(TOLERANCE, 0.05 * float(solid.extent.max()) / 2)
+    options = _SEARCH | {'threshold': tolerance, 'real_metric': True}
     process = idle.get()
     try:
-        parts = process.run(solid.vertices, solid.faces, _SEARCH | {'threshold': tolerance, 'real_metric': True})
+        parts = process.run(solid.vertices, solid.faces, options, MAX_SECONDS)
     finally:
         idle.put(process)
+    if len(parts) > MANY_PARTS and len(shell := _sheet_parts(solid)) < len(parts):
+        return shell  # fewer, and where the surface is
     return [ConvexPart(vertices, abs(signed_volume(vertices[faces]))) for vertices, faces in parts]
 
 

@@ -71,6 +71,11 @@ def is_mjcf(path: Path) -> bool:
     return _format(path) is mjcf
 
 
+def length_unit(path: Path) -> tuple[float, bool] | None:
+    """Length of a USD file's unit [m], and whether the file says so itself; None for other formats."""
+    return usd.length_unit(path) if _format(path) is usd else None
+
+
 def content_key(path: Path) -> str:
     """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
 

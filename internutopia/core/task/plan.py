@@ -8,9 +8,11 @@ from typing import Any
 
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import TaskCfg
+from internutopia.core.scene.compiled import CompiledScene
 from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.scene.model import JointModel, SceneModel
 from internutopia.core.task.blueprint import check_sensors, scene_model
+from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task_config_manager import Episode
 from internutopia.core.world.base import SceneHandle, World
 
@@ -29,8 +31,9 @@ class EpisodePlan:
 class Planner:
     """Plans the episodes of one reset: envs that start the same task share what is prepared for it."""
 
-    def __init__(self, world: World, compat: Compat2x | None = None):
+    def __init__(self, world: World, checks: StartChecks, compat: Compat2x | None):
         self._world = world
+        self._checks = checks
         self._compat = compat
         self._scenes: dict[tuple[object, ...], tuple[SceneModel, SceneHandle]] = {}  # by task and joints
 
@@ -57,6 +60,8 @@ class Planner:
                     model = self._compat.scene(model)
                 handle = self._world.prepare(model)
                 check_sensors(task_config, handle)
+                if isinstance(handle, CompiledScene):
+                    self._checks.check(episode.task_index, model, handle)
                 self._scenes[key] = model, handle
             return EpisodePlan(episode, task_config, runtime_config, *self._scenes[key])
         except Exception as error:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -115,6 +119,109 @@ def test_where_coacd_fails_there_is_the_hull_and_nothing_is_kept(
     assert not list(cache.glob('*.npz'))
 
 
+@pytest.fixture
+def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts another module in the place of CoACD."""
+
+    def use(module: str) -> None:
+        (tmp_path / 'coacd.py').write_text(
+            f'set_log_level = print\ndef Mesh(*mesh): return mesh\ndef run_coacd(*mesh, **options):\n    {module}\n'
+        )
+        monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+
+    return use
+
+
+def test_what_takes_too_long_becomes_plates_that_are_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 0)
+    use_coacd('while True: pass')
+    (parts,) = decompose([trough], ['/World/trough'])
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert 'plates along their faces, as they take CoACD longer than 0 s: /World/trough (0.3 x 0.2 x 0.4 m, ' in warning
+    assert 'triangles). If their size is wrong, change the scale' in warning
+    assert not within((0.15, 0.1, 0.2), parts)  # between the walls
+    for inside in ((0.001, 0.1, 0.2), (0.099, 0.1, 0.2), (0.299, 0.1, 0.2), (0.15, 0.1, 0.099)):
+        assert within(inside, parts)
+    (again,) = decompose([trough], ['/World/trough'])
+    assert len(again) == len(parts) and len(runs) == 1 and len(caplog.records) == 1
+
+
+def test_a_process_that_was_too_slow_is_replaced(cache, trough, room, use_coacd, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 0)
+    monkeypatch.setattr(decomposition, '_core_count', lambda: 1)
+    use_coacd('return [mesh[0]] if len(mesh[0][0]) < 50 else sum(range(10**15))')
+    walls, thing = decompose([room, trough], ['walls', 'thing'])
+    assert len(walls) > 10 and len(thing) == 1
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert ': walls (2.2 x 2.2 x 0.6 m' in warning and 'thing' not in warning
+
+
+def test_a_mesh_of_too_many_parts_becomes_plates(cache, blocks, runs, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_PARTS', 5)
+    points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
+    rows = [(np.concatenate([points + [2 * k, 0, 0] for k in range(n)]), n) for n in (5, 6)]
+    meshes = [(row, np.concatenate([faces + 8 * k for k in range(n)])) for row, n in rows]
+    few, many = decompose(meshes, ['few', 'many'])
+    assert len(few) == 5 and len(many) == 6 * 6 and not runs
+    assert not within((1.5, 0.5, 0.5), many) and within((2.02, 0.5, 0.5), many)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert 'as they would have more than 5 convex parts: many (11 x 1 x 1 m, 72 triangles)' in warning
+
+
+def test_plates_are_taken_if_they_are_fewer_than_many_parts(cache, trough, room, use_coacd, monkeypatch, caplog):
+    use_coacd('return [mesh[0]] * 101')
+    walls, thing = decompose([room, trough])
+    assert 10 < len(walls) < 60 and 5 < len(thing) < 20 and not caplog.records
+    assert not within((0.0, 0.0, 0.3), walls) and not within((0.15, 0.1, 0.2), thing)
+    monkeypatch.setattr(decomposition, '_FORMAT', -1)  # nothing is in the cache
+    use_coacd('return [mesh[0]] * 100')
+    assert [len(parts) for parts in decompose([room, trough])] == [100, 100]
+
+
+@pytest.mark.parametrize(
+    'busy',
+    [
+        pytest.param('__import__("time").sleep(1000)', id='others run beside it'),
+        pytest.param('sum(range(10**15))', id='nothing else runs'),
+    ],
+)
+def test_a_process_ends_with_its_parent(cache, trough, use_coacd, tmp_path, busy):
+    """Although it is in a session of its own, and the parent is killed."""
+    file, mesh = tmp_path / 'pid', tmp_path / 'mesh'
+    mesh.write_bytes(pickle.dumps(trough))
+    use_coacd(f'open({str(file)!r}, "w").write(str(__import__("os").getpid()) + "."); {busy}')
+    code = f"""
+import pickle
+from internutopia.core.scene.decomposition import decompose
+decompose([pickle.loads(open({str(mesh)!r}, 'rb').read())])
+"""
+    parent = subprocess.Popen([sys.executable, '-c', code])
+    try:
+        wait_for(lambda: file.is_file() and file.read_text().endswith('.'))
+        status = Path('/proc', file.read_text().strip('.'), 'stat')
+        assert is_running(status)
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_for(lambda: not is_running(status))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait long enough for a machine that is busy."""
+    until = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def is_running(status: Path) -> bool:
+    """Whether a process is there and not a zombie that nobody has asked for; `status` is its file in `/proc`."""
+    try:
+        return status.read_text().rpartition(')')[2].split()[0] != 'Z'
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_convex_things_that_touch_are_a_part_each(cache, blocks, runs):
     points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
     beside = np.concatenate([points, points + [1, 0, 0]]), np.concatenate([faces, faces + 8])
@@ -171,7 +278,7 @@ def test_a_huge_mesh_is_simplified_before_it_is_decomposed(cache, runs, monkeypa
     faces = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
     (parts,) = decompose([(np.stack([x, y, 0 * x], axis=1), faces)])
     (message,) = [record.getMessage() for record in caplog.records]
-    assert '1800 triangles' in message and '300' in message
+    assert 'mesh 0: 1800 triangles' in message and '300' in message
     assert len(parts) < 100 and not runs
     assert sum(part.volume for part in parts) == pytest.approx(9 * FLAT_THICKNESS, rel=0.02)
 

@@ -171,6 +171,25 @@ def test_a_joint_is_in_the_episodes_that_follow_and_in_its_env_alone(hanging):
         assert obs[0]['hopper']['position'][2] < 2.0 == obs[1]['hopper']['position'][2]
 
 
+def test_envs_that_start_the_same_task_have_joints_of_their_own(make_env, make_task, make_block):
+    task = make_task(robots=[], objects=[make_block('block', mass=2.0, position=(0.0, 0.0, 3.0))])
+    env = make_env(tasks=[task], env_num=2, episode_order='cycle')
+    create_joint('/weld', 'FixedJoint', BLOCK.format(1))
+    env.reset()
+    after(4, env)
+    assert block_of(env, 0)[0][2] < 2.999 < block_of(env, 1)[0][2]
+
+
+def test_what_is_not_given_follows_where_bodies_start_in_each_episode(make_env, make_task, make_block):
+    tasks = [make_task(robots=[], objects=[make_block('block', mass=2.0, position=(x, 0.0, 3.0))]) for x in (0.0, 1.0)]
+    env = make_env(tasks=tasks, env_num=1)
+    create_joint('/weld', 'FixedJoint', BLOCK.format(0))
+    for x in (0.0, 1.0):
+        env.reset()
+        after(4, env)
+        assert np.linalg.norm(block_of(env)[0] - [x, 0.0, 3.0]) < 4 * GIVES
+
+
 def test_a_joint_belongs_to_the_env_that_was_made_or_reset_last(hanging):
     first, second = hanging(), hanging()
     create_joint('/fix_joint', 'FixedJoint', HOPPER.format(0) + '/torso')

@@ -135,9 +135,7 @@ def test_slides_stretch_along_their_axis_and_gains_stay(write):
         assert actuator.biasprm[0] == pytest.approx(50 * 0.2 * factor)  # what pulls it to the stretched target
         np.testing.assert_allclose(model.jnt_actfrcrange[joint.id], [-30, 30])
     even = compiled(path, (2.0, 2.0, 2.0))
-    assert sorted(even.body('/World/X').inertia) == pytest.approx(
-        [0.4, 0.8, 1.0], rel=1e-6
-    )  # with the square of lengths
+    assert sorted(even.body('/World/X').inertia) == pytest.approx([0.4, 0.8, 1.0], rel=1e-6)  # 2**2 times
     assert even.body('/World/X').mass == pytest.approx(2)
 
 
@@ -179,7 +177,8 @@ def test_concave_meshes_are_cut_in_metres_whatever_they_are_written_in(write, ro
         point3f[] points = [{written}]
         int[] faceVertexCounts = {[3] * len(faces)}
         int[] faceVertexIndices = {faces.ravel().tolist()} }}"""
-        model = compiled(write(mesh, name=f'walls_{unit:g}'), (1 / unit,) * 3)
+        scale = 1 / unit
+        model = compiled(write(mesh, name=f'walls_{unit:g}'), (scale, scale, scale))
         names = (model.geom(i).name for i in range(model.ngeom))
         return [model.geom(name) for name in names if name.startswith('/World/walls/part_')]
 

@@ -79,6 +79,14 @@ def load_with_notes(
     return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
 
 
+def length_unit(path: Path) -> tuple[float, bool]:
+    """The stage's `metersPerUnit` [m], and whether it says so itself. ValueError as for `load`."""
+    from pxr import UsdGeom
+
+    stage = open_stage(path)
+    return UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.StageHasAuthoredMetersPerUnit(stage)
+
+
 def dependencies(path: Path) -> set[Path]:
     """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
     stage = open_stage(path, Notes())

@@ -97,7 +97,8 @@ class Geometry:
     def finish(self) -> None:
         """Decompose what is concave, all of it at once, and add the parts."""
         meshes = [(_rounded(shape), shape.faces) for _, _, shape in self._concave if shape.faces is not None]
-        for (path, place, shape), parts in zip(self._concave, decompose(meshes), strict=True):
+        names = [path for path, _, _ in self._concave]
+        for (path, place, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):
             whole = sum(part.volume for part in parts)
             for number, part in enumerate(parts):
                 geom = self._geom(place, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)

@@ -1,0 +1,132 @@
+"""What is probably not meant, said before an episode starts: a scene of the wrong size, a robot above nothing.
+
+Each is one warning per run and process: of a scene with a scale, of a scene with a scale and a robot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.compat_2x import Compat2x
+from internutopia.core.scene.assets import resolve
+from internutopia.core.scene.bounds import SceneBounds
+from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.importer import length_unit
+from internutopia.core.scene.model import NO_SCALE, SceneModel
+from internutopia.core.util import log
+
+SMALLEST, LARGEST = 1.0, 1000.0
+"""Horizontal extents [m] below and above which a scene is probably not of the size that was meant."""
+USUAL = 2.0, 200.0
+"""Horizontal extents [m] of scenes that were meant."""
+_KNOWN_STARTS = 4096  # starts of a scene that are remembered, to be checked once
+
+
+class StartChecks:
+    """Checks how episodes of one run start.
+
+    Args:
+        compat: the behaviour of 2.x, if the run has it.
+    """
+
+    def __init__(self, compat: Compat2x | None = None):
+        self._compat = compat
+        self._bounds: WeakKeyDictionary[CompiledScene, SceneBounds] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[CompiledScene, set[Hashable]] = WeakKeyDictionary()
+        self._hints: dict[Hashable, str] = {}  # what was said of a scene's size, '' if nothing
+        self._fallen: set[Hashable] = set()
+
+    def check(self, task_index: int, model: SceneModel, scene: CompiledScene) -> None:
+        """Say what is odd about a task of this scene, unless that was said before."""
+        if model.asset is None:
+            return
+        start = tuple((part.name, part.position, part.orientation) for part in (*model.robots, *model.objects))
+        known = self._known.setdefault(scene, set())
+        if start in known:
+            return
+        if len(known) < _KNOWN_STARTS:
+            known.add(start)
+        if scene not in self._bounds:
+            self._bounds[scene] = SceneBounds(scene)
+        bounds, asset = self._bounds[scene], (model.asset, model.scale, model.raw_lengths)
+        if asset not in self._hints:
+            self._hints[asset] = self._check_size(model, bounds)
+        if bounds.has_ground or scene.model.opt.gravity[2] >= 0:
+            return
+        state = scene.initial_state(model)
+        for robot in model.robots:
+            qpos = scene.robots[robot.name].root.qpos
+            if qpos < 0 or robot.weightless or (asset, robot.name) in self._fallen:
+                continue
+            nearest = bounds.nothing_below(robot.name, state)
+            if nearest is None:
+                continue
+            self._fallen.add((asset, robot.name))
+            where = ', '.join(f'{x:.3g}' for x in state['qpos'][qpos : qpos + 3])
+            near = f'the nearest thing that collides is {nearest.geom!r}, {_metres(nearest.distance)} m away'
+            log.warning(
+                'task_configs[%d]: robot %r starts at (%s), env frame, with nothing below it, and will fall: %s; '
+                '%s is %s wide%s',
+                *(task_index, robot.name, where, near if nearest.geom else 'nothing else collides', model.asset),
+                *(_size(bounds.extent), self._hints[asset]),
+            )
+
+    def _check_size(self, model: SceneModel, bounds: SceneBounds) -> str:
+        """Warn of a scene that is too small or too large; returns what was likely meant."""
+        extent, solid = _across(bounds.extent), _across(bounds.solid_extent)
+        if extent is None or solid is None or (extent >= SMALLEST and solid <= LARGEST):
+            return ''
+        assert model.asset is not None
+        file = resolve(model.asset)
+        known = length_unit(file)
+        unit, says = known or (1.0, True)
+        if known is None:
+            applied = ''
+        elif model.raw_lengths:
+            applied = "lengths as they are written (compat='2.x', as a scale is given) and "
+        elif says:
+            applied = f'its metersPerUnit = {unit:g} and '
+        else:
+            applied = f"USD's default of metersPerUnit = {unit:g} (the file says none) and "
+        hint = self._likely(model, unit, extent if extent < SMALLEST else solid)
+        log.warning(
+            '%s is %s wide, with %sscene_scale=%s%s',
+            *(file, _size(bounds.extent), applied, _tuple(model.scale), hint),
+        )
+        return hint
+
+    def _likely(self, model: SceneModel, unit: float, extent: float) -> str:
+        """What gives a scene a usual size, of the changes by powers of ten the likeliest; '' if there is none."""
+        written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
+        if self._compat is not None and model.scale == NO_SCALE and USUAL[0] <= written <= USUAL[1]:
+            return '; likely meant: metersPerUnit = 1 in the file'
+        twice = -round(math.log10(unit))  # undoes a conversion that was done both by the file and by the scale
+        back = -round(math.log10(model.scale[0]))  # to a scale of about 1
+        for power in (twice, back, 2, -2, 3, -3, 1, -1, *(sign * k for k in range(4, 10) for sign in (1, -1))):
+            scale = tuple(float(f'{s * 10.0**power:.6g}') for s in model.scale)
+            raw = self._compat is not None and self._compat.takes_raw_lengths(*scale)
+            if power and USUAL[0] <= written * 10.0**power * (1.0 if raw else unit) <= USUAL[1]:
+                return f'; likely meant: scene_scale={_tuple(scale)}'
+        return ''
+
+
+def _across(extent: NDArray[np.float64] | None) -> float | None:
+    """Greater horizontal extent [m]."""
+    return None if extent is None else float(extent[:2].max())
+
+
+def _size(extent: NDArray[np.float64] | None) -> str:
+    return 'nothing finite' if extent is None else f'{_metres(extent[0])} x {_metres(extent[1])} m'
+
+
+def _metres(length: float) -> str:
+    return f'{length:.0f}' if length >= 100 else f'{length:.3g}'
+
+
+def _tuple(scale: tuple[float, ...]) -> str:
+    return f'({", ".join(f"{s:g}" for s in scale)})'

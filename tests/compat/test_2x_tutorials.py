@@ -1,0 +1,65 @@
+"""Scripts in the manner of tutorials for InternUtopia 2.x, started as a user starts them, with nothing but the switch.
+
+What they check is in them. They have classes of their own: a controller, a robot, a sensor, a task with metric and
+reward; or they read what they recorded, look through cameras, place and lift things, and listen to the keyboard.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parent / 'scripts'
+RUNS = [
+    'tutorial_own_controller',
+    'tutorial_own_robot',
+    'tutorial_own_task_and_metric',
+    'tutorial_objects',
+    'tutorial_pick_up',
+    'tutorial_keyboard',
+    'helpers_at_the_top',
+]
+WITH_CAMERAS = ['tutorial_own_sensor', 'tutorial_camera_loop']
+
+
+def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL) -> None:
+    """Run it to its end, which it reaches if all that it asserts holds."""
+    result = subprocess.run(
+        [sys.executable, SCRIPTS / f'{script}.py', *arguments],
+        env={**os.environ, 'INTERNUTOPIA_COMPAT': '2.x'},
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize('script', RUNS)
+def test_a_tutorial_runs_to_its_end(script: str):
+    run(script)
+
+
+@pytest.mark.parametrize('script', WITH_CAMERAS)
+def test_a_tutorial_with_cameras_runs_to_its_end(script: str, opengl: None):
+    run(script)
+
+
+def test_a_tutorial_that_records_runs_to_its_end(tmp_path: Path):
+    run('tutorial_recording', tmp_path / 'results.jsonl')
+
+
+def test_a_tutorial_listens_to_the_keyboard():
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, b'iiii')
+    try:
+        run('tutorial_keyboard', stdin=terminal)
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
