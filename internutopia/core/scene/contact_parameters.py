@@ -7,14 +7,23 @@ Restitution is Newton's: a contact gives back the share `e` of the normal veloci
 becomes active, however long that is, and can only push from then on, so it adds no energy. That takes `b = (1 + e) / h`
 for a time step `h`, and an impedance near 1. Impacts are noticed late, at a depth of up to `v h`; `k` makes up for what
 is lost on the way out of it.
+
+Friction must not be that abrupt: MuJoCo lifts what slides, by as much as friction wants to slow it down in a step. The
+parameters of a geom are those of its friction, too; only a `<pair>` has others for it, and only with an elliptic cone.
+So geoms that bounce are paired with those that they can touch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 
 import mujoco
 import numpy as np
+
+from internutopia.core.util import log
+
+MAX_PAIRS = 256  # of one model: MuJoCo looks at each of them in each step
 
 # A box under a hundred times its weight sinks in by 1 mm; the weight lets these count where they meet softer geoms
 _RIGID_IMPEDANCE = (0.99, 0.999, 0.001, 0.5, 2.0)
@@ -23,14 +32,16 @@ _RIGID_WEIGHT = 100.0
 _MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
 _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
 _BOUNCE_WEIGHT = 1000.0
-# Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, for others nearly so
+_FRICTION_OF_BOUNCES = (0.1, 1.0)  # `solref`: what slides at 3 m/s is lifted by 1 mm
+# Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, else nearly so
 _SPEED, _GRAVITY = 4.43, 9.81
 
 
-def make_rigid(geom: mujoco.MjsGeom) -> None:
-    """Let a geom of something that moves be hard, so that what is heavy does not sink into it."""
-    geom.solimp = _RIGID_IMPEDANCE
-    geom.solmix = _RIGID_WEIGHT
+def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
+    """Let a geom of something that moves, or a pair with one, be hard: what is heavy does not sink into it."""
+    element.solimp = _RIGID_IMPEDANCE
+    if isinstance(element, mujoco.MjsGeom):
+        element.solmix = _RIGID_WEIGHT
 
 
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:
@@ -46,8 +57,92 @@ def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, ti
     element.solimp = _BOUNCE_IMPEDANCE
     if isinstance(element, mujoco.MjsGeom):
         element.solmix = _BOUNCE_WEIGHT
+    else:
+        element.solreffriction = _FRICTION_OF_BOUNCES
 
 
 def bounces(spec: mujoco.MjSpec) -> bool:
     """Whether contacts of a spec are given as stiffness and damping, as those of things that bounce are."""
-    return any(element.solref[1] < 0 for element in chain(spec.geoms, spec.pairs))
+    return any(_is_bouncy(element) for element in chain(spec.geoms, spec.pairs))
+
+
+def pair_bouncing(spec: mujoco.MjSpec) -> None:
+    """Pair geoms that bounce with all that they can touch, so that friction is its own; too many stay as they are."""
+    geoms = [geom for geom in spec.geoms if geom.contype or geom.conaffinity]
+    found = list(_bouncing_pairs(spec, geoms))
+    if len(spec.pairs) + len(found) > MAX_PAIRS:
+        log.warning('things that bounce may hop when they slide: %d pairs of colliders are too many', len(found))
+        return
+    for i, geom in enumerate(geom for pair in found for geom in pair):
+        geom.name = geom.name or f'bounce_{i}'
+    for one, other in found:
+        pair = add_pair(spec, one, other, max(one.friction[0], other.friction[0]))
+        pair.solref, pair.solimp, pair.solreffriction = one.solref, one.solimp, _FRICTION_OF_BOUNCES
+
+
+def add_pair(spec: mujoco.MjSpec, one: mujoco.MjsGeom, other: mujoco.MjsGeom, friction: float) -> mujoco.MjsPair:
+    """Give the contacts between two geoms a sliding friction, and other parameters of their own."""
+    _, torsion, rolling = np.maximum(one.friction, other.friction)
+    pair = spec.add_pair(geomname1=one.name, geomname2=other.name, condim=max(one.condim, other.condim))
+    pair.friction = friction, friction, torsion, rolling, rolling
+    return pair
+
+
+def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozenset[str]]) -> bool:
+    """Whether MuJoCo looks for contacts between two geoms, as it does between those of a `<pair>` in any case.
+
+    `excluded`: names of bodies that pass through each other.
+    """
+    if not (one.contype & other.conaffinity or other.contype & one.conaffinity):
+        return False
+    if frozenset((one.parent.name, other.parent.name)) in excluded:
+        return False
+    first, second = (_mover(geom.parent) for geom in (one, other))
+    if first == second:
+        return False
+    return not any(_hangs_on(*bodies) for bodies in ((first, second), (second, first)))
+
+
+def excluded_bodies(spec: mujoco.MjSpec) -> set[frozenset[str]]:
+    """Names of the bodies of a spec that pass through each other."""
+    return {frozenset((exclude.bodyname1, exclude.bodyname2)) for exclude in spec.excludes}
+
+
+def is_loose(body: mujoco.MjsBody) -> bool:
+    """Whether a body moves freely and nothing hangs on it by a joint."""
+    mover = _mover(body)
+    free = [joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in mover.joints]
+    return free == [True] and not any(below.joints for below in mover.find_all('body'))
+
+
+def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
+    """What a body is fixed to: the first one upwards that has joints, or the world."""
+    while not body.joints and body.parent is not None:
+        body = body.parent
+    return body
+
+
+def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
+    """Whether one hangs on the other by its joints; on the world, MuJoCo lets them touch."""
+    return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None
+
+
+def _is_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair) -> bool:
+    return element.solref[1] < 0
+
+
+def _bouncing_pairs(
+    spec: mujoco.MjSpec, geoms: list[mujoco.MjsGeom]
+) -> Iterator[tuple[mujoco.MjsGeom, mujoco.MjsGeom]]:
+    """Geoms that bounce, with each that they can touch and that does not go before them, where there is no pair yet.
+
+    The one that bounces more comes first.
+    """
+    paired = {frozenset((pair.geomname1, pair.geomname2)) for pair in spec.pairs}
+    excluded = excluded_bodies(spec)
+    bouncing = [geom for geom in geoms if _is_bouncy(geom)]
+    for i, one in enumerate(bouncing):
+        others = [geom for geom in geoms if not _is_bouncy(geom) and geom.priority <= one.priority]
+        for other in (*bouncing[i + 1 :], *others):
+            if frozenset((one.name, other.name)) not in paired and can_touch(one, other, excluded):
+                yield (one, other) if one.solref[1] <= other.solref[1] else (other, one)

@@ -32,7 +32,6 @@ from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.stage import layer_files, open_stage
 from internutopia.core.util import log
 
-
 DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
 
 
