@@ -16,7 +16,7 @@ import mujoco
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.contact_parameters import make_rigid, pair_bouncing
+from internutopia.core.scene.contact_parameters import make_rigid
 from internutopia.core.scene.importer import is_urdf, load_spec
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
@@ -74,7 +74,6 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         _attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
-    pair_bouncing(spec)
     return spec
 
 

@@ -8,22 +8,17 @@ becomes active, however long that is, and can only push from then on, so it adds
 for a time step `h`, and an impedance near 1. Impacts are noticed late, at a depth of up to `v h`; `k` makes up for what
 is lost on the way out of it.
 
-Friction must not be that abrupt: MuJoCo lifts what slides, by as much as friction wants to slow it down in a step. The
-parameters of a geom are those of its friction, too; only a `<pair>` has others for it, and only with an elliptic cone.
-So geoms that bounce are paired with those that they can touch.
+Friction has the same parameters, and that is what keeps a tumbling box from gaining energy: normal restitution together
+with another law for friction would give it some (Kane's paradox). The price: what slides hops, since MuJoCo lifts it by
+as much as friction slows it down in a step; at 1 m/s, with `e` and the friction 0.5 each, by 2 cm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 
 import mujoco
 import numpy as np
-
-from internutopia.core.util import log
-
-MAX_PAIRS = 256  # of one model: MuJoCo looks at each of them in each step
 
 # A box under a hundred times its weight sinks in by 1 mm; the weight lets these count where they meet softer geoms
 _RIGID_IMPEDANCE = (0.99, 0.999, 0.001, 0.5, 2.0)
@@ -32,7 +27,6 @@ _RIGID_WEIGHT = 100.0
 _MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
 _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
 _BOUNCE_WEIGHT = 1000.0
-_FRICTION_OF_BOUNCES = (0.1, 1.0)  # `solref`: what slides at 3 m/s is lifted by 1 mm
 # Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, else nearly so
 _SPEED, _GRAVITY = 4.43, 9.81
 
@@ -57,27 +51,11 @@ def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, ti
     element.solimp = _BOUNCE_IMPEDANCE
     if isinstance(element, mujoco.MjsGeom):
         element.solmix = _BOUNCE_WEIGHT
-    else:
-        element.solreffriction = _FRICTION_OF_BOUNCES
 
 
 def bounces(spec: mujoco.MjSpec) -> bool:
     """Whether contacts of a spec are given as stiffness and damping, as those of things that bounce are."""
-    return any(_is_bouncy(element) for element in chain(spec.geoms, spec.pairs))
-
-
-def pair_bouncing(spec: mujoco.MjSpec) -> None:
-    """Pair geoms that bounce with all that they can touch, so that friction is its own; too many stay as they are."""
-    geoms = [geom for geom in spec.geoms if geom.contype or geom.conaffinity]
-    found = list(_bouncing_pairs(spec, geoms))
-    if len(spec.pairs) + len(found) > MAX_PAIRS:
-        log.warning('things that bounce may hop when they slide: %d pairs of colliders are too many', len(found))
-        return
-    for i, geom in enumerate(geom for pair in found for geom in pair):
-        geom.name = geom.name or f'bounce_{i}'
-    for one, other in found:
-        pair = add_pair(spec, one, other, max(one.friction[0], other.friction[0]))
-        pair.solref, pair.solimp, pair.solreffriction = one.solref, one.solimp, _FRICTION_OF_BOUNCES
+    return any(element.solref[1] < 0 for element in chain(spec.geoms, spec.pairs))
 
 
 def add_pair(spec: mujoco.MjSpec, one: mujoco.MjsGeom, other: mujoco.MjsGeom, friction: float) -> mujoco.MjsPair:
@@ -125,24 +103,3 @@ def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
 def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
     """Whether one hangs on the other by its joints; on the world, MuJoCo lets them touch."""
     return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None
-
-
-def _is_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair) -> bool:
-    return element.solref[1] < 0
-
-
-def _bouncing_pairs(
-    spec: mujoco.MjSpec, geoms: list[mujoco.MjsGeom]
-) -> Iterator[tuple[mujoco.MjsGeom, mujoco.MjsGeom]]:
-    """Geoms that bounce, with each that they can touch and that does not go before them, where there is no pair yet.
-
-    The one that bounces more comes first.
-    """
-    paired = {frozenset((pair.geomname1, pair.geomname2)) for pair in spec.pairs}
-    excluded = excluded_bodies(spec)
-    bouncing = [geom for geom in geoms if _is_bouncy(geom)]
-    for i, one in enumerate(bouncing):
-        others = [geom for geom in geoms if not _is_bouncy(geom) and geom.priority <= one.priority]
-        for other in (*bouncing[i + 1 :], *others):
-            if frozenset((one.name, other.name)) not in paired and can_touch(one, other, excluded):
-                yield (one, other) if one.solref[1] <= other.solref[1] else (other, one)

@@ -14,20 +14,19 @@ its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks 
 MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit; PGS, CG, Newton; pyramidal, elliptic.
 
 Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
-explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; `FOR_BOUNCES` where
-something bounces; and last of all what the user's `ContactCfg` says. What a robot asked for and did not get is logged,
-once.
+explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; and last of all what the
+user's `ContactCfg` says. What a robot asked for and did not get is logged, once.
 
 `FOR_GRIPPERS` lets hardly anything slip (a stiff friction cone), and solves contacts together with the damped drives of
 the fingers (`discrete`): elsewhere the solver does not know that these drives hold the fingers back, takes too much
 damping for granted, and fingers of little mass chatter. Nothing bounces under `discrete`, so a scene where something
-does keeps its integrator. Only with an elliptic cone does friction leave alone how high things bounce.
+does keeps its integrator.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -81,7 +80,6 @@ _MORE_CONTACTS = int(_Enable.mjENBL_SPECULATIVE)
 
 _FINGERS = re.compile('finger|gripper|knuckle|jaw', re.IGNORECASE)
 FOR_GRIPPERS = ContactCfg(integrator='discrete', cone='elliptic', impratio=100.0)
-FOR_BOUNCES: Mapping[str, Any] = {'integrator': None, 'cone': 'elliptic'}
 
 
 class RobotAsset(NamedTuple):
@@ -117,7 +115,7 @@ def set_options(
         options.integrator = _Integrator.mjINT_IMPLICITFAST
     needed = FOR_GRIPPERS if any(has_gripper(robot.spec) for robot in robots) else ContactCfg()
     if any(bounces(asset) for asset in (*assets, *objects)):
-        needed = needed.update(**FOR_BOUNCES)
+        needed = needed.update(integrator=None)
     asked = mujoco.MjSpec().option
     _apply(asked, needed)
     _strengthen(options, asked)

@@ -127,20 +127,6 @@ def test_restitution_above_one_counts_as_one(write):
     assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in notes)
 
 
-@pytest.mark.parametrize('restitution', [0.25, 0.8])
-def test_what_slides_does_not_hop(load, restitution):
-    rough = material(restitution=restitution, dynamicFriction=0.5, staticFriction=0.5)
-    model = load(ground() + thing('box', 0.0) + rough)
-    data = mujoco.MjData(model)
-    data.qvel[0] = 3.0
-    heights = []
-    for _ in range(120):
-        mujoco.mj_step(model, data)
-        heights.append(data.qpos[2] - 0.1)
-    assert max(heights) < 3e-3  # m; 0.3 where friction is as abrupt as the bounce
-    assert data.qvel[0] == pytest.approx(3.0 - 0.5 * G * 0.5, abs=0.1)
-
-
 def test_things_of_other_files_bounce_on_a_ground_that_does(load):
     drop = ObjectModel('box', scale=(0.2, 0.2, 0.2), mass=1.0)
     model = load(ground() + material(restitution=0.6, dynamicFriction=0.5), objects=(drop,))
@@ -160,8 +146,8 @@ def sliding(model: mujoco.MjModel) -> float:
     """Friction coefficient of what slides, from how it slows down."""
     data = mujoco.MjData(model)
     data.qvel[0] = 3.0
-    mujoco.mj_step(model, data, 60)
-    return (3.0 - data.qvel[0]) / (60 * model.opt.timestep * G)
+    mujoco.mj_step(model, data, 120)
+    return (3.0 - data.qvel[0]) / (120 * model.opt.timestep * G)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ import mujoco
 import numpy as np
 
 from internutopia.core.scene.contact_parameters import (
-    MAX_PAIRS,
     add_pair,
     can_touch,
     excluded_bodies,
@@ -33,6 +32,7 @@ from internutopia.core.scene.usd.shapes import value
 if TYPE_CHECKING:
     from pxr import Usd
 
+MAX_PAIRS = 256  # MuJoCo looks at each of them in each step
 _MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
