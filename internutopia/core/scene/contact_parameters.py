@@ -7,6 +7,10 @@ Restitution is Newton's: a contact gives back the share `e` of the normal veloci
 becomes active, however long that is, and can only push from then on, so it adds no energy. That takes `b = (1 + e) / h`
 for a time step `h`, and an impedance near 1. Impacts are noticed late, at a depth of up to `v h`; `k` makes up for what
 is lost on the way out of it.
+
+Friction has the same parameters, and that is what keeps a tumbling box from gaining energy: normal restitution together
+with another law for friction would give it some (Kane's paradox). The price: what slides hops, since MuJoCo lifts it by
+as much as friction slows it down in a step; at 1 m/s, with `e` and the friction 0.5 each, by 2 cm.
 """
 
 from __future__ import annotations
@@ -23,14 +27,15 @@ _RIGID_WEIGHT = 100.0
 _MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
 _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
 _BOUNCE_WEIGHT = 1000.0
-# Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, for others nearly so
+# Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, else nearly so
 _SPEED, _GRAVITY = 4.43, 9.81
 
 
-def make_rigid(geom: mujoco.MjsGeom) -> None:
-    """Let a geom of something that moves be hard, so that what is heavy does not sink into it."""
-    geom.solimp = _RIGID_IMPEDANCE
-    geom.solmix = _RIGID_WEIGHT
+def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
+    """Let a geom of something that moves, or a pair with one, be hard: what is heavy does not sink into it."""
+    element.solimp = _RIGID_IMPEDANCE
+    if isinstance(element, mujoco.MjsGeom):
+        element.solmix = _RIGID_WEIGHT
 
 
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:
@@ -51,3 +56,50 @@ def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, ti
 def bounces(spec: mujoco.MjSpec) -> bool:
     """Whether contacts of a spec are given as stiffness and damping, as those of things that bounce are."""
     return any(element.solref[1] < 0 for element in chain(spec.geoms, spec.pairs))
+
+
+def add_pair(spec: mujoco.MjSpec, one: mujoco.MjsGeom, other: mujoco.MjsGeom, friction: float) -> mujoco.MjsPair:
+    """Give the contacts between two geoms a sliding friction, and other parameters of their own."""
+    _, torsion, rolling = np.maximum(one.friction, other.friction)
+    pair = spec.add_pair(geomname1=one.name, geomname2=other.name, condim=max(one.condim, other.condim))
+    pair.friction = friction, friction, torsion, rolling, rolling
+    return pair
+
+
+def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozenset[str]]) -> bool:
+    """Whether MuJoCo looks for contacts between two geoms, as it does between those of a `<pair>` in any case.
+
+    `excluded`: names of bodies that pass through each other.
+    """
+    if not (one.contype & other.conaffinity or other.contype & one.conaffinity):
+        return False
+    if frozenset((one.parent.name, other.parent.name)) in excluded:
+        return False
+    first, second = (_mover(geom.parent) for geom in (one, other))
+    if first == second:
+        return False
+    return not any(_hangs_on(*bodies) for bodies in ((first, second), (second, first)))
+
+
+def excluded_bodies(spec: mujoco.MjSpec) -> set[frozenset[str]]:
+    """Names of the bodies of a spec that pass through each other."""
+    return {frozenset((exclude.bodyname1, exclude.bodyname2)) for exclude in spec.excludes}
+
+
+def is_loose(body: mujoco.MjsBody) -> bool:
+    """Whether a body moves freely and nothing hangs on it by a joint."""
+    mover = _mover(body)
+    free = [joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in mover.joints]
+    return free == [True] and not any(below.joints for below in mover.find_all('body'))
+
+
+def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
+    """What a body is fixed to: the first one upwards that has joints, or the world."""
+    while not body.joints and body.parent is not None:
+        body = body.parent
+    return body
+
+
+def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
+    """Whether one hangs on the other by its joints; on the world, MuJoCo lets them touch."""
+    return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None

@@ -5,7 +5,7 @@
 | time step | the config |
 | gravity, wind, medium, and what else is no matter of accuracy | the leading asset |
 | integrator, cone, solver | the leading asset, or a robot that asks for a stronger one |
-| `impratio`, iterations, tolerances | the strongest of all assets |
+| `impratio`, iterations, tolerances | likewise: greater ones, smaller tolerances |
 | flags that are enabled | the leading asset; any that asks for more contacts |
 | flags that are disabled | the leading asset; of those that are no matter of physics, what all robots agree on |
 
@@ -113,12 +113,12 @@ def set_options(
     damped = any(robot.driven for robot in robots) or any(_is_damped(asset) for asset in assets)
     if damped and options.integrator == _Integrator.mjINT_EULER:
         options.integrator = _Integrator.mjINT_IMPLICITFAST
-    if any(has_gripper(robot.spec) for robot in robots):
-        for_gripper = mujoco.MjSpec().option
-        _apply(for_gripper, FOR_GRIPPERS)
-        if any(bounces(asset) for asset in (*assets, *objects)):
-            for_gripper.integrator = options.integrator
-        _strengthen(options, for_gripper)
+    needed = FOR_GRIPPERS if any(has_gripper(robot.spec) for robot in robots) else ContactCfg()
+    if any(bounces(asset) for asset in (*assets, *objects)):
+        needed = needed.update(integrator=None)
+    asked = mujoco.MjSpec().option
+    _apply(asked, needed)
+    _strengthen(options, asked)
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
@@ -133,13 +133,17 @@ def has_gripper(robot: mujoco.MjSpec) -> bool:
 def _strengthen(options: Any, asked: Any) -> None:
     """Replace what is weaker than what another asset asks for."""
     default = mujoco.MjSpec().option
-    for name, order in _WEAK_TO_STRONG.items():
+    for name in (*_WEAK_TO_STRONG, *_GREATER_IS_STRONGER, *_SMALLER_IS_STRONGER):
         value = getattr(asked, name)
-        if value != getattr(default, name) and order.index(value) > order.index(getattr(options, name)):
+        if value != getattr(default, name) and _strength(name, value) > _strength(name, getattr(options, name)):
             setattr(options, name, value)
-    for names, stronger in ((_GREATER_IS_STRONGER, max), (_SMALLER_IS_STRONGER, min)):
-        for name in names:
-            setattr(options, name, stronger(getattr(options, name), getattr(asked, name)))
+
+
+def _strength(name: str, value: Any) -> float:
+    """Orders the values of an option."""
+    if name in _WEAK_TO_STRONG:
+        return _WEAK_TO_STRONG[name].index(value)
+    return value if name in _GREATER_IS_STRONGER else -value
 
 
 def _merge_flags(options: Any, robots: Sequence[Any]) -> None:
@@ -152,9 +156,11 @@ def _merge_flags(options: Any, robots: Sequence[Any]) -> None:
 
 def _is_damped(asset: mujoco.MjSpec) -> bool:
     """Whether something is damped that only implicit integration damps implicitly."""
-    affine = mujoco.mjtBias.mjBIAS_AFFINE
-    return any(a.biastype == affine and a.biasprm[2] != 0 for a in asset.actuators) or any(
-        np.any(tendon.damping) for tendon in asset.tendons
+    bias, gain = mujoco.mjtBias.mjBIAS_AFFINE, mujoco.mjtGain.mjGAIN_AFFINE
+    return any(np.any(tendon.damping) for tendon in asset.tendons) or any(
+        (actuator.biastype == bias and actuator.biasprm[2] != 0)
+        or (actuator.gaintype == gain and actuator.gainprm[2] != 0)
+        for actuator in asset.actuators
     )
 
 
@@ -189,9 +195,7 @@ def _text(name: str, value: Any) -> str:
     if name in _WEAK_TO_STRONG:
         kind = type(_WEAK_TO_STRONG[name][0])
         return kind(value).name.rpartition('_')[2].lower()
-    return (
-        np.array2string(np.asarray(value), separator=' ', precision=6).strip('[]') if np.ndim(value) else f'{value:g}'
-    )
+    return ' '.join(f'{number:g}' for number in np.ravel(value))
 
 
 @lru_cache(1000)

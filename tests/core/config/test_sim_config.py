@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from internutopia.core.config import SimConfig
+from internutopia.core.config import ContactCfg, SimConfig
 
 
 def test_defaults():
@@ -21,6 +21,8 @@ def test_defaults():
         'backend': 'mujoco',
         'device': 'cpu',
         'substeps': 1,
+        'max_timestep': 1 / 200,
+        'contact': dict.fromkeys(ContactCfg.model_fields),
         'threads': None,
         'omni_compat': False,
     }

@@ -421,29 +421,6 @@ def material(**values: float) -> str:
 
 
 BOUND = ('rel material:binding:physics = </World/stuff>', ', "MaterialBindingAPI"')
-GROUND = 'def Plane "ground" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {\n}'
-
-
-def test_friction_of_a_material_stops_a_sliding_box(load):
-    text = GROUND + body('box', *BOUND, at=(0, 0, 0.05)) + material(dynamicFriction=0.3, staticFriction=0.3)
-    model = load(text)
-    data = mujoco.MjData(model)
-    data.qvel[0] = 2.0
-    mujoco.mj_step(model, data, 200)  # 0.4 s
-    assert data.qvel[0] == pytest.approx(2.0 - 0.3 * 9.81 * 0.4, abs=0.1)
-
-
-@pytest.mark.parametrize('restitution', [0.3, 0.8])
-def test_a_ball_bounces_as_high_as_its_material_says(load, restitution):
-    ball = body('ball', 'double radius = 0.1\n' + BOUND[0], BOUND[1], at=(0, 0, 1.1), kind='Sphere')
-    model = load(GROUND + ball + material(restitution=restitution))
-    data = mujoco.MjData(model)
-    heights = []
-    for _ in range(700):
-        mujoco.mj_step(model, data)
-        heights.append(data.qpos[2] - 0.1)
-    lowest = int(np.argmin(heights))
-    assert max(heights[lowest:]) == pytest.approx(restitution**2, abs=0.08)
 
 
 def test_the_density_of_a_material_counts_last(load):

@@ -25,7 +25,6 @@ class Filter:
     """Which colliders of a stage pass through each other.
 
     `colliders`: geoms that collide by the prim they belong to, `bodies`: names of movable bodies in the spec by path.
-    `excluded`: names of bodies that pass through each other.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Filter:
         self._colliders = colliders
         self._bodies = bodies
         self._notes = notes
-        self.excluded: set[frozenset[str]] = set()
+        self._excluded: set[frozenset[str]] = set()
         self._groups: list[tuple[set[str], set[str]]] = []  # prims of two sides that do not meet, by path
 
     def exclude_links(self, links: Iterable[str]) -> None:
@@ -89,7 +88,7 @@ class Filter:
 
     def apply(self) -> None:
         """Write what was found into the spec."""
-        for pair in self.excluded:
+        for pair in self._excluded:
             one, other = sorted(pair)
             self._spec.add_exclude(bodyname1=one, bodyname2=other)
         if not self._groups:
@@ -113,7 +112,7 @@ class Filter:
 
     def _exclude(self, one: str, other: str) -> None:
         if one != other:
-            self.excluded.add(frozenset((one, other)))
+            self._excluded.add(frozenset((one, other)))
 
     def _named(self, path: str, links: Mapping[str, Sequence[str]]) -> list[str]:
         """Names of the bodies that a path stands for: itself, or those of the articulation rooted there."""

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Collider = tuple[Usd.Prim, mujoco.MjsGeom]
 
 _UNREAD = ('physics:velocity', 'physics:angularVelocity', 'physxRigidBody:linearDamping')
+_ITERATIONS = (
+    'physxRigidBody:solverPositionIterationCount',
+    'physxArticulation:solverPositionIterationCount',
+    'physxScene:minPositionIterationCount',
+)
 EARTH_GRAVITY = 9.81  # [m/s2], where a physics scene gives a direction only
 
 
@@ -76,6 +81,7 @@ class Mechanics:
         self._names = names
         spec.compiler.degree = False
         self._set_gravity()
+        self._set_iterations()
 
     def weigh_shapeless(self) -> None:
         """Give masses to bodies that have no geoms, which would not compile without."""
@@ -94,8 +100,8 @@ class Mechanics:
             given = self._given(link.body)
             if given and self.elements[link.body].geoms:
                 weigh(self.elements[link.body], given, model)
-        excluded = self._filter(colliders)
-        apply_materials(self._spec, colliders, model, excluded, self._notes)
+        self._filter(colliders)
+        apply_materials(self._spec, colliders, self._notes)
         in_tree = {joint.path for link in self._links for joint in link.joints}
         for joint in self._joints:
             if joint.path not in in_tree:
@@ -135,8 +141,12 @@ class Mechanics:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
 
-    def _filter(self, colliders: Sequence[Collider]) -> set[frozenset[str]]:
-        """Let colliders pass through each other; the names of the bodies that do so as a whole."""
+    def _set_iterations(self) -> None:
+        """Let the solver iterate as often as PhysX is told to at some body, articulation or scene, at least."""
+        given = [value(prim, name) or 0 for prim in self._found for name in _ITERATIONS]
+        self._spec.option.iterations = max(self._spec.option.iterations, *given)
+
+    def _filter(self, colliders: Sequence[Collider]) -> None:
         from pxr import UsdPhysics
 
         moving = {path: self._names[path] for path in self._prims}
@@ -158,7 +168,6 @@ class Mechanics:
         contacts.add_pairs(self._found, links)
         contacts.add_groups(self._found)
         contacts.apply()
-        return contacts.excluded
 
     def _articulated(self, root: str) -> list[list[str]]:
         """Paths of the bodies of the trees at that root of an articulation: a body, a joint, or a prim above either."""

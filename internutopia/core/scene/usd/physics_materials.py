@@ -1,16 +1,16 @@
 """Physics materials: friction and restitution of colliders.
 
-MuJoCo knows one coefficient of sliding friction for a contact, so the dynamic friction of materials is read. A geom with
-a material goes before one without. Of two materials MuJoCo takes the greater friction, and the greater restitution.
-Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing is said)
-lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
+MuJoCo knows one coefficient of sliding friction for a contact, so the dynamic friction of materials is read. A geom
+with a material goes before one without. Of two materials MuJoCo takes the greater friction, and the greater
+restitution. Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing
+is said) lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
 `MAX_PAIRS`; beyond, the greater counts, and a note says so.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.scene.contact_parameters import make_bouncy, make_rigid
+from internutopia.core.scene.contact_parameters import (
+    add_pair,
+    can_touch,
+    excluded_bodies,
+    is_loose,
+    make_bouncy,
+    make_rigid,
+)
 from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:
     from pxr import Usd
 
-MAX_PAIRS = 256
+MAX_PAIRS = 256  # MuJoCo looks at each of them in each step
 _MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
@@ -65,22 +72,18 @@ def physics_material(prim: Usd.Prim, notes: Notes) -> PhysicsMaterial | None:
 def apply_materials(
     spec: mujoco.MjSpec,
     colliders: Sequence[tuple[Usd.Prim, mujoco.MjsGeom]],
-    model: mujoco.MjModel,
-    excluded: Collection[frozenset[str]],
     notes: Notes,
 ) -> None:
-    """Let colliders slide and bounce as their materials say; those that move are rigid.
+    """Let colliders slide and bounce as their materials say; loose things are rigid.
 
     Args:
-        spec: With the time step that it will be run with.
+        spec: With the time step that it will be run with, and with all that passes through each other.
         colliders: Geoms with the prims that they belong to.
-        model: The spec, compiled.
-        excluded: Names of bodies that pass through each other.
         notes: For what is left out.
     """
     timestep = spec.option.timestep
     for _, geom in colliders:
-        if model.body_weldid[model.body(geom.parent.name).id]:
+        if is_loose(geom.parent):
             make_rigid(geom)
     geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]] = defaultdict(list)
     for prim, geom in colliders:
@@ -92,17 +95,17 @@ def apply_materials(
         geom.priority = 1
         if material.restitution > 0:
             make_bouncy(geom, material.restitution, timestep)
-    pairs = list(_special_pairs(geoms, model, excluded))
+    pairs = list(_special_pairs(geoms, excluded_bodies(spec)))
     if len(pairs) > MAX_PAIRS:
         kinds = 'friction and restitution combine to the greater of both'
         notes.add(f'{len(pairs)} pairs of colliders have materials of other combine modes: {kinds}', 'all materials')
         return
     for one, other, friction, restitution in pairs:
-        _, torsion, rolling = np.maximum(one.friction, other.friction)
-        pair = spec.add_pair(geomname1=one.name, geomname2=other.name, condim=max(one.condim, other.condim))
-        pair.friction = friction, friction, torsion, rolling, rolling
+        pair = add_pair(spec, one, other, friction)
         if restitution > 0:
             make_bouncy(pair, restitution, timestep)
+        elif is_loose(one.parent) or is_loose(other.parent):
+            make_rigid(pair)
 
 
 def _mode(material: Usd.Prim, kind: str) -> str:
@@ -119,7 +122,7 @@ def _combine(one: float, other: float, *modes: str) -> float:
 
 
 def _special_pairs(
-    geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]], model: mujoco.MjModel, excluded: Collection[frozenset[str]]
+    geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]], excluded: set[frozenset[str]]
 ) -> Iterator[tuple[mujoco.MjsGeom, mujoco.MjsGeom, float, float]]:
     """Geoms that can touch and whose materials combine to something else than the greater; friction, restitution."""
     for one, other in combinations_with_replacement(geoms, 2):
@@ -130,19 +133,5 @@ def _special_pairs(
             continue
         for i, first in enumerate(geoms[one]):
             for second in geoms[other][i + 1 :] if one is other else geoms[other]:
-                if _can_touch(first, second, model, excluded):
+                if can_touch(first, second, excluded):
                     yield first, second, friction, restitution
-
-
-def _can_touch(
-    one: mujoco.MjsGeom, other: mujoco.MjsGeom, model: mujoco.MjModel, excluded: Collection[frozenset[str]]
-) -> bool:
-    """Whether MuJoCo would look for contacts between two geoms: a `<pair>` is looked at in any case."""
-    if not (one.contype & other.conaffinity or other.contype & one.conaffinity):
-        return False
-    if frozenset((one.parent.name, other.parent.name)) in excluded:
-        return False
-    first, second = (model.body_weldid[model.body(geom.parent.name).id] for geom in (one, other))
-    parents = [model.body_weldid[model.body_parentid[body]] for body in (first, second)]
-    is_child = parents[0] == second != 0 or parents[1] == first != 0
-    return first != second and not is_child
