@@ -13,7 +13,8 @@ from internutopia.core.scene.obj_materials import obj_material
 from internutopia.core.scene.urdf.document import Document, Numbers, Shape
 from internutopia.core.scene.urdf.files import find
 
-_MISSING = 'left out a mesh that is not beside or above the file, nor in ROS_PACKAGE_PATH'
+_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
+_PLACES_SHOWN = 6
 _CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
@@ -27,15 +28,13 @@ class Meshes:
         self._meshes: dict[str, mujoco.MjsMesh] = {}
         self._colors: dict[str, Color | None] = {}
         self._textured = set[str]()
-        self.missing: list[tuple[str, str]] = []
-        """Link and reference of meshes whose files were not found."""
+        self._missing: list[tuple[str, str]] = []  # link, reference
 
     def add(self, link: str, shape: Shape) -> str | None:
         """The name of the mesh of a shape, None if it is left out."""
         file, _ = find(self._document, shape.mesh)
         if file is None:
-            self.missing.append((link, shape.mesh))
-            self._document.notes.add(_MISSING, f'{shape.mesh!r} (link {link!r})')
+            self._missing.append((link, shape.mesh))
             return None
         key = file, shape.size
         if key not in self._names:
@@ -44,6 +43,23 @@ class Meshes:
         if name is not None and shape.collides:  # visuals may be open, and have no volume
             self._meshes[name].inertia = _CONVEX
         return name
+
+    def tell_missing(self) -> None:
+        """Note which meshes were not found. ValueError if neither a shape nor a mass is left without them."""
+        document = self._document
+        if not self._missing:
+            return
+        if not (self._spec.geoms or document.has_masses):
+            link, reference = self._missing[0]
+            _, tried = find(document, reference)
+            places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
+            rest = f'\n  and {len(tried) - _PLACES_SHOWN} more' if len(tried) > _PLACES_SHOWN else ''
+            raise ValueError(
+                f'link {link!r}: mesh {reference!r} not found, and nothing else has a shape; tried:{places}{rest}'
+            )
+        what = _MISSING if self._spec.geoms else f'no shape is left; {_MISSING}'
+        for link, reference in self._missing:
+            document.notes.add(what, f'{reference!r} (link {link!r})')
 
     def dress(self, geom: mujoco.MjsGeom) -> None:
         """Give a geom the colour and image that its mesh has by itself."""
