@@ -6,10 +6,9 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.core.scene.collada import Color
 from internutopia.core.scene.images import add_texture, decode_image
 from internutopia.core.scene.mesh_files import fill_mesh, fill_with_trimesh
-from internutopia.core.scene.obj_materials import obj_material
+from internutopia.core.scene.obj_materials import ObjMaterial, obj_material
 from internutopia.core.scene.urdf.document import Document, Numbers, Shape
 from internutopia.core.scene.urdf.files import find
 
@@ -26,7 +25,7 @@ class Meshes:
         self._names: dict[tuple[Path, Numbers], str | None] = {}
         self._files: dict[str, Path] = {}
         self._meshes: dict[str, mujoco.MjsMesh] = {}
-        self._colors: dict[str, Color | None] = {}
+        self._looks: dict[str, ObjMaterial | None] = {}
         self._textured = set[str]()
         self._missing: list[tuple[str, str]] = []  # link, reference
 
@@ -64,14 +63,14 @@ class Meshes:
     def dress(self, geom: mujoco.MjsGeom) -> None:
         """Give a geom the colour and image that its mesh has by itself."""
         name = geom.meshname
-        color = self._colors[name]
-        if self._files[name].suffix.lower() == '.obj':
-            look = obj_material(self._files[name])
-            color = look.color if look else None
-            if look and look.image and self._texture(name, look.image):
-                geom.material = name
-        if color is not None:
-            geom.rgba = color
+        if name not in self._looks:
+            self._looks[name] = obj_material(self._files[name])
+        look = self._looks[name]
+        if look is None:
+            return
+        geom.rgba = look.color
+        if look.image is not None and self._texture(name, look.image):
+            geom.material = name
 
     def leave_out_broken(self) -> None:
         """Read meshes that MuJoCo cannot compile in another way, or take out the geoms that use them.
@@ -97,12 +96,14 @@ class Meshes:
         name = f'{file.stem}_{count}' if count else file.stem
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
-            self._colors[name] = fill_mesh(mesh, file)
+            color = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
             self._document.notes.add(f'left out a mesh: {error}', str(file))
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file
+        if file.suffix.lower() != '.obj':
+            self._looks[name] = ObjMaterial(color) if color else None
         return name
 
     def _texture(self, name: str, image: Path) -> bool:
