@@ -121,6 +121,17 @@ def test_what_was_dropped(write: Any, caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_what_of_a_urdf_was_dropped_and_not_read(write: Any) -> None:
+    dropped = json.loads(inspect(write('cart.urdf', URDF.replace('</robot>', '<gazebo/></robot>')), '--json').stdout)[
+        'dropped'
+    ]
+    assert dropped == [
+        'no shape is left; left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH: '
+        "'gone.stl' (link 'body')",
+        'not read: <gazebo> (1)',
+    ]
+
+
 def test_packaged_assets_by_their_names() -> None:
     result = inspect('robots/jetbot/jetbot.usd')
     assert result.exit_code == 0 and 'left_wheel_joint: revolute' in result.stdout
@@ -132,7 +143,7 @@ def test_packaged_assets_by_their_names() -> None:
         ('gone.xml', None, "gone.xml' not found; tried"),
         ('broken.usda', '#usda 1.0\ndef Xform "World" {', 'broken.usda'),
         ('broken.xml', '<mujoco><worldbody></mujoco>', 'broken.xml: XML parse error'),
-        ('cart.urdf', URDF, 'gone.stl'),
+        ('cart.urdf', URDF.replace('"2"', '"0"'), 'gone.stl'),
         ('notes.txt', 'hello', 'notes.txt'),
     ],
 )

@@ -71,7 +71,7 @@ class BodyFacts:
 
 @dataclass(frozen=True)
 class Description:
-    """A model file. `world` is its static part; `dropped` says what could not be represented."""
+    """A model file. `world` is its static part; `dropped` says what was mended, left out or not read."""
 
     file: str
     body_count: int

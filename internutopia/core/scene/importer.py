@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 import mujoco
 
@@ -21,6 +21,8 @@ from internutopia.core.scene.assets import MODEL_SUFFIXES
 from internutopia.core.scene.model import NO_SCALE, Vec3
 from internutopia.core.scene.scaling import scale_spec
 from internutopia.core.scene.usd import DEFAULT_TIMESTEP
+
+_HEAD = 1 << 16  # bytes; most root elements begin within
 
 
 def load_spec(
@@ -109,11 +111,24 @@ def _format(path: Path) -> ModuleType:
         return urdf
     if suffix != '.xml':
         return usd
+    return urdf if _root_tag(path) == 'robot' else mjcf
+
+
+def _root_tag(path: Path) -> str:
+    """The tag of a file's root element, as it stands there. ValueError if it has none."""
+    tags: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
     try:
-        _, root = next(ElementTree.iterparse(path, events=('start',)))
-    except (ElementTree.ParseError, StopIteration) as error:
-        raise ValueError(f'{path}: not an XML document: {error}') from error
-    return urdf if root.tag.rpartition('}')[2] == 'robot' else mjcf  # in any namespace
+        with path.open('rb') as file:
+            parser.Parse(file.read(_HEAD).lstrip())
+            while not tags:
+                rest = file.read(_HEAD)
+                parser.Parse(rest, not rest)
+    except expat.ExpatError as error:
+        if not tags:
+            raise ValueError(f'{path}: not an XML document: {error}') from error
+    return tags[0]
 
 
 def _fingerprint(path: Path) -> _Fingerprint:

@@ -28,7 +28,6 @@ import mujoco
 
 from internutopia.core.scene.obj_materials import obj_material
 from internutopia.core.scene.urdf.build import WORLD_LINK, add_links, empty_spec, group_geoms
-from internutopia.core.scene.urdf.document import Document
 from internutopia.core.scene.urdf.files import find
 from internutopia.core.scene.urdf.masses import set_masses, spread_masses
 from internutopia.core.scene.urdf.meshes import Meshes
@@ -36,8 +35,6 @@ from internutopia.core.scene.urdf.reader import read_document
 from internutopia.core.util import log
 
 __all__ = ['WORLD_LINK', 'dependencies', 'load']
-
-_PLACES_SHOWN = 6
 
 
 def load(path: Path) -> mujoco.MjSpec:
@@ -47,7 +44,7 @@ def load(path: Path) -> mujoco.MjSpec:
         spec = empty_spec(document)
         meshes = Meshes(document, spec)
         bodies = add_links(document, spec, meshes)
-        _check_shapes(document, spec, meshes)
+        meshes.tell_missing()
         set_masses(document, spec, bodies)
         meshes.leave_out_broken()
         spread_masses(document, spec, bodies)
@@ -70,18 +67,3 @@ def dependencies(path: Path) -> set[Path]:
         files |= {file} if file else set(tried)
     looks = (obj_material(file) for file in files if file.suffix.lower() == '.obj' and file.is_file())
     return files | {file for look in looks if look for file in look.files}
-
-
-def _check_shapes(document: Document, spec: mujoco.MjSpec, meshes: Meshes) -> None:
-    """Note that no shape is left because meshes are missing; ValueError if there is no mass, either."""
-    if not meshes.missing or spec.geoms:
-        return
-    link, reference = meshes.missing[0]
-    _, tried = find(document, reference)
-    places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
-    rest = f'\n  and {len(tried) - _PLACES_SHOWN} more' if len(tried) > _PLACES_SHOWN else ''
-    what = 'no shape is left, ROS_PACKAGE_PATH can name the folder of ROS packages; not found'
-    where = f'mesh {reference!r} of link {link!r}; tried:{places}{rest}'
-    if not document.has_masses:
-        raise ValueError(f'{document.path}: {what}: {where}')
-    document.notes.add(what, where)

@@ -19,7 +19,7 @@ from internutopia.core.scene.urdf.document import Document, Inertial, Link
 LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
 """[kg], [kg·m2]: light enough to matter for no real link, heavy enough to keep the mass matrix regular."""
 
-_ROUNDING = 1e-3  # excess of a principal moment, as part of it, that three written digits may cause
+_ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
 _EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
 
 
@@ -47,12 +47,12 @@ def spread_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, muj
     ]
     if not points:
         return
-    for body in points:
-        body.explicitinertial = False
-    model = spec.copy().compile()
+    probe = spec.copy()
+    probe.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+    probe.compiler.boundmass, probe.compiler.boundinertia = LEAST_MASS, LEAST_INERTIA
+    model = probe.compile()
     for body in points:
         shapes = model.body(body.name)
-        body.explicitinertial = True
         body.inertia, body.iquat = shapes.inertia * (body.mass / shapes.mass[0]), shapes.iquat
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.core.scene.collada import Color
 from internutopia.core.scene.images import add_texture, decode_image
 from internutopia.core.scene.mesh_files import fill_mesh, fill_with_trimesh
-from internutopia.core.scene.obj_materials import obj_material
+from internutopia.core.scene.obj_materials import ObjMaterial, obj_material
 from internutopia.core.scene.urdf.document import Document, Numbers, Shape
 from internutopia.core.scene.urdf.files import find
 
-_MISSING = 'left out a mesh that is not beside or above the file, nor in ROS_PACKAGE_PATH'
+_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
+_PLACES_SHOWN = 6
 _CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
@@ -25,17 +25,15 @@ class Meshes:
         self._names: dict[tuple[Path, Numbers], str | None] = {}
         self._files: dict[str, Path] = {}
         self._meshes: dict[str, mujoco.MjsMesh] = {}
-        self._colors: dict[str, Color | None] = {}
+        self._looks: dict[str, ObjMaterial | None] = {}
         self._textured = set[str]()
-        self.missing: list[tuple[str, str]] = []
-        """Link and reference of meshes whose files were not found."""
+        self._missing: list[tuple[str, str]] = []  # link, reference
 
     def add(self, link: str, shape: Shape) -> str | None:
         """The name of the mesh of a shape, None if it is left out."""
         file, _ = find(self._document, shape.mesh)
         if file is None:
-            self.missing.append((link, shape.mesh))
-            self._document.notes.add(_MISSING, f'{shape.mesh!r} (link {link!r})')
+            self._missing.append((link, shape.mesh))
             return None
         key = file, shape.size
         if key not in self._names:
@@ -45,17 +43,34 @@ class Meshes:
             self._meshes[name].inertia = _CONVEX
         return name
 
+    def tell_missing(self) -> None:
+        """Note which meshes were not found. ValueError if neither a shape nor a mass is left without them."""
+        document = self._document
+        if not self._missing:
+            return
+        if not (self._spec.geoms or document.has_masses):
+            link, reference = self._missing[0]
+            _, tried = find(document, reference)
+            places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
+            rest = f'\n  and {len(tried) - _PLACES_SHOWN} more' if len(tried) > _PLACES_SHOWN else ''
+            raise ValueError(
+                f'link {link!r}: mesh {reference!r} not found, and nothing else has a shape; tried:{places}{rest}'
+            )
+        what = _MISSING if self._spec.geoms else f'no shape is left; {_MISSING}'
+        for link, reference in self._missing:
+            document.notes.add(what, f'{reference!r} (link {link!r})')
+
     def dress(self, geom: mujoco.MjsGeom) -> None:
         """Give a geom the colour and image that its mesh has by itself."""
         name = geom.meshname
-        color = self._colors[name]
-        if self._files[name].suffix.lower() == '.obj':
-            look = obj_material(self._files[name])
-            color = look.color if look else None
-            if look and look.image and self._texture(name, look.image):
-                geom.material = name
-        if color is not None:
-            geom.rgba = color
+        if name not in self._looks:
+            self._looks[name] = obj_material(self._files[name])
+        look = self._looks[name]
+        if look is None:
+            return
+        geom.rgba = look.color
+        if look.image is not None and self._texture(name, look.image):
+            geom.material = name
 
     def leave_out_broken(self) -> None:
         """Read meshes that MuJoCo cannot compile in another way, or take out the geoms that use them.
@@ -81,12 +96,14 @@ class Meshes:
         name = f'{file.stem}_{count}' if count else file.stem
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
-            self._colors[name] = fill_mesh(mesh, file)
+            color = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
             self._document.notes.add(f'left out a mesh: {error}', str(file))
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file
+        if file.suffix.lower() != '.obj':
+            self._looks[name] = ObjMaterial(color) if color else None
         return name
 
     def _texture(self, name: str, image: Path) -> bool:
