@@ -91,7 +91,8 @@ def _fingerprint(path: Path) -> _Fingerprint:
     for file in files:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key
         digest.update(os.path.relpath(file, path.parent).encode() + b'\0')
-        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+        if os.path.isfile(file):  # a layer that is missing counts when it comes
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
     return _Fingerprint(digest.hexdigest(), stamps)
 
 

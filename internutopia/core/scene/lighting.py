@@ -18,7 +18,9 @@ def light_if_dark(spec: mujoco.MjSpec) -> None:
     if sum(max(light.diffuse) for light in spec.lights if light.active) >= _DARK:
         return
     for name, direction, share in (('sun', _SUN, 0.4), ('fill', _FILL, 0.15)):
-        light = spec.worldbody.add_light(name=f'default/{name}', dir=direction, pos=-_SUN_DISTANCE * np.array(direction))
+        light = spec.worldbody.add_light(
+            name=f'default/{name}', dir=direction, pos=-_SUN_DISTANCE * np.array(direction)
+        )
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
         light.castshadow = name == 'sun'
         light.diffuse, light.specular, light.ambient = share * _WHITE, share / 5 * _WHITE, 0.05 * _WHITE
