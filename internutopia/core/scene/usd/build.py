@@ -84,14 +84,16 @@ class _Builder:
         return self._spec
 
     def _check_not_empty(self, found: list[Usd.Prim]) -> None:
-        """ValueError if nothing came out of the stage, and it does not even say how things fall."""
+        """ValueError if nothing is left of the stage. One that has nothing from the start is just odd."""
         from pxr import UsdPhysics
 
         spec = self._spec
-        if not (spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1):
-            if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
-                why = '; '.join(self._notes.lines()) or 'it has no shapes, bodies, lights or cameras'
-                raise ValueError(f'nothing is left of it: {why}')
+        if spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1:
+            return
+        if notes := self._notes.lines():
+            raise ValueError(f'nothing is left of it: {"; ".join(notes)}')
+        if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
+            self._notes.add('it has no shapes, bodies, lights or cameras', '/')
 
     def _plant(self, found: list[Usd.Prim]) -> Mechanics:
         """Make all bodies, with their joints."""
@@ -119,6 +121,8 @@ class _Builder:
             if not prim.GetChildren():
                 self._notes.add('left out, it has no surface', prim)
             return
+        if shape.faces is not None and shown:
+            self._note_subdivision(prim)
         body = self._body_of(prim)
 
         def made(geom: mujoco.MjsGeom, share: float) -> None:
@@ -136,6 +140,12 @@ class _Builder:
             made=made,
         )
         self._geometry.add(prim, shape, place, shown=shown, collides=collides)
+
+    def _note_subdivision(self, mesh: Usd.Prim) -> None:
+        """Note a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
+        scheme = mesh.GetAttribute('subdivisionScheme')
+        if scheme.HasAuthoredValue() and scheme.Get() != 'none':
+            self._notes.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
         """The body that a light or camera is part of, and where it is on that, without its scale."""
@@ -171,9 +181,24 @@ class _Builder:
 
 
 def is_shown(prim: Usd.Prim) -> bool:
-    """Whether a prim is visible and not a guide or a stand-in."""
+    """Whether a prim is visible, and no guide, and no proxy of something beside it that is to be rendered."""
     from pxr import Usd, UsdGeom
 
     image = UsdGeom.Imageable(prim)
-    visible = image.ComputeVisibility(Usd.TimeCode.EarliestTime()) != UsdGeom.Tokens.invisible
-    return visible and image.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
+    if image.ComputeVisibility(Usd.TimeCode.EarliestTime()) == UsdGeom.Tokens.invisible:
+        return False
+    purpose = image.ComputePurpose()
+    return purpose != UsdGeom.Tokens.guide and (purpose != UsdGeom.Tokens.proxy or not _has_render(prim))
+
+
+def _has_render(proxy: Usd.Prim) -> bool:
+    """Whether the uppermost prim of a proxy stands beside one of purpose render."""
+    from pxr import Usd, UsdGeom
+
+    def purpose(prim: Usd.Prim) -> str:
+        return UsdGeom.Imageable(prim).ComputePurpose()
+
+    while purpose(parent := proxy.GetParent()) == UsdGeom.Tokens.proxy:
+        proxy = parent
+    beside = parent.GetFilteredChildren(Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate))
+    return any(purpose(prim) == UsdGeom.Tokens.render for prim in beside)

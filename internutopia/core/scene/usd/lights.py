@@ -73,6 +73,9 @@ class Lights:
 
     def _add_dome(self, prim: Usd.Prim) -> None:
         """The sky and its glow."""
+        image = value(prim, 'inputs:texture:file')
+        if image is not None and image.path:
+            self._notes.add('image of a dome light is not shown, but a plain sky', prim)
         tint = _tint(prim)
         light = self._spec.worldbody.add_light(name=str(prim.GetPath()), dir=[0, 0, -1], pos=[0, 0, _SUN_DISTANCE])
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL

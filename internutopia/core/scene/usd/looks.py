@@ -121,8 +121,8 @@ class Looks:
                 self._notes.add(f'material cannot be read ({error})', material)
                 found = _PLAIN
             self._appearances[path] = found
-            for image in found.missing:
-                self._notes.add(f'texture {image} does not exist; its material is shown in one colour', material)
+            for note in found.notes:
+                self._notes.add(note, material)
         return self._appearances[path]
 
     def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:

@@ -15,12 +15,13 @@ from internutopia.core.scene.usd.values import named_by_prim
 if TYPE_CHECKING:
     from pxr import Usd
 
-# Inputs by what they mean: of UsdPreviewSurface, then of the MDL materials of Omniverse
+# Inputs by what they mean: of UsdPreviewSurface, the MDL materials of Omniverse, and surfaces of MaterialX
 _COLOR = ('diffuseColor', 'diffuse_color_constant', 'diffuse_reflection_color', 'base_color', 'glass_color')
 _TEXTURE = ('diffuse_texture', 'diffuse_reflection_color_image', 'base_color_texture')
-_ROUGHNESS = ('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness')
+_ROUGHNESS = ('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness', 'specular_roughness')
 _METALLIC = ('metallic', 'metallic_constant', 'metalness')
 _OPACITY = ('opacity', 'opacity_constant')
+_READERS = ('UsdUVTexture', 'ND_UsdUVTexture', 'ND_UsdUVTexture_23', 'ND_image_color3', 'ND_tiledimage_color3')
 _THRESHOLD = ('opacityThreshold', 'opacity_threshold')
 _GLOW = 0.6  # emission of what glows most; lights add to it
 _CHANNELS = {'r': 0, 'g': 1, 'b': 2, 'a': 3}
@@ -40,8 +41,8 @@ class Appearance:
     metallic: float = 0.0
     emission: float = 0.0
     texture: Texture | None = None
-    missing: tuple[str, ...] = ()
-    """The textures, as they were authored, of which there are no files."""
+    notes: tuple[str, ...] = ()
+    """What the material says beside that."""
 
 
 class _Source(NamedTuple):
@@ -58,11 +59,13 @@ def appearance(material: Usd.Prim) -> Appearance | None:
     from pxr import UsdShade
 
     source = UsdShade.Material(material)
-    shader = source.ComputeSurfaceSource()[0] or source.ComputeSurfaceSource('mdl')[0]
-    if not shader:
+    contexts = ((), ('mtlx',), ('mdl',))
+    shader = next((found for names in contexts if (found := source.ComputeSurfaceSource(*names)[0])), None)
+    if shader is None:
         return None
-    color, texture, missing = _colour(shader)
-    opacity, cutout, opacity_missing = _opacity(shader)
+    notes = _unread(shader)
+    color, texture = _colour(shader, notes)
+    opacity, cutout = _opacity(shader, notes)
     if cutout is not None:
         threshold = _number(shader, _THRESHOLD, 0.0)
         texture = replace(texture or cutout, alpha=cutout.alpha, channel=cutout.channel, threshold=threshold)
@@ -78,7 +81,7 @@ def appearance(material: Usd.Prim) -> Appearance | None:
         metallic=_number(shader, _METALLIC, 0.0),
         emission=emission,
         texture=texture,
-        missing=(*missing, *opacity_missing),
+        notes=tuple(notes),
     )
 
 
@@ -97,52 +100,69 @@ def texture_files(stage: Usd.Stage) -> set[Path]:
     return {Path(Ar.SplitPackageRelativePathOuter(file)[0]) for file in files}
 
 
-def _colour(shader: Any) -> tuple[Any, Texture | None, list[str]]:
-    """Colour or None, texture, and images that are missing."""
+def _colour(shader: Any, notes: list[str]) -> tuple[Any, Texture | None]:
+    """Colour, None if it is not said, and texture."""
     source = _source(shader, _COLOR)
-    if source.shader is None:
-        asset = _source(shader, _TEXTURE).value
+    tint = _source(shader, ('diffuse_tint',)).value
+    reader = source.shader
+    if reader is None:
         place = layout(
             _source(shader, ('texture_scale',)).value,
             _number(shader, ('texture_rotate',), 0.0),
             _source(shader, ('texture_translate',)).value,
         )
-        texture, missing = _image(asset, Texture(layout=place))
-        return (_product(_source(shader, ('diffuse_tint',)).value) if texture else source.value), texture, missing
-    reader = source.shader
-    if reader.GetShaderId() != 'UsdUVTexture':
-        return None, None, []
-    texture, missing = _image(_source(reader, ('file',)).value, _placed(reader))
+        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), notes)
+        return (_product(tint) if texture else source.value), texture
+    if reader.GetShaderId() not in _READERS:
+        notes.append('colour that is computed by shaders is not read')
+        return None, None
+    texture = _image(_source(reader, ('file',)).value, _placed(reader), notes)
     if texture:
-        return _product(_source(reader, ('scale',)).value, _source(shader, ('diffuse_tint',)).value), texture, missing
-    fallback = _source(reader, ('fallback',)).value
-    return (None if fallback is None else tuple(fallback)[:3]), None, missing
+        return _product(_source(reader, ('scale',)).value, tint), texture
+    fallback = _source(reader, ('fallback', 'default')).value
+    return (None if fallback is None else tuple(fallback)[:3]), None
 
 
-def _opacity(shader: Any) -> tuple[float, Texture | None, list[str]]:
-    """Opacity, a texture whose alpha it is if it varies, and images that are missing."""
+def _opacity(shader: Any, notes: list[str]) -> tuple[float, Texture | None]:
+    """Opacity, and a texture whose alpha it is if it varies."""
     if shader.GetInput('enable_opacity') and not _number(shader, ('enable_opacity',), 0.0):
-        return 1.0, None, []
+        return 1.0, None
     source = _source(shader, _OPACITY)
     if source.shader is None:
-        opacity = 0.3 if shader.GetInput('glass_color') else 1.0
-        opacity = opacity if source.value is None else float(source.value)
+        opacity = _number(shader, _OPACITY, 0.3 if shader.GetInput('glass_color') else 1.0)
         threshold = _number(shader, _THRESHOLD, 0.0)
-        return (float(opacity >= threshold) if threshold > 0 else opacity), None, []
-    if source.shader.GetShaderId() != 'UsdUVTexture':
-        return 1.0, None, []
-    image, missing = _image(_source(source.shader, ('file',)).value, _placed(source.shader))
+        return (float(opacity >= threshold) if threshold > 0 else opacity), None
+    if source.shader.GetShaderId() not in _READERS:
+        notes.append('opacity that is computed by shaders is not read')
+        return 1.0, None
+    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), notes)
     if image is None:
-        return 1.0, None, missing
-    return 1.0, replace(image, file='', alpha=image.file, channel=_CHANNELS.get(source.output, 3)), []
+        return 1.0, None
+    return 1.0, replace(image, file='', alpha=image.file, channel=_CHANNELS.get(source.output, 3))
 
 
-def _image(asset: Any, place: Texture) -> tuple[Texture | None, list[str]]:
-    """A texture with the image of an asset, or what is missing."""
+def _unread(shader: Any) -> list[str]:
+    """A note on the inputs for which there is an image, and no place in MuJoCo's materials."""
+    maps = []
+    for given in shader.GetInputs():
+        name = given.GetBaseName()
+        if name not in (*_COLOR, *_TEXTURE, *_OPACITY):
+            found = _source(shader, (name,))
+            if found.shader is not None or getattr(found.value, 'path', ''):
+                maps.append(name)
+    return [f'image for {", ".join(sorted(maps))} is not shown'] if maps else []
+
+
+def _image(asset: Any, place: Texture, notes: list[str]) -> Texture | None:
+    """A texture with the image of an asset; None, with a note, if there is none."""
     if asset is None or not asset.path:
-        return None, []
+        return None
     file = image_file(asset)
-    return (replace(place, file=file), []) if file else (None, [str(asset.path)])
+    if not file:
+        notes.append(f'texture {asset.path} does not exist; its material is shown in one colour')
+    elif '<UDIM>' in asset.path:
+        notes.append(f'of the tiles of texture {asset.path} only the first one is shown')
+    return replace(place, file=file) if file else None
 
 
 def _placed(reader: Any) -> Texture:
@@ -178,7 +198,7 @@ def _source(shader: Any, names: tuple[str, ...]) -> _Source:
 
 def _number(shader: Any, names: tuple[str, ...], default: float) -> float:
     found = _source(shader, names).value
-    return default if found is None else float(found)
+    return default if found is None else float(np.mean(found))  # opacity may be a colour
 
 
 def _product(*factors: Any) -> Any:

@@ -12,20 +12,38 @@ if TYPE_CHECKING:
 
 def pose_skinned(stage: Usd.Stage, notes: Notes) -> None:
     """Write the points of skinned meshes, as their skeletons and blend shapes hold them, into the session layer."""
-    from pxr import Gf, Tf, Usd, UsdSkel
+    from pxr import Sdf, Usd, UsdSkel
 
     everywhere = Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)
-    roots = [prim for prim in Usd.PrimRange.Stage(stage, everywhere) if prim.IsA(UsdSkel.Root)]
-    for root in roots:
-        time = _first_frame(UsdSkel.Root(root))
-        try:
-            posed = UsdSkel.BakeSkinning(UsdSkel.Root(root), Gf.Interval(time, time))
-        except Tf.ErrorException:
-            posed = False
+    paths = [prim.GetPath() for prim in Usd.PrimRange.Stage(stage, everywhere) if prim.IsA(UsdSkel.Root)]
+    poses = []
+    session = stage.GetSessionLayer()
+    for path in paths:
+        # each by itself: what refers to a root must not be seen as posed already
+        pose = Sdf.Layer.CreateAnonymous()
+        session.subLayerPaths.append(pose.identifier)
+        stage.SetEditTarget(pose)
+        posed = _pose(UsdSkel.Root.Get(stage, path))
+        stage.SetEditTarget(session)
+        session.subLayerPaths.remove(pose.identifier)
         if posed:
-            notes.add('skinned meshes stand still in one pose', root)
+            poses.append(pose)
+            notes.add('skinned meshes stand still in one pose', str(path))
         else:
-            notes.add('skeleton cannot be read, its meshes are shown unposed', root)
+            notes.add('skeleton cannot be read, its meshes are shown unposed', str(path))
+    for pose in poses:
+        session.subLayerPaths.append(pose.identifier)
+
+
+def _pose(root: UsdSkel.Root) -> bool:
+    """Write the pose of the meshes below a root to the edit target; whether that worked."""
+    from pxr import Gf, Tf, UsdSkel
+
+    try:
+        time = _first_frame(root)
+        return bool(UsdSkel.BakeSkinning(root, Gf.Interval(time, time)))
+    except Tf.ErrorException:
+        return False
 
 
 def _first_frame(root: UsdSkel.Root) -> float:

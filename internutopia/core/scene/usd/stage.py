@@ -61,20 +61,22 @@ def _open_instances(stage: Usd.Stage) -> None:
     """Make copies of instances in which something has to be changed."""
     from pxr import Usd, UsdGeom, UsdSkel
 
+    def instance(prim: Usd.Prim) -> Usd.Prim:
+        while prim.IsInstanceProxy():
+            prim = prim.GetParent()
+        return prim
+
     everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
-    while True:
-        shared = [
-            prim
+    while True:  # instances may hold instances
+        shared = {
+            instance(prim).GetPath()
             for prim in Usd.PrimRange.Stage(stage, everywhere)
             if prim.IsInstanceProxy() and (prim.IsA(UsdGeom.PointInstancer) or prim.IsA(UsdSkel.Root))
-        ]
+        }
         if not shared:
             return
-        for prim in shared:
-            while prim.IsInstanceProxy():
-                prim = prim.GetParent()
-            if prim.IsInstance():
-                prim.SetInstanceable(False)
+        for path in sorted(shared):
+            stage.GetPrimAtPath(path).SetInstanceable(False)
 
 
 class Places:

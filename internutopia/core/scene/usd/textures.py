@@ -38,8 +38,8 @@ class Texture:
 
     `file` is the resolved path of the image; empty: plain white. It is laid out by the primvar `coordinates` (empty:
     the usual one) after these have been mapped by the matrix `layout` `(2, 3)`. `wrap` says what is beyond its left
-    and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity (empty:
-    opaque); with a `threshold`, opacity below it is none, from it on full.
+    and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity
+    (empty: opaque); with a `threshold`, opacity below it is none, from it on full.
     """
 
     file: str = ''
@@ -68,7 +68,7 @@ class Texture:
         return scaled_down(np.pad(image, ends, mode=_PADDING.get(self.wrap[1], 'wrap')))
 
     def fit(self, coordinates: Array) -> tuple[Tiles, Array]:
-        """What the pixels have to hold for primvar values `(n, 2)`, and the coordinates on these, from the lower left."""
+        """What the pixels have to hold for values `(n, 2)` of the primvar, and the coordinates on that, from below."""
         columns = [
             _mapped(coordinates @ row[:2] + row[2], mode)
             for row, mode in zip(np.array(self.layout), self.wrap, strict=True)
