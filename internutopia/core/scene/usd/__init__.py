@@ -83,7 +83,7 @@ def length_unit(path: Path) -> tuple[float, bool]:
     """The stage's `metersPerUnit` [m], and whether it says so itself. ValueError as for `load`."""
     from pxr import UsdGeom
 
-    stage = open_stage(path)
+    stage = open_stage(path, Notes())
     return UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.StageHasAuthoredMetersPerUnit(stage)
 
 
