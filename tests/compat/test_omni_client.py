@@ -8,6 +8,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
