@@ -89,7 +89,9 @@ def test_scenes_of_other_formats(warnings, make_task, write_model):
 
 
 def test_a_small_thing_on_a_floor_without_end_is_meant(warnings, make_task, write_model):
-    floor = '<worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="0.3 0.3 0.3" pos="0 0 0.3"/></worldbody>'
+    floor = (
+        '<worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="0.3 0.3 0.3" pos="0 0 0.3"/></worldbody>'
+    )
     scene = write_model('tabletop', floor)
     assert warnings([make_task(scene)]) == []
     (message,) = warnings([make_task(scene, scene_scale=(0.01, 0.01, 0.01))])
