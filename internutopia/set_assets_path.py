@@ -33,7 +33,7 @@ def describe_assets_path() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 1 if the folder is none."""
+    """Run the command; the exit status is 1 if the folder is none, or cannot be kept."""
     parser = argparse.ArgumentParser(
         prog='python -m internutopia.set_assets_path', description='Set the folder of robots, scenes and policies.'
     )
@@ -57,8 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not folder.is_dir():
             print(f'{folder} is not a folder: nothing is changed', file=sys.stderr)
             return 1
-        settings_file().parent.mkdir(parents=True, exist_ok=True)
-        settings_file().write_text(f'{folder}\n', encoding='utf-8')
+        try:
+            settings_file().parent.mkdir(parents=True, exist_ok=True)
+            settings_file().write_text(f'{folder}\n', encoding='utf-8')
+        except OSError as error:
+            print(f'it cannot be kept ({error}); set {_VARIABLE} instead', file=sys.stderr)
+            return 1
         if not any((folder / name).is_dir() for name in ('robots', 'scenes', 'objects')):
             print(f'note: {folder} has none of the folders robots, scenes and objects', file=sys.stderr)
         print(f'{folder} is written to {settings_file()}')

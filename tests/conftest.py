@@ -9,6 +9,7 @@ import copy
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives, ObjectModel
+from internutopia.core.scene.model import Drives, ObjectModel, RobotModel
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
 from internutopia.rl.policy import PolicyCard, write_card
@@ -92,16 +93,25 @@ def no_stand_ins_left() -> Iterator[None]:
         compat.uninstall()
 
 
+class ModelRobot(BaseRobot):
+    """Whatever model the config names; that the arm has a fixed base is meant."""
+
+    @classmethod
+    def model(cls, config: RobotCfg) -> RobotModel:
+        model = super().model(config)
+        return replace(model, fixed_base=True) if Path(model.asset).stem == 'arm' else model
+
+
 @BaseRobot.register('ToyRobot')
-class ToyRobot(BaseRobot):
-    """Joint drives on whatever model the config names; one object for all envs."""
+class ToyRobot(ModelRobot):
+    """Joint drives; one object for all envs."""
 
     batched = True
     drives = Drives(stiffness=50.0, damping=5.0)
 
 
 @BaseRobot.register('PassiveRobot')
-class PassiveRobot(BaseRobot):
+class PassiveRobot(ModelRobot):
     """Joint drives without stiffness or damping: moves freely until told otherwise."""
 
     batched = True

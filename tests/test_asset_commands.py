@@ -53,6 +53,12 @@ def test_what_is_no_folder_changes_nothing(folder, settings, capsys):
     assert settings.read_text() == f'{folder}\n'
 
 
+def test_a_folder_that_cannot_be_kept_is_said(folder, tmp_path, capsys):
+    (tmp_path / 'config').write_text('a file where the folder of settings should be')
+    assert set_assets_path.main([str(folder)]) == 1
+    assert 'it cannot be kept' in (text := capsys.readouterr().err) and 'INTERNUTOPIA_ASSETS_PATH' in text
+
+
 def test_an_unlikely_folder_is_noted(tmp_path, capsys):
     assert set_assets_path.main([str(tmp_path)]) == 0
     assert 'has none of the folders robots, scenes and objects' in capsys.readouterr().err

@@ -38,9 +38,16 @@ def parser_of(module: str, description: str | None, steps: int | None = 40 * _RA
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('--steps', type=int, default=steps, help=f'steps of 1/{_RATE} s at most')
+    parser.add_argument('--steps', type=_steps, default=steps, help=f'steps of 1/{_RATE} s at most')
     parser.add_argument('--picture', metavar='FILE', help='draw the end of it to a file, such as demo.png')
     return parser
+
+
+def _steps(text: str) -> int:
+    steps = int(text)
+    if steps < 1:
+        raise argparse.ArgumentTypeError(f'expected 1 or more, got {steps}')
+    return steps
 
 
 def run(

@@ -216,11 +216,26 @@ def _open(distribution: RayDistributionCfg) -> Cluster:
             Peer.at('', address).connect().close()  # Ray itself would try for minutes
         return Cluster(options)
     except (OSError, RuntimeError, ValueError) as error:
+        cause = _root(error)
+        if address == 'local':
+            raise ConnectionError(f'cannot start a Ray cluster on this machine: {cause}') from error
         where = f'distribution_config.head_address={given!r}' if given else f'RAY_ADDRESS={address!r}'
+        if 'AuthenticationError' in str(cause):
+            raise ConnectionError(
+                f'{where}: the Ray cluster there asks for a token: set RAY_AUTH_MODE=token, and have its token in '
+                '~/.ray/auth_token or RAY_AUTH_TOKEN'
+            ) from error
         raise ConnectionError(
-            f"{where}: no Ray cluster answers there ({error}); start one with 'ray start --head', or leave the address "
+            f"{where}: no Ray cluster answers there ({cause}); start one with 'ray start --head', or leave the address "
             'out, for processes of this machine'
         ) from error
+
+
+def _root(error: BaseException) -> BaseException:
+    """What an exception was caused by in the beginning."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _session() -> tuple[str, str]:

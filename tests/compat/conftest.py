@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from client_data import write_data
+from client_data import ROBOT, write_data
 
 from internutopia import compat
 from internutopia.core.vec_env import Env
@@ -67,6 +67,12 @@ def client_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', '`torch.jit', DeprecationWarning)  # clients of 2.x have nothing else
         return write_data(tmp_path_factory.mktemp('client') / 'data')
+
+
+@pytest.fixture(scope='session')
+def robot_usd(client_data: Path) -> str:
+    """The robot of the client."""
+    return str(client_data / ROBOT)
 
 
 @pytest.fixture

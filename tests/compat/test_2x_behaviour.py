@@ -32,6 +32,8 @@ DRIVE = {'arm': {'drive': [0.3, 0.2]}}
 class DictArm(BaseRobot):
     """Takes its dict as it is."""
 
+    fixed_base = True
+
     def apply_action(self, action: dict[str, Any]) -> None:
         self.got = action
 

@@ -42,6 +42,13 @@ def test_a_demo_runs(demo: str, switch: str):
     assert ('stdin is no terminal' in result.stderr) == (demo in BY_A_PERSON)
 
 
+@pytest.mark.parametrize('steps', ['0', '-3', 'many'])
+def test_a_demo_makes_one_step_at_least(steps: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        h1_traveled_distance.main(['--steps', steps])
+    assert 'argument --steps: ' in capsys.readouterr().err
+
+
 def test_there_is_a_demo_for_every_name():
     folder = Path(h1_traveled_distance.__file__).parent
     modules = {path.stem for path in folder.glob('*.py')} - {'__init__', 'runner', 'teleop'}

@@ -15,7 +15,6 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from client_data import ROBOT
 from vln_client.evaluator import Evaluator
 
 from internutopia.core.config import Config, SimConfig
@@ -50,10 +49,10 @@ def sensors(configs: ModuleType) -> list[Any]:
 
 
 @pytest.fixture
-def make_task(configs: ModuleType, client_data: Path, sensors: list[Any]) -> Callable[..., Any]:
+def make_task(configs: ModuleType, robot_usd: str, sensors: list[Any]) -> Callable[..., Any]:
     """Makes a task config: an H1 that walks on a floor and may do so many actions."""
     walk = move_by_speed_cfg.model_dump()
-    robot = H1RobotCfg(usd_path=str(client_data / ROBOT))
+    robot = H1RobotCfg(usd_path=robot_usd)
     robot.type = 'ClientH1'
 
     def make(actions: int = 2, x: float = 0.0, steps: int = STEPS, cameras: bool = True, **fields: Any) -> Any:

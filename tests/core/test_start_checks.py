@@ -88,6 +88,16 @@ def test_scenes_of_other_formats(warnings, make_task, write_model):
     assert warnings([make_task(scene)]) == []
 
 
+def test_a_small_thing_on_a_floor_without_end_is_meant(warnings, make_task, write_model):
+    floor = (
+        '<worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="0.3 0.3 0.3" pos="0 0 0.3"/></worldbody>'
+    )
+    scene = write_model('tabletop', floor)
+    assert warnings([make_task(scene)]) == []
+    (message,) = warnings([make_task(scene, scene_scale=(0.01, 0.01, 0.01))])
+    assert '0.006 x 0.006 m wide, with scene_scale=(0.01, 0.01, 0.01)' in message
+
+
 def test_nothing_is_said_of_what_has_no_size(warnings, make_task, write_usd, write_model):
     plane = write_model('plane', '<worldbody><geom type="plane" size="0.1 0.1 0.1"/></worldbody>')
     lights = write_usd('def DomeLight "dome" {\n}\ndef Camera "eye" {\n}')

@@ -13,6 +13,7 @@ from ray_toys import ENVS
 
 from internutopia.core.config import MetricCfg
 from internutopia.core.vec_env import Env
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 pytestmark = pytest.mark.xdist_group('ray')
 
@@ -53,3 +54,22 @@ def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, t
     assert results[0].read_text() == results[1].read_text()
     lines = [json.loads(line) for line in results[1].read_text().splitlines()]
     assert [(list(line), line['seen']) for line in lines] == [(['seen', 'steps', 'joints'], 1)] * 3
+
+
+def test_workers_take_scaled_files_in_raw_lengths(cluster, distributed, make_task, models, tmp_path):
+    """Robots fall onto a block whose top is at 400 units / 2 * 0.02 = 4 m; without the switch it is 0.04 m high."""
+    scene = tmp_path / 'block.usda'
+    scene.write_text(
+        '#usda 1.0\n(metersPerUnit = 0.01\nupAxis = "Z")\n'
+        'def Cube "block" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {\n    double size = 400\n}\n'
+    )
+    heights = {}
+    for compat, expected in (('3.x', 0.04), ('2.x', 4.0)):
+        hopper = GenericRobotCfg(name='hopper', usd_path=models['hopper'], position=(0, 0, expected + 0.4))
+        task = make_task(str(scene), scene_scale=(0.02,) * 3, robots=[hopper])
+        env = Env(distributed(tasks=[task] * ENVS, sim={'substeps': 200}, compat=compat))
+        env.reset()
+        heights[compat] = [obs['hopper']['position'][2] for obs in env.step([None] * ENVS)[0]]
+        env.close()
+    assert all(4.0 < height < 4.3 for height in heights['2.x'])
+    assert all(height < 0.3 for height in heights['3.x'])

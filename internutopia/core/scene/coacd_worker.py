@@ -66,7 +66,7 @@ class CoacdProcess:
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             status = self.kill()
             self._process = None
-            if status == -getattr(signal, 'SIGXCPU', 0):
+            if status is not None and -status == getattr(signal, 'SIGXCPU', None):
                 raise TimeoutError(f'more than {seconds} s of processor time') from error
             raise RuntimeError(f'the process that runs CoACD died ({error or "no answer"})') from error
         if isinstance(answer, Exception):
@@ -121,8 +121,10 @@ def _limit_time(seconds: int) -> None:
 
         usage = resource.getrusage(resource.RUSAGE_SELF)
         limit = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
+        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # that it ends so is no crash
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
 
 
 def _answer(vertices: Any, faces: Any, options: dict[str, Any]) -> list[Part] | Exception:

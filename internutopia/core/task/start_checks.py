@@ -71,7 +71,7 @@ class StartChecks:
             near = f'the nearest thing that collides is {nearest.geom!r}, {_metres(nearest.distance)} m away'
             log.warning(
                 'task_configs[%d]: robot %r starts at (%s), env frame, with nothing below it, and will fall: %s; '
-                '%s is %s wide%s',
+                '%s %s%s',
                 *(task_index, robot.name, where, near if nearest.geom else 'nothing else collides', model.asset),
                 *(_size(bounds.extent), self._hints[asset]),
             )
@@ -85,6 +85,8 @@ class StartChecks:
         file = resolve(model.asset)
         known = length_unit(file)
         unit, says = known or (1.0, True)
+        if solid <= LARGEST and bounds.has_ground and unit == 1.0 and model.scale == NO_SCALE:
+            return ''  # a few things on a floor without end, nothing was converted
         if known is None:
             applied = ''
         elif model.raw_lengths:
@@ -95,13 +97,15 @@ class StartChecks:
             applied = f"USD's default of metersPerUnit = {unit:g} (the file says none) and "
         hint = self._likely(model, unit, extent if extent < SMALLEST else solid)
         log.warning(
-            '%s is %s wide, with %sscene_scale=%s%s',
+            '%s %s, with %sscene_scale=%s%s',
             *(file, _size(bounds.extent), applied, _tuple(model.scale), hint),
         )
         return hint
 
     def _likely(self, model: SceneModel, unit: float, extent: float) -> str:
         """What gives a scene a usual size, of the changes by powers of ten the likeliest; '' if there is none."""
+        if unit <= 0:
+            return ''  # USD takes any number
         written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
         if self._compat is not None and model.scale == NO_SCALE and USUAL[0] <= written <= USUAL[1]:
             return '; likely meant: metersPerUnit = 1 in the file'
@@ -121,7 +125,9 @@ def _across(extent: NDArray[np.float64] | None) -> float | None:
 
 
 def _size(extent: NDArray[np.float64] | None) -> str:
-    return 'nothing finite' if extent is None else f'{_metres(extent[0])} x {_metres(extent[1])} m'
+    if extent is None:
+        return 'has nothing finite in it'
+    return f'is {_metres(extent[0])} x {_metres(extent[1])} m wide'
 
 
 def _metres(length: float) -> str:

@@ -47,7 +47,7 @@ def make_config(settings: dict[str, Any], dataset: Dataset) -> Config:
     env_settings = settings['env_settings'] | {'dataset': dataset, 'rank': 0, 'local_rank': 0, 'world_size': 1}
     spread = env_settings.get('distribution_config')
     config = Config(
-        simulator=SimConfig(**env_settings, omni_compat=True),
+        simulator=SimConfig(**env_settings),
         env_num=env_num,
         env_offset_size=100,
         task_configs=dataset.task_configs(settings),

@@ -10,7 +10,7 @@ import pytest
 
 from internutopia.core.config import SimConfig
 from internutopia.core.scene.compiled import CompiledScene
-from internutopia.core.scene.model import Drives, ObjectModel, Probe, RobotModel, SceneModel
+from internutopia.core.scene.model import Drives, JointModel, ObjectModel, Probe, RobotModel, SceneModel
 from internutopia.core.task.blueprint import scene_model
 from internutopia.core.world import create_world
 from internutopia.core.world.isaac import whole_steps
@@ -90,6 +90,12 @@ def test_what_isaac_sim_has_no_counterpart_of_is_refused(robot: dict[str, Any], 
     with pytest.raises(NotImplementedError, match=message):
         refused(robots=(RobotModel('arm', str(ARM), **robot),))
     refused(robots=(RobotModel('arm', str(ARM), fixed_base=True, probes=(Probe('effort'), Probe('frame', 'upper'))),))
+
+
+def test_joints_beside_those_of_files_are_refused() -> None:
+    joint = JointModel('fixed', ('/robots/arm/upper', None), path='/fix_joint')
+    with pytest.raises(NotImplementedError, match="joint '/fix_joint': backend 'isaac_sim' has the joints that are in"):
+        refused(robots=(RobotModel('arm', str(ARM)),), joints=(joint,))
 
 
 def test_actuators_of_a_model_are_refused(write_model: Any) -> None:

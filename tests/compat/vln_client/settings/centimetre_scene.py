@@ -2,7 +2,7 @@
 
 from .base import base
 
-SCENE_SCALE = (1.0, 1.0, 1.0)
+SCENE_SCALE = (0.01, 0.01, 0.01)
 settings = base | {
     'split': 'centimetres',
     'env_num': 2,
