@@ -37,7 +37,11 @@ from internutopia.rl.terms import KINDS, registered_terms
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'configuration.md'
 
 SECTIONS = {  # title: modules or packages; configs appear where they are defined
-    'Run': ('internutopia.core.config.config', 'internutopia.core.config.simulator'),
+    'Run': (
+        'internutopia.core.config.config',
+        'internutopia.core.config.simulator',
+        'internutopia.core.config.contact',
+    ),
     'Distribution': ('internutopia.core.config.distribution',),
     'Base classes': tuple(
         f'internutopia.core.config.{name}' for name in ('task', 'robot', 'sensor', 'object', 'metric')
