@@ -268,7 +268,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel, child: mujoco.MjSpec |
     if not obj.collider:
         for geom in child.geoms:
             geom.contype = geom.conaffinity = 0
-        for pair in list(child.pairs):
-            child.delete(pair)
+    for pair in list(child.pairs):  # of parts that are one body now
+        child.delete(pair)
     child.option = spec.option
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

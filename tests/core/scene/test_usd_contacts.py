@@ -227,3 +227,11 @@ def test_physx_iterations_raise_the_limit_of_the_solver(load):
     text = ground() + thing('box', 0.0, inside='int physxRigidBody:solverPositionIterationCount = {}') + material()
     assert load(text.replace('{}', '160')).opt.iterations == 160
     assert load(text.replace('{}', '4')).opt.iterations == mujoco.MjSpec().option.iterations
+
+
+def test_parts_of_an_object_are_no_pairs(write):
+    rough = material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
+    path = str(write(thing('a', 0.0, 'slippery') + thing('b', 0.2, 'rough') + rough))
+    assert CompiledScene(SceneModel(path), 1 / 240).model.npair == 1
+    model = CompiledScene(SceneModel(objects=(ObjectModel('both', path),)), 1 / 240).model
+    assert (model.npair, model.nv) == (0, 6)

@@ -12,7 +12,7 @@ import pytest
 from warp_device import DEVICE
 
 from internutopia.core.config import SimConfig
-from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.scene.model import Drives, ObjectModel, RobotModel, SceneModel
 from internutopia.core.world import create_world, warp_arrays
 from internutopia.core.world.warp import WarpWorld
 
@@ -202,6 +202,44 @@ def test_scenes_that_the_engine_cannot_run_are_refused(make_world, hopper, write
     with pytest.raises(ValueError, match=f"mujoco_warp cannot run this scene: .*{named}.*; backend='mujoco' can"):
         world.prepare(scene)
     assert bits(world, 0) == before
+
+
+@pytest.mark.parametrize(
+    ('contact', 'named'),
+    [({'solver': 'PGS'}, 'mjSOL_PGS'), ({'integrator': 'discrete', 'noslip_iterations': 3}, 'noslip')],
+)
+def test_contact_options_that_the_engine_does_not_have_are_refused(models, contact, named):
+    world = create_world(SimConfig(backend='mujoco_warp', device=DEVICE, contact=contact), 1, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match=f"mujoco_warp cannot run this scene: .*{named}.*; backend='mujoco' can"):
+        world.prepare(SceneModel(models['floor'], robots=(RobotModel('arm', models['arm']),)))
+    world.close()
+
+
+def test_fingers_hold_a_cube(make_world, write_model):
+    pinch = write_model(
+        'pinch',
+        """
+        <worldbody>
+          <geom type="plane" size="9 9 1"/>
+          <body name="left" pos="-0.03 0 0.2"><joint name="left_finger" type="slide" axis="1 0 0" damping="40"/>
+            <geom type="box" size="0.01 0.02 0.02" mass="0.1" friction="2"/></body>
+          <body name="right" pos="0.03 0 0.2"><joint name="right_finger" type="slide" axis="-1 0 0" damping="40"/>
+            <geom type="box" size="0.01 0.02 0.02" mass="0.1" friction="2"/></body>
+        </worldbody>
+        <actuator>
+          <position joint="left_finger" kp="1000" forcerange="-20 20" kv="40"/>
+          <position joint="right_finger" kp="1000" forcerange="-20 20" kv="40"/>
+        </actuator>""",
+    )
+    robot = RobotModel('pinch', pinch, drives=Drives(only_if_bare=True))
+    cube = ObjectModel('cube', scale=(0.04, 0.04, 0.04), position=(0, 0, 0.2), mass=0.5)
+    world = make_world(SceneModel(robots=(robot,), objects=(cube,)))
+    fingers = world.articulation('pinch', 0)
+    fingers.set_controls(np.array([0]), [[0.03, 0.03]])
+    run(world, 0, steps=20)
+    before = world.body('cube', 0).get_poses()[0][0].copy()
+    run(world, 0, steps=200)
+    assert np.abs(world.body('cube', 0).get_poses()[0][0] - before).max() < 1e-3  # m
 
 
 @pytest.mark.parametrize(
