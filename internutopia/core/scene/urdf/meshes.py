@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import mujoco
@@ -48,7 +49,7 @@ class Meshes:
         document = self._document
         if not self._missing:
             return
-        if not (self._spec.geoms or document.has_masses):
+        if not self._spec.geoms and not any(link.mass for link in document.links.values()):
             link, reference = self._missing[0]
             _, tried = find(document, reference)
             places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
@@ -92,8 +93,8 @@ class Meshes:
                 raise second from error
 
     def _read(self, file: Path, scale: Numbers) -> str | None:
-        count = sum(other.stem == file.stem for other in self._files.values())
-        name = f'{file.stem}_{count}' if count else file.stem
+        names = (f'{file.stem}_{n}' if n else file.stem for n in itertools.count())
+        name = next(name for name in names if name not in self._files)
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
             color = fill_mesh(mesh, file)
