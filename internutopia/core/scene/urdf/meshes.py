@@ -99,7 +99,7 @@ class Meshes:
         try:
             color = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
-            self._document.notes.add(f'left out a mesh: {error}', str(file))
+            self._document.notes.add('left out meshes', f'{file} ({error})')
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file
@@ -113,7 +113,7 @@ class Meshes:
         try:
             add_texture(self._spec, name, decode_image(image.read_bytes()))
         except (ValueError, OSError) as error:
-            self._document.notes.add(f'left out an image: {error}', str(image))
+            self._document.notes.add('left out images', f'{image} ({error})')
             return False
         material = self._spec.add_material(name=name)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
@@ -133,7 +133,7 @@ class Meshes:
         try:
             probe.compile()
         except ValueError as error:
-            return str(error).splitlines()[0]
+            return str(error).splitlines()[0].removeprefix('Error: ').partition('. ')[0]  # without advice
         return None
 
     def _mend(self, name: str, fault: str) -> None:
@@ -152,9 +152,9 @@ class Meshes:
                 for geom in self._geoms(name):
                     if geom.contype:
                         self._spec.delete(geom)
-                self._document.notes.add(f'left out a mesh as a collider: {fault}', str(file))
+                self._document.notes.add('left out meshes as colliders', f'{file} ({fault})')
                 return
         for geom in self._geoms(name):
             self._spec.delete(geom)
         self._spec.delete(mesh)
-        self._document.notes.add(f'left out a mesh: {fault}', str(file))
+        self._document.notes.add('left out meshes', f'{file} ({fault})')
