@@ -82,7 +82,8 @@ def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[s
 def _supported(file: str, suffixes: tuple[str, ...]) -> Path:
     suffix = os.path.splitext(file)[1]
     if suffix.lower() not in suffixes:
-        raise ValueError(f'asset {file}: suffix {suffix!r} is not one of {", ".join(suffixes)}')
+        hint = f' (expand it first: `xacro {os.path.basename(file)} > robot.urdf`)' if suffix == '.xacro' else ''
+        raise ValueError(f'asset {file}: suffix {suffix!r} is not one of {", ".join(suffixes)}{hint}')
     return Path(file)
 
 

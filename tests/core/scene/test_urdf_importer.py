@@ -56,8 +56,8 @@ def test_files_as_they_come(tmp_path, text):
     robot = f"""<robot name="r" xmlns="http://www.ros.org" xmlns:xacro="http://ros.org/wiki/xacro">
         {link('a', shape('collision', '<box size="1, 2, 3"/>'))}{link('right hand')}
         <joint name="the wrist" type="revolute" drake:note="x"><parent link="a"/><child link="right hand"/>
-        <origin xyz=" 1,2 3 " rpy=""/><limit effort="5" drake:acceleration="9"/></joint>
-        <drake:joint name="a"/><gazebo><plugin/></gazebo></robot>"""
+        <origin xyz=" 1,2 3 " rpy=""/><limit lower="-inf" upper="2" effort="inf" drake:acceleration="9"/></joint>
+        <drake:joint name="a"/><gazebo><plugin file="$(find x)"/></gazebo></robot>"""
     path = tmp_path / 'robot.xml'
     path.write_bytes(text.format(robot).encode('latin-1'))
     model = attached(path)
@@ -65,6 +65,7 @@ def test_files_as_they_come(tmp_path, text):
     np.testing.assert_allclose(model.body('r/right hand').pos, [1, 2, 3])
     np.testing.assert_allclose(model.joint('r/the wrist').axis, [1, 0, 0])
     np.testing.assert_allclose(model.geom_size[0], [0.5, 1, 1.5])
+    assert model.joint('r/the wrist').range[0] < -1e6 and model.joint('r/the wrist').range[1] == 2
 
 
 def test_the_world_need_not_be_declared(tmp_path):
@@ -228,6 +229,7 @@ def test_a_joint_that_mimics_none_moves_by_itself(tmp_path, caplog):
         ([link('a', shape('collision', '<box/>'))], "line 3: link 'a': <box> must have the attribute 'size'"),
         ([link('a', shape('visual', '<sphere radius="big"/>'))], '<sphere radius="big">: it must be 1 finite number$'),
         ([link('a', shape('collision', '<sphere radius="-1"/>'))], "link 'a': the size of a <sphere> must be positive"),
+        ([link('a'), '<joint type="fixed"/>'], "line 4: <joint> must have the attribute 'name'"),
         ([link('a', mass=-2)], 'link \'a\': <mass value="-2.0">: must not be negative'),
         (
             [link('a', shape('collision', BOX).replace('<g', '<origin rpy="0 0 nan"/><g', 1))],

@@ -127,5 +127,5 @@ class Document:
 
     @property
     def has_masses(self) -> bool:
-        """Whether the file says what any of its links weighs."""
-        return any(link.mass for link in self.links.values())
+        """Whether the file says what any of its links weighs, be it nothing."""
+        return any(link.inertial for link in self.links.values())

@@ -2,9 +2,9 @@
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.
-- `package://name/...` and `model://name/...`: the folder `name` beside or above the file, one above it whose
-  `package.xml` says that name, or one in `ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`, `GAZEBO_MODEL_PATH` or
-  `GZ_SIM_RESOURCE_PATH`; at last, folders above the file as if they were the package.
+- `package://name/...` and `model://name/...`: the folder `name` beside or above the file, or one in `ROS_PACKAGE_PATH`,
+  `AMENT_PREFIX_PATH`, `GAZEBO_MODEL_PATH` or `GZ_SIM_RESOURCE_PATH`; at last the folders above the file, as if they
+  were the package, which may have been renamed.
 - `file://` is an absolute path.
 
 Upper and lower case of the file's name need not agree.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 from internutopia.core.scene.urdf.document import Document
 
@@ -50,7 +49,6 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
     if separator and scheme in _PACKAGES:
         name, _, inside = rest.lstrip('/').partition('/')
         yield from (folder / name / inside for folder in folders)
-        yield from (folder / inside for folder in folders if _package_name(folder) == name)
         for folder in _searched():
             # the folder of packages, the package itself, or an installation
             yield from (folder / name / inside, folder.parent / name / inside, folder / 'share' / name / inside)
@@ -63,13 +61,6 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
         name = os.path.basename(name)
     for place in (folders[0] / settings.get('meshdir', '') / name, *(folder / name for folder in folders)):
         yield Path(os.path.normpath(place))
-
-
-def _package_name(folder: Path) -> str | None:
-    try:
-        return (ElementTree.parse(folder / 'package.xml').findtext('name') or '').strip()
-    except (OSError, ElementTree.ParseError):
-        return None
 
 
 def _searched() -> list[Path]:

@@ -2,10 +2,11 @@
 
 - The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
   each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
-  nothing to accelerate. If no link has a mass, all follow from the collision shapes, at 1000 kg/m3.
+  nothing to accelerate. If the file says no mass, all follow from the collision shapes, at 1000 kg/m3.
 - Principal moments that no body has (a negative one, or one that is more than the other two together) are replaced by
   their mean, as MuJoCo's `balanceinertia` does. If the excess is no more than rounding, the largest is reduced.
-- A mass without inertia is spread evenly over the collision shapes of the link; without any it is a point.
+- A mass without inertia, or with one of zeros (not given, as in UsdPhysics), is spread evenly over the collision shapes
+  of the link; without any it is a point.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco
     """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
     if not document.has_masses:
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
-            document.notes.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
+            document.notes.add(
+                'no link says what it weighs; the collision shapes are taken as 1000 kg/m3', document.root
+            )
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
         spec.compiler.boundinertia = spec.compiler.boundinertia or LEAST_INERTIA
         return
@@ -35,7 +38,7 @@ def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco
         _set_inertial(document, document.links[name], body)
     for name in _weightless(document):
         if name in bodies:
-            bodies[name].mass, bodies[name].inertia = LEAST_MASS, np.full(3, LEAST_INERTIA)
+            bodies[name].mass, bodies[name].inertia = LEAST_MASS, np.maximum(bodies[name].inertia, LEAST_INERTIA)
 
 
 def spread_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import mujoco
@@ -48,7 +49,7 @@ class Meshes:
         document = self._document
         if not self._missing:
             return
-        if not (self._spec.geoms or document.has_masses):
+        if not self._spec.geoms and not any(link.mass for link in document.links.values()):
             link, reference = self._missing[0]
             _, tried = find(document, reference)
             places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
@@ -92,13 +93,13 @@ class Meshes:
                 raise second from error
 
     def _read(self, file: Path, scale: Numbers) -> str | None:
-        count = sum(other.stem == file.stem for other in self._files.values())
-        name = f'{file.stem}_{count}' if count else file.stem
+        names = (f'{file.stem}_{n}' if n else file.stem for n in itertools.count())
+        name = next(name for name in names if name not in self._files)
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
             color = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
-            self._document.notes.add(f'left out a mesh: {error}', str(file))
+            self._document.notes.add('left out meshes', f'{file} ({error})')
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file
@@ -112,7 +113,7 @@ class Meshes:
         try:
             add_texture(self._spec, name, decode_image(image.read_bytes()))
         except (ValueError, OSError) as error:
-            self._document.notes.add(f'left out an image: {error}', str(image))
+            self._document.notes.add('left out images', f'{image} ({error})')
             return False
         material = self._spec.add_material(name=name)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
@@ -132,7 +133,7 @@ class Meshes:
         try:
             probe.compile()
         except ValueError as error:
-            return str(error).splitlines()[0]
+            return str(error).splitlines()[0].removeprefix('Error: ').partition('. ')[0]  # without advice
         return None
 
     def _mend(self, name: str, fault: str) -> None:
@@ -151,9 +152,9 @@ class Meshes:
                 for geom in self._geoms(name):
                     if geom.contype:
                         self._spec.delete(geom)
-                self._document.notes.add(f'left out a mesh as a collider: {fault}', str(file))
+                self._document.notes.add('left out meshes as colliders', f'{file} ({fault})')
                 return
         for geom in self._geoms(name):
             self._spec.delete(geom)
         self._spec.delete(mesh)
-        self._document.notes.add(f'left out a mesh: {fault}', str(file))
+        self._document.notes.add('left out meshes', f'{file} ({fault})')

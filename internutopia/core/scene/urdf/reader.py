@@ -34,6 +34,7 @@ _READ = {
     'link': {'inertial', 'visual', 'collision'},
     'joint': {'origin', 'parent', 'child', 'axis', 'limit', 'dynamics', 'mimic'},
 }
+_FAR = 1e9  # stands for infinity, which MuJoCo does not take
 _LINE = ' line'  # no attribute of a file can have this name
 
 
@@ -91,15 +92,19 @@ class _Reader:
 
     def _refuse_xacro(self) -> None:
         prefixes = {'xacro'}
-        for element in self._robot.iter():
-            prefixes.update(key.removeprefix('xmlns:') for key, value in element.items() if 'xacro' in value)
-            values = ' '.join(element.attrib.values())
-            if element.tag.partition(':')[0] in prefixes or '${' in values or '$(' in values:
-                hint = f'this is a xacro file; expand it first (`xacro {self._path.name} > robot.urdf`)'
-                raise self._error(element, f'<{element.tag}>: {hint}')
+        for top in self._robot:
+            if top.tag not in _READ['robot'] and ':' not in top.tag:
+                continue  # what is not read may say what it likes
+            for element in top.iter():
+                prefixes.update(key.removeprefix('xmlns:') for key, value in element.items() if 'xacro' in value)
+                values = ' '.join(element.attrib.values())
+                if element.tag.partition(':')[0] in prefixes or '${' in values or '$(' in values:
+                    hint = f'this is a xacro file; expand it first (`xacro {self._path.name} > robot.urdf`)'
+                    raise self._error(element, f'<{element.tag}>: {hint}')
 
     def _named(self, tag: str) -> dict[str, Element]:
         """Links or joints by name."""
+        self._where = ''
         found: dict[str, Element] = {}
         for element in self._robot.findall(tag):
             name = self._text(element, 'name')
@@ -230,13 +235,23 @@ class _Reader:
             raise self._error(joint, '<axis xyz="0 0 0"> has no direction')
         limit, dynamics = joint.find('limit'), joint.find('dynamics')
         return Joint(
-            *(name, kind, ends[0], ends[1], self._pose(joint), direction),
+            name=name,
+            kind=kind,
+            parent=ends[0],
+            child=ends[1],
+            pose=self._pose(joint),
+            axis=direction,
             limits=self._limits(name, kind, limit),
-            effort=abs(self._number(limit, 'effort')),
+            effort=abs(self._bound(limit, 'effort')),
             damping=self._positive(dynamics, 'damping'),
             friction=self._positive(dynamics, 'friction'),
             mimic=self._mimic(name, kind, joint),
         )
+
+    def _bound(self, limit: Element | None, key: str) -> float:
+        """A limit, which may be infinite in the file."""
+        text = limit.get(key, '').strip().lower() if limit is not None else ''
+        return {'inf': _FAR, '+inf': _FAR, '-inf': -_FAR}.get(text) or self._number(limit, key)
 
     def _limits(self, name: str, kind: str, limit: Element | None) -> tuple[float, float] | None:
         if limit is None or not {'lower', 'upper'}.intersection(limit.keys()):
@@ -245,7 +260,7 @@ class _Reader:
             if kind in ('planar', 'floating', 'spherical'):
                 self._notes.add(f'left out the limits of a {kind} joint', name)
             return None
-        lower, upper = self._number(limit, 'lower'), self._number(limit, 'upper')
+        lower, upper = self._bound(limit, 'lower'), self._bound(limit, 'upper')
         if lower >= upper:
             self._notes.add('left out limits that leave no room (lower is not less than upper)', name)
             return None

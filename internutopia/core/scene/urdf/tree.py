@@ -36,8 +36,10 @@ def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[di
         above[joint.child] = joint
         below[joint.parent].append(joint)
     roots = [link for link in links if link not in above]
-    if len(roots) > 1 or not links:
-        found = ', '.join(map(repr, roots)) or 'no link'
+    if not links:
+        raise ValueError(f'{path}: there must be one root link, found no link')
+    if len(roots) > 1:
+        found = ', '.join(map(repr, roots))
         raise ValueError(f'{path}: there must be one root link, found {found}; a joint must hold each of the others')
     ordered = [joint for root in roots for joint in below[root]]
     for joint in ordered:  # it grows while it is read
