@@ -44,7 +44,9 @@ class Lights:
     def add(self, prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame) -> None:
         """Add a light prim of one of the types `LIGHTS`, at a frame on its body; without intensity, it is left out."""
         strength = _strength(prim)
-        if strength > 0:
+        if not np.isfinite([strength, *_tint(prim)]).all():
+            self._notes.add('left out, intensity and colour of a light must be finite', prim)
+        elif strength > 0:
             self._found.append((prim, body, frame, strength))
 
     def finish(self) -> None:
