@@ -188,7 +188,8 @@ def test_a_spoilt_stage_is_read_or_named(tmp_path, block):
             'the transform is not finite',
         ),
         (
-            'def PhysicsRevoluteJoint "bad"\n{\n    rel physics:body1 = </box>\n    uniform token physics:axis = "W"\n}',
+            'def PhysicsRevoluteJoint "bad"\n{\n    rel physics:body1 = </box>\n'
+            '    uniform token physics:axis = "W"\n}',
             "physics:axis must be X, Y or Z, it is 'W'",
         ),
     ],
@@ -211,3 +212,23 @@ def test_a_drive_without_force_moves_nothing(tmp_path):
     file = tmp_path / 'a.usda'
     file.write_text(STAGE.replace('maxForce = 5', 'maxForce = 0'))
     assert not usd.load(Path(file)).actuators
+
+
+@pytest.mark.parametrize(
+    ('good', 'bad', 'note'),
+    [
+        ('focalLength = 30', 'focalLength = 0', 'left out, aperture and focal length of a camera must be positive'),
+        ('intensity = 100', 'intensity = nan', 'left out, intensity and colour of a light must be finite'),
+    ],
+)
+def test_a_camera_or_light_that_cannot_be_costs_itself(tmp_path, good, bad, note):
+    file = tmp_path / 'a.usda'
+    file.write_text(STAGE.replace(good, bad))
+    assert any(line.startswith(note) for line in usd.load_with_notes(file)[1])
+
+
+def test_a_transform_that_cannot_be_read_names_the_prim(tmp_path):
+    file = tmp_path / 'a.usda'
+    file.write_text(STAGE.replace('double3 xformOp:translate = (0, 0, 1)', 'string xformOp:translate = "up"'))
+    with pytest.raises(ValueError, match=r'a\.usda: /base: Invalid '):
+        usd.load(file)

@@ -86,6 +86,12 @@ class Lights:
         add_sky(self._spec, str(prim.GetPath()), tint)
 
 
+def has_lens(prim: Usd.Prim) -> bool:
+    """Whether a `Camera` says in numbers that can be how much it sees."""
+    numbers = [value(prim, name) for name in ('verticalAperture', 'focalLength')]
+    return bool(np.isfinite(numbers).all() and min(numbers) > 0)
+
+
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:
     """Add a `Camera` at a frame on its body; `metres` is the unit of the stage.
 
