@@ -59,7 +59,7 @@ def test_a_missing_layer_counts_when_it_comes(tmp_path, kind):
     ('arc', 'note'),
     [
         ('(references = @broken.usda@)', r'reference is missing or cannot be read: @.*broken\.usda@ at </part>'),
-        ('(references = @look.mtlx@</MaterialX>)', r'reference is missing or cannot be read: @.*look\.mtlx@ at </part>'),
+        ('(payload = @look.mtlx@</MaterialX>)', r'payload is missing or cannot be read: @.*look\.mtlx@ at </part>'),
         ('(references = </none>)', r'reference or payload to a prim that does not exist: @.*@</none> at </part>'),
         ('(references = </part>)', r'cannot be composed: </part> \(Cycle detected'),
     ],

@@ -299,14 +299,14 @@ def test_unsupported_geometry_is_named_once(tmp_path, caplog):
     UsdGeom.Cube.Define(stage, '/cube')
     for i in range(3):
         UsdGeom.BasisCurves.Define(stage, f'/curve{i}')
-    instancer = UsdGeom.PointInstancer.Define(stage, '/trees')
-    UsdGeom.Cube.Define(stage, '/trees/prototype')
-    instancer.CreatePrototypesRel().AddTarget('/trees/prototype')
+    UsdGeom.Points.Define(stage, '/dust')
     with caplog.at_level(logging.WARNING, 'internutopia'):
         model = saved(stage)
     assert model.ngeom == 1
     assert [record.getMessage() for record in caplog.records] == [
-        f'{tmp_path / "a.usda"}: left out what cannot be read yet: 3 BasisCurves, 1 PointInstancer'
+        f'{tmp_path / "a.usda"}: not all of it is as in the file\n'
+        '- BasisCurves is left out, there is no such shape: /curve0, /curve1, /curve2\n'
+        '- Points is left out, there is no such shape: /dust'
     ]
 
 
@@ -464,13 +464,6 @@ def test_face_counts_that_do_not_fit_are_an_error(tmp_path):
     stage = new_stage(tmp_path / 'a.usda')
     add_cube_mesh(stage, '/bad').CreateFaceVertexCountsAttr([4] * 5)
     with pytest.raises(ValueError, match='/bad: faceVertexCounts sum up to 20, but there are 24'):
-        saved(stage)
-
-
-def test_a_missing_reference_names_the_layer(tmp_path):
-    stage = new_stage(tmp_path / 'a.usda')
-    UsdGeom.Xform.Define(stage, '/World').GetPrim().GetReferences().AddReference('nowhere/part.usda')
-    with pytest.raises(ValueError, match=r'a\.usda: .*nowhere/part\.usda.*</World>'):
         saved(stage)
 
 

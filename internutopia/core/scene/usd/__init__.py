@@ -16,8 +16,11 @@ What is read:
   (`internutopia.core.scene.usd.lights`).
 
 Bodies and geoms have the path of their prim as name, as in `/World/box`. Geometry that does not move belongs to the
-world body. Time-sampled attributes are taken at their first sample. Anything wrong is a ValueError that names the file
-and the prim or the layer.
+world body. Time-sampled attributes are taken at their first sample, point instancers are expanded (`instancers`),
+skinned meshes posed (`skinning`).
+
+What is missing, or cannot be represented, costs itself and is noted (`notes`): layers, kinds of geometry, lights,
+cameras, looks. A shape, body or joint that cannot be is a ValueError that names the file and the prim.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def load(
     raw_lengths: bool = False,
     timestep: float = DEFAULT_TIMESTEP,
 ) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path. ValueError if it is broken or a layer it refers to is missing.
+    """Read a USD file at an absolute path; what is left out is logged. ValueError if it is broken or nothing is left.
 
     Args:
         path: The file.

@@ -11,7 +11,7 @@ import numpy as np
 
 from internutopia.core.scene.usd.bodies import PhysicsReader
 from internutopia.core.scene.usd.geometry import Geometry, Place
-from internutopia.core.scene.usd.lights import LIGHTS, Lights, add_camera
+from internutopia.core.scene.usd.lights import LIGHTS, Lights, add_camera, has_lens
 from internutopia.core.scene.usd.linear import Array, Frame, polar
 from internutopia.core.scene.usd.mechanics import Mechanics
 from internutopia.core.scene.usd.notes import Notes
@@ -71,6 +71,8 @@ class _Builder:
             kind = str(prim.GetTypeName())
             if kind in LIGHTS and is_shown(prim):
                 self._lights.add(prim, *self._place_of(prim))
+            elif kind == 'Camera' and not has_lens(prim):
+                self._notes.add('left out, aperture and focal length of a camera must be positive', prim)
             elif kind == 'Camera':
                 add_camera(prim, *self._place_of(prim), self._places.metres)
             elif kind in SHAPES:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.usd.values import array
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd, UsdGeom
@@ -43,7 +44,7 @@ def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instanc
 
     prim, time = instancer.GetPrim(), Usd.TimeCode.EarliestTime()
     prototypes = instancer.GetPrototypesRel().GetForwardedTargets()
-    indices = np.asarray(instancer.GetProtoIndicesAttr().Get(time) or (), int)
+    indices = array(prim, 'protoIndices', int)
     if not len(indices):
         return []
     try:

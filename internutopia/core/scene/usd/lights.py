@@ -44,7 +44,9 @@ class Lights:
     def add(self, prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame) -> None:
         """Add a light prim of one of the types `LIGHTS`, at a frame on its body; without intensity, it is left out."""
         strength = _strength(prim)
-        if strength > 0:
+        if not np.isfinite([strength, *_tint(prim)]).all():
+            self._notes.add('left out, intensity and colour of a light must be finite', prim)
+        elif strength > 0:
             self._found.append((prim, body, frame, strength))
 
     def finish(self) -> None:
@@ -82,6 +84,12 @@ class Lights:
         light.castshadow = False
         light.diffuse, light.specular, light.ambient = 0.05 * tint, 0 * tint, 0.2 * tint
         add_sky(self._spec, str(prim.GetPath()), tint)
+
+
+def has_lens(prim: Usd.Prim) -> bool:
+    """Whether a `Camera` says in numbers that can be how much it sees."""
+    numbers = [value(prim, name) for name in ('verticalAperture', 'focalLength')]
+    return bool(np.isfinite(numbers).all() and min(numbers) > 0)
 
 
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:

@@ -118,7 +118,7 @@ class Looks:
             try:
                 found = appearance(material) or _PLAIN
             except ValueError as error:
-                self._notes.add(f'material cannot be read ({error})', material)
+                self._notes.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
                 found = _PLAIN
             self._appearances[path] = found
             for note in found.notes:

@@ -198,7 +198,12 @@ def _source(shader: Any, names: tuple[str, ...]) -> _Source:
 
 def _number(shader: Any, names: tuple[str, ...], default: float) -> float:
     found = _source(shader, names).value
-    return default if found is None else float(np.mean(found))  # opacity may be a colour
+    if found is None:
+        return default
+    try:
+        return float(np.mean(np.asarray(found, float)))  # opacity may be a colour
+    except ValueError:
+        raise ValueError(f'{names[0]} must be a number, it is {found!r}') from None
 
 
 def _product(*factors: Any) -> Any:

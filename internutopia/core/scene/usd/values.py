@@ -64,7 +64,8 @@ def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Conca
             return read(prim, *args, **kwargs)
         except (*_UNREADABLE, Tf.ErrorException) as error:
             path = str(prim.GetPath())
-            message = ' '.join(str(error).split())
+            parts = error.args if isinstance(error, Tf.ErrorException) else ()
+            message = ' '.join('; '.join(str(part.commentary) for part in parts).split()) or str(error)
             raise ValueError(message if path in message else f'{path}: {message}') from error
 
     return reader
