@@ -29,7 +29,7 @@ def build(path: Path, stage: Usd.Stage, notes: Notes, *, short_names: bool = Fal
     `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
     """
     with named_by_file(path):
-        return _Builder(path.stem, stage, notes, short_names).build()
+        return _Builder(path, stage, notes, short_names).build()
 
 
 @dataclass
@@ -45,11 +45,11 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, name: str, stage: Usd.Stage, notes: Notes, short_names: bool):
+    def __init__(self, path: Path, stage: Usd.Stage, notes: Notes, short_names: bool):
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
-        self._spec.modelname = name
+        self._spec.modelname = path.stem
         self._physics = PhysicsReader(stage)
         self._places = Places(stage)
         self._short_names = short_names
