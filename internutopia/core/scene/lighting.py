@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-SKY_TOP, SKY_HORIZON = np.array([0.36, 0.52, 0.72]), np.array([0.86, 0.9, 0.94])
+_SKY_TOP, _SKY_HORIZON = np.array([0.36, 0.52, 0.72]), np.array([0.86, 0.9, 0.94])
 _WHITE = np.ones(3)
 _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
 _SUN, _FILL = (0.05, 0.5, -0.86), (-0.62, -0.42, -0.66)  # directions
@@ -32,5 +32,5 @@ def add_sky(spec: mujoco.MjSpec, name: str, tint: NDArray[np.float64] = _WHITE) 
     """Add a sky that is bluer at the top, times a tint `(3,)`."""
     sky = spec.add_texture(name=name, type=mujoco.mjtTexture.mjTEXTURE_SKYBOX)
     sky.builtin = mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
-    sky.rgb1, sky.rgb2 = SKY_TOP * tint, SKY_HORIZON * tint
+    sky.rgb1, sky.rgb2 = _SKY_TOP * tint, _SKY_HORIZON * tint
     sky.width, sky.height = 256, 1536

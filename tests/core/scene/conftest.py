@@ -8,9 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from internutopia.core.render.lens import Eye, Frame, Lens
+from internutopia.core.render.renderer import Renderer, Scenery
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
 TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
@@ -80,3 +84,21 @@ def add_mesh(stage: Any) -> Callable[..., Any]:
         return mesh
 
     return add
+
+
+@pytest.fixture
+def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
+    """Draws a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""
+
+    def picture(model: mujoco.MjModel, position: Any, rotation: Any, half: float = 0.5) -> NDArray[np.uint8]:
+        data = mujoco.MjData(model)
+        state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
+        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+        pixels = np.zeros((48, 48, 4), np.uint8)
+        eye = Eye(np.asarray(position, float), np.asarray(rotation, float), Lens.of_height(half, (48, 48)))
+        renderer = Renderer(1, 'fast')
+        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
+        renderer.close()
+        return pixels[..., :3]
+
+    return picture

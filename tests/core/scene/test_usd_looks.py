@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from internutopia.core.render.lens import Eye, Frame, Lens, half_angle
-from internutopia.core.render.renderer import Renderer, Scenery
+from internutopia.core.render.lens import half_angle
 from internutopia.core.scene import usd
 from internutopia.core.scene.importer import content_key
 
@@ -154,7 +153,7 @@ def test_a_texture_has_its_first_row_at_the_top(stage, add_mesh, tmp_path):
     assert model.geom('/square').matid[0] >= 0
 
 
-def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, opengl):
+def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, draw):
     write_quarters(tmp_path)
     add_image(stage, add_material(stage, 'quarters'), 'quarters.png')
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
@@ -165,16 +164,10 @@ def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, opengl):
     model, _ = read(stage)
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
-    mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
-    picture = np.zeros((48, 48, 4), np.uint8)
-    lens = Lens.of_height(half_angle(float(model.camera('/above').fovy[0])), (48, 48))
-    eye = Eye(data.camera('/above').xpos, data.camera('/above').xmat.reshape(3, 3), lens)
-    scenery = Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(picture))])
-    renderer = Renderer(1, 'fast')
-    renderer.draw([scenery])
-    renderer.close()
-    strongest = [np.flatnonzero(picture[y, x, :3] > 100).tolist() for y in (16, 32) for x in (16, 32)]
+    camera = data.camera('/above')
+    half = half_angle(float(model.camera('/above').fovy[0]))
+    picture = draw(model, camera.xpos, camera.xmat.reshape(3, 3), half)
+    strongest = [np.flatnonzero(picture[y, x] > 100).tolist() for y in (16, 32) for x in (16, 32)]
     assert strongest == [[0], [1], [2], [0, 1, 2]]
 
 

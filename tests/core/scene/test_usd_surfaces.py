@@ -143,7 +143,7 @@ def test_opacity_of_what_has_no_coordinates_is_averaged(stage, tmp_path):
     np.testing.assert_allclose(model.geom('/box').rgba, [0.5, 0, 0.5, 0.6], atol=1e-6)
 
 
-def test_cut_out_parts_are_seen_through(stage, tmp_path, opengl):
+def test_cut_out_parts_are_seen_through(stage, tmp_path, draw):
     surface = add_square(stage, tmp_path)
     connect(surface, 'opacity', 'a')
     surface.CreateInput('opacityThreshold', TYPES.Float).Set(0.5)
@@ -152,14 +152,8 @@ def test_cut_out_parts_are_seen_through(stage, tmp_path, opengl):
     UsdGeom.Xformable(below).AddTranslateOp().Set((0, 0, -3))
     stage.RemovePrim('/floor')
     model, _ = read(stage)
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    camera = mujoco.MjvCamera()
-    camera.distance, camera.elevation, camera.azimuth = 4, -90, 90
-    with mujoco.Renderer(model, 64, 64) as renderer:
-        renderer.update_scene(data, camera)
-        picture = renderer.render()
-    left, right = picture[32, 24].astype(int), picture[32, 40].astype(int)
+    picture = draw(model, (0, 0, 4), np.eye(3))
+    left, right = picture[24, 18].astype(int), picture[24, 30].astype(int)
     assert left.argmax() == 0 and left[0] > 2 * left[1]
     assert right.argmax() == 1 and right[1] > 2 * right[2]
 

@@ -32,7 +32,7 @@ def build(
     `timestep` [s]: that the model will be run with.
     """
     with named_by_file(path):
-        return _Builder(path.stem, stage, places, notes, short_names, timestep).build()
+        return _Builder(path, stage, places, notes, short_names, timestep).build()
 
 
 @dataclass
@@ -48,11 +48,11 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, name: str, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
+    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
-        self._spec.modelname = name
+        self._spec.modelname = path.stem
         self._spec.option.timestep = timestep
         self._physics = PhysicsReader(places)
         self._places = places

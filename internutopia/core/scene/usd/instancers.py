@@ -62,7 +62,7 @@ def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instanc
     known = [bool(prim.GetStage().GetPrimAtPath(path)) for path in prototypes]
     if any(not (0 <= i < len(known) and known[i]) for i in indices):
         notes.add('instances of prototypes that do not exist are left out', prim)
-    colours = _colours(prim, len(indices))
+    colours = _colours(prim, len(indices), notes)
     return [
         (number, prototypes[i], matrices[number], None if colours is None else colours[number])
         for number, i in enumerate(indices.tolist())
@@ -70,12 +70,16 @@ def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instanc
     ]
 
 
-def _colours(prim: Usd.Prim, count: int) -> Any:
+def _colours(prim: Usd.Prim, count: int, notes: Notes) -> Any:
     """`displayColor` of each instance, if it is given one by one."""
-    from pxr import Usd, UsdGeom
+    from pxr import Tf, Usd, UsdGeom
 
     primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar('displayColor')
-    values = primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()) if primvar else None
+    try:
+        values = primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()) if primvar else None
+    except Tf.ErrorException:
+        notes.add('primvar displayColor cannot be read', prim)
+        return None
     return values if values and len(values) == count > 1 else None
 
 
