@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 
 Numbers = tuple[float, ...]
 

@@ -16,9 +16,9 @@ from xml.parsers import expat
 
 import mujoco
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
 from internutopia.core.scene.urdf.tree import arrange
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.util import did_you_mean
 
 SINGLE = ('revolute', 'continuous', 'prismatic')

@@ -30,10 +30,10 @@ from pathlib import Path
 import mujoco
 
 from internutopia.core.scene.model import NO_SCALE, Vec3
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.build import build
 from internutopia.core.scene.usd.composition import layer_files
 from internutopia.core.scene.usd.materials import texture_files
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.stage import Places, open_stage
 from internutopia.core.util import log
 

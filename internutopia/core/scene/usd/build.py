@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.bodies import PhysicsReader
 from internutopia.core.scene.usd.geometry import Geometry, Place
 from internutopia.core.scene.usd.lights import LIGHTS, Lights, add_camera, has_lens
 from internutopia.core.scene.usd.linear import Array, Frame, polar
 from internutopia.core.scene.usd.mechanics import Mechanics
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import SHAPES, shape_of
 from internutopia.core.scene.usd.stage import Places, prims
 from internutopia.core.scene.usd.values import named_by_file

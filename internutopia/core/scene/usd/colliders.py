@@ -17,9 +17,9 @@ import numpy as np
 from mujoco import mjtGeom
 
 from internutopia.core.scene.decomposition import ConvexPart, is_room
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.surfaces import pieces, plates
 from internutopia.core.scene.usd.linear import Array
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import Shape
 from internutopia.core.scene.usd.values import value
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.articulation import FAR, Planter
 from internutopia.core.scene.usd.joints import Dof, Joint
 from internutopia.core.scene.usd.linear import Array, to_quat
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.values import value
 
 _ARM = 0.1  # [m] between the two points that hold the axis of a hinge which closes a loop

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd

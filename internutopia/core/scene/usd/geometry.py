@@ -18,10 +18,10 @@ from mujoco import mjtGeom, mjtMeshInertia
 from numpy.typing import NDArray
 
 from internutopia.core.scene.decomposition import decompose
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.colliders import Collider, bounding_box, bounding_sphere, collider_of, part_of
 from internutopia.core.scene.usd.linear import Array, Frame, to_quat
 from internutopia.core.scene.usd.looks import Look, Looks
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import Shape, enclosed_volume
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.values import array
 
 if TYPE_CHECKING:

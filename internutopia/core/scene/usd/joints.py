@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.linear import Frame, from_quat, polar
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import mujoco
 import numpy as np
 
 from internutopia.core.scene.lighting import add_sky
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.linear import Array, Frame, to_quat
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:

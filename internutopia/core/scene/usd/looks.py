@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.images import add_texture
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.materials import Appearance, appearance
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.primvars import Primvars, polygons
 from internutopia.core.scene.usd.shapes import Indexed, Shape
 from internutopia.core.scene.usd.textures import ONE_TILE, Texture, Tiles

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.linear import Array, Frame, from_quat, to_quat
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:

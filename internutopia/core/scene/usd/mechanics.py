@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.articulation import Planter, forest
 from internutopia.core.scene.usd.bodies import PhysicsReader
 from internutopia.core.scene.usd.constraints import add_drives, add_loop_joint, add_mimics
@@ -15,7 +16,6 @@ from internutopia.core.scene.usd.contacts import Filter
 from internutopia.core.scene.usd.joints import WORLD, read_joint
 from internutopia.core.scene.usd.linear import Frame, polar
 from internutopia.core.scene.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.physics_materials import apply_materials
 from internutopia.core.scene.usd.stage import Places
 from internutopia.core.scene.usd.values import value

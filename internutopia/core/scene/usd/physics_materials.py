@@ -26,7 +26,7 @@ from internutopia.core.scene.contact_parameters import (
     make_bouncy,
     make_rigid,
 )
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.values import value
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.linear import Array
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.shapes import Indexed, Shape
 from internutopia.core.scene.usd.values import array, value
 

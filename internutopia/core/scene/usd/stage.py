@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.model import NO_SCALE, Vec3
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.composition import compose, note_missing
 from internutopia.core.scene.usd.instancers import expand_instancers
 from internutopia.core.scene.usd.linear import Frame, polar
-from internutopia.core.scene.usd.notes import Notes
 from internutopia.core.scene.usd.skinning import pose_skinned
 from internutopia.core.scene.usd.values import named_by_file, named_by_prim
 
