@@ -72,6 +72,7 @@ def config(
     robot = GenericRobotCfg(
         name='cart_pole',
         usd_path=model_file(gravity, pole_length, pole_mass, cart_mass, force),
+        fixed_base=True,
         controllers=[ActuatorControllerCfg()],
     )
     task = SingleInferenceTaskCfg(robots=[robot], learning=learning, max_episode_steps=max_episode_steps)
