@@ -175,7 +175,7 @@ class Cluster:
         with self._changed:
             self._changed.wait_for(lambda: not self._calls)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
-            ray.shutdown(wait_for_processes=self._ours)
+            ray.shutdown()
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
