@@ -165,7 +165,7 @@ class Cluster:
         try:
             if self._ours:
                 ray.init(**options)
-            self._session, self._peers = _session(), _peers()
+            self._session, self._peers = _session(), _peers(options.get('address', ''))
             started.set_result(None)
             self._note_lost(self._watch.wait(self._peers))
         except BaseException as error:
@@ -261,10 +261,13 @@ def _session() -> tuple[str, str]:
     return context.gcs_address, context.get_job_id()
 
 
-def _peers() -> list[Peer]:
-    """The processes that this connection cannot do without."""
+def _peers(address: str) -> list[Peer]:
+    """The processes that a connection, made to this address, cannot do without."""
     import ray
+    from ray.util.client import ray as client
 
+    if client.is_connected():  # from outside of the cluster, nothing but its proxy may be in reach
+        return [Peer.at('its Ray client server', address.partition('://')[2])] if address else []
     context = ray.get_runtime_context()
     (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
     return [
