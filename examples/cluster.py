@@ -16,7 +16,7 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument('--processes', type=int, default=2)
-parser.add_argument('--head-address', help='of a cluster; this machine, if none is given')
+parser.add_argument('--head-address', help='of a cluster to join; without, this machine alone')
 args = parser.parse_args()
 
 jetbot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_to_point_cfg])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,9 @@ _WORKERS = 2
 
 def distribution(quick: bool) -> list[Row]:
     """Throughput, idle envs, and what travels."""
-    with _cluster(), tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         scenes = write_scenes(Path(folder), 1, obstacles=0)
         return [*_throughput(scenes, quick), _idle(scenes, quick)]
-
-
-@contextmanager
-def _cluster() -> Iterator[None]:
-    """Whatever cluster comes up meanwhile goes down again."""
-    import ray
-
-    connected = ray.is_initialized()
-    try:
-        yield
-    finally:
-        if not connected:
-            ray.shutdown()
 
 
 def _distributed(config: Config, workers: int) -> Config:

@@ -55,7 +55,8 @@ def run_command(
         int | None, typer.Option(min=1, help='Run in so many worker processes, each with that many envs, with Ray.')
     ] = None,
     head_address: Annotated[
-        str | None, typer.Option(help='Ray cluster to run on, host:port; default: this machine.')
+        str | None,
+        typer.Option(help='Ray cluster to join, host:port or auto; default: one of its own on this machine.'),
     ] = None,
     quiet: Annotated[bool, typer.Option('--quiet', help='Print errors only.')] = False,
 ) -> None:

@@ -51,7 +51,7 @@ def run(
         picture: draw `overview.png`.
         video: film the run into this file.
         processes: number of worker processes, each with that many envs; None means this process alone.
-        head_address: of the Ray cluster that they run on; None means this machine.
+        head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.
     """
     if quiet:

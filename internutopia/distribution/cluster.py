@@ -17,8 +17,9 @@ import logging
 import math
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,16 +53,18 @@ class Cluster:
     """A connection of this process to Ray; see `connect`, which makes it.
 
     Args:
-        options: of `ray.init`.
+        options: of `ray.init`, if this process is not connected yet.
+        wishes: what the config said that it was made for, by field.
 
     Attributes:
         envs: number of Envs that use it.
     """
 
-    def __init__(self, options: dict[str, Any]):
+    def __init__(self, options: dict[str, Any], wishes: Mapping[str, Any]):
         import ray
 
         self.envs = 0
+        self.wishes = wishes
         self._ours = not ray.is_initialized()
         self._session: tuple[str, str] | None = None
         self._peers: list[Peer] = []
@@ -147,8 +150,13 @@ class Cluster:
 
     def _find_lost(self) -> None:
         """Something went wrong: find out whether the cluster is why."""
-        lost = next((peer for peer in self._peers if not peer.answers()), None)
-        self._lost = self._lost or lost
+        self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+
+    def _note_lost(self, peer: Peer | None) -> None:
+        if peer is not None and self._lost is None:
+            self._lost = peer
+            if sys.excepthook.__module__.startswith('ray.'):  # it would tell the GCS before it prints a traceback
+                sys.excepthook = sys.__excepthook__
 
     def _run(self, options: dict[str, Any], started: Future[None]) -> None:
         """What the thread of the connection does: make it, watch the cluster, end it."""
@@ -157,17 +165,17 @@ class Cluster:
         try:
             if self._ours:
                 ray.init(**options)
-            self._session, self._peers = _session(), _peers()
+            self._session, self._peers = _session(), _peers(options.get('address', ''))
             started.set_result(None)
-            self._lost = self._watch.wait(self._peers) or self._lost
+            self._note_lost(self._watch.wait(self._peers))
         except BaseException as error:
             if started.done():
                 raise
             started.set_exception(error)
         with self._changed:
             self._changed.wait_for(lambda: not self._calls)
-        if (self._ours or self._lost is not None) and ray.is_initialized() and _session() == self._session:
-            ray.shutdown(wait_for_processes=self._ours)
+        if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
+            ray.shutdown()
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
@@ -189,18 +197,25 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
         if _current is not None and not _current.alive:
             _current.end()
             _current = None
-        if ray.is_initialized():
-            for name in ('head_address', 'working_dir'):
-                if getattr(distribution, name) is not None:
-                    log.warning(f'distribution_config.{name} has no effect: this process is connected to Ray already')
+        wishes = {'head_address': distribution.head_address, 'working_dir': folder}
+        granted = _current.wishes if _current is not None else {} if ray.is_initialized() else wishes
+        for name, value in wishes.items():
+            if value is not None and granted.get(name) != value:
+                log.warning('distribution_config.%s has no effect: this process is connected to Ray already', name)
         if _current is None:
-            _current = _open(distribution)
-            atexit.register(_current.end)  # before Ray's own
+            _current = Cluster({}, granted) if ray.is_initialized() else _open(distribution, granted)
+            atexit.unregister(_end)
+            atexit.register(_end)  # what is registered last comes first: before Ray's own
         _current.envs += 1
         return _current
 
 
-def _open(distribution: RayDistributionCfg) -> Cluster:
+def _end() -> None:
+    if _current is not None:
+        _current.end()
+
+
+def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluster:
     """Connect this process. ConnectionError if no cluster answers where one is asked for."""
     given = distribution.head_address
     address = given or os.environ.get('RAY_ADDRESS') or 'local'
@@ -214,7 +229,7 @@ def _open(distribution: RayDistributionCfg) -> Cluster:
     try:
         if ':' in address and '://' not in address:
             Peer.at('', address).connect().close()  # Ray itself would try for minutes
-        return Cluster(options)
+        return Cluster(options, wishes)
     except (OSError, RuntimeError, ValueError) as error:
         cause = _root(error)
         if address == 'local':
@@ -246,14 +261,17 @@ def _session() -> tuple[str, str]:
     return context.gcs_address, context.get_job_id()
 
 
-def _peers() -> list[Peer]:
-    """The processes that this connection cannot do without."""
+def _peers(address: str) -> list[Peer]:
+    """The processes that a connection, made to this address, cannot do without."""
     import ray
+    from ray.util.client import ray as client
 
+    if client.is_connected():  # from outside of the cluster, nothing but its proxy may be in reach
+        return [Peer.at('its Ray client server', address.partition('://')[2])] if address else []
     context = ray.get_runtime_context()
     (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
     return [
-        Peer.at('its head (GCS)', context.gcs_address),
+        Peer.at('its head process (gcs_server)', context.gcs_address),
         Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
     ]
 

@@ -49,7 +49,7 @@ class Peer:
         return True
 
     def __str__(self) -> str:
-        return f'{self.what} ({self.host}:{self.port})'
+        return f'{self.what} at {self.host}:{self.port}'
 
 
 class Watch:
@@ -59,8 +59,8 @@ class Watch:
         self._stopped, self._stop = socket.socketpair()
 
     def wait(self, peers: Sequence[Peer]) -> Peer | None:
-        """Wait until one of these processes has ended, which is returned; None after `stop`."""
-        with selectors.DefaultSelector() as selector, ExitStack() as connections:
+        """Wait until one of these processes has ended, which is returned; None after `stop`. To be called once."""
+        with self._stopped, selectors.DefaultSelector() as selector, ExitStack() as connections:
             selector.register(self._stopped, selectors.EVENT_READ)
             unconnected = list(peers)
             while True:
@@ -81,7 +81,7 @@ class Watch:
 
     def stop(self) -> None:
         """End `wait`, also one that has not begun."""
-        self._stop.send(b'.')
+        self._stop.close()
 
 
 def _said_something(connection: socket.socket) -> bool:

@@ -103,9 +103,6 @@ except ImportError as error:
     assert 'working_dir' in str(error), error
 else:
     raise AssertionError('the module was not there')
-import ray
-
-ray.shutdown()
 distributed = config.update(env_num=1).distribute(RayDistributionCfg(proc_num=2, working_dir='package'))
 here, there = run(config), run(distributed)
 assert here == there, (here, there)

@@ -24,7 +24,8 @@ class RayDistributionCfg(DistributionCfg):
 
     type: str = 'ray'
     head_address: str | None = None
-    """Address of the cluster's head (`host:port`); None means this machine's, started if need be."""
+    """Ray cluster to join: address of its head (`host:port`), or `'auto'` for one that runs on this machine. None means
+    the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
     episode_retries: NonNegativeInt = 3
     """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
     working_dir: PathStr | None = None
