@@ -37,6 +37,7 @@ class GenericRobot(BaseRobot):
                 asset_first=config.stiffness is None and config.damping is None,
             ),
             joint_positions=config.initial_joint_positions,
+            self_collisions=config.self_collisions,
         )
 
     @property

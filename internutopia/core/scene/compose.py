@@ -19,11 +19,12 @@ from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.adapting import adapt, keep_effort_limits
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.contact_parameters import make_rigid
-from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
+from internutopia.core.scene.importer import content_key, is_mjcf, is_urdf, load_spec
 from internutopia.core.scene.lighting import light_if_dark
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
 from internutopia.core.scene.scaling import scale_mass
+from internutopia.core.scene.self_collision import filter_links
 from internutopia.core.scene.urdf import WORLD_LINK
 from internutopia.core.util import did_you_mean, log
 
@@ -65,7 +66,7 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
     base = None
     if scene.asset:
         base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
-    robots = [(robot, _load_robot(robot, timestep)) for robot in scene.robots]
+    robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     parts = [RobotAsset(robot.name, child, drives_robot(robot, child)) for robot, child in robots]
     things = [child for _, child in objects if child is not None]
@@ -75,17 +76,22 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
-        _attach_robot(spec, robot, child)
+        attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
     light_if_dark(spec)
     return spec
 
 
-def _load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
-    scale = robot.scale, robot.scale, robot.scale
+def load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
+    """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    return load_spec(path, short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+    return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
+
+
+@functools.lru_cache(16)
+def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
+    return load_spec(path, short_names=True, scale=(scale,) * 3, raw_lengths=raw_lengths, timestep=timestep)
 
 
 def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
@@ -116,7 +122,7 @@ def _asset_drives(child: mujoco.MjSpec) -> dict[str, dict[str, tuple[float, floa
     return drives
 
 
-def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
+def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
     for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
         child.delete(key)
@@ -130,6 +136,7 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     for joint in list(child.joints):
         if joint.name in frozen:
             child.delete(joint)
+    filter_links(child, robot)
     joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
     driven = drives_robot(robot, child)
     own = _asset_drives(child) if robot.drives.asset_first else {}

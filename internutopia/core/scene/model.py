@@ -100,6 +100,8 @@ class RobotModel:
     `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
+    `self_collisions`: which of its links collide with each other, see `internutopia.core.scene.self_collision`.
+    `passing`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
 
     name: str
@@ -121,6 +123,8 @@ class RobotModel:
     joint_order: JointOrder = 'depth_first'
     prim_path: str = ''
     raw_lengths: bool = False
+    self_collisions: bool | None = None
+    passing: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -30,5 +30,11 @@ class GenericRobotCfg(RobotCfg):
     """Whether the base is fixed to the env; None means as the model says."""
     base_link: str | None = None
     """Link whose pose the robot reports; None means the root of the model."""
+    self_collisions: bool | None = None
+    """Whether links of the robot collide with each other.
+
+    None: as the model says; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
+    Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide.
+    """
     initial_joint_positions: dict[str, FiniteFloat] = {}
     """Joint positions at the start of an episode, rad (sliding joints: m); joints not named start as the model says."""
