@@ -19,15 +19,8 @@ from numpy.typing import NDArray
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.cameras import add_cameras, camera_layouts, find_camera, geom_labels
-from internutopia.core.scene.compose import (
-    DRIVE_KINDS,
-    DRIVEN_JOINTS,
-    TARGET_KINDS,
-    compose,
-    contact_sensor,
-    object_body,
-    robot_prefix,
-)
+from internutopia.core.scene.compose import compose, contact_sensor, object_body, robot_prefix
+from internutopia.core.scene.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
 from internutopia.core.scene.importer import content_key
 from internutopia.core.scene.joint_order import order_joints
 from internutopia.core.scene.joints import add_joints, fix_bases
@@ -167,7 +160,8 @@ class CompiledScene:
         data = {name: value.copy() for name, value in self._unposed.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]
-            _place(data, layout.root, robot.position, robot.orientation)
+            for body in (layout.root, *(body for body in layout.bodies.values() if body.mocap >= 0)):
+                _place(data, body, robot.position, robot.orientation)
             _pose_joints(data, layout, robot)
         for obj in scene.objects:
             _place(data, self.bodies[obj.name], obj.position, obj.orientation)
@@ -363,14 +357,15 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
     quat = np.asarray(orientation, np.float64)
     quat = quat / np.linalg.norm(quat)
     if body.mocap >= 0:
-        data['mocap_pos'][body.mocap] = pos
-        data['mocap_quat'][body.mocap] = quat
+        own_pos, own_quat = data['mocap_pos'][body.mocap], data['mocap_quat'][body.mocap]
     elif body.qpos >= 0:
-        own = data['qpos'][body.qpos : body.qpos + 7]
-        if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
-            own[:3] = quat_rotate(quat, own[:3])
-            own[3:] = quat_multiply(quat, own[3:])
-        own[:3] += pos
+        own_pos, own_quat = np.split(data['qpos'][body.qpos : body.qpos + 7], [3])
+    else:
+        return
+    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
+        own_pos[:] = quat_rotate(quat, own_pos)
+        own_quat[:] = quat_multiply(quat, own_quat)
+    own_pos += pos
 
 
 def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:

@@ -46,7 +46,7 @@ class _Alone:
 
     def __init__(self, robot: RobotModel, timestep: float):
         spec = mujoco.MjSpec()
-        attach_robot(spec, robot, load_robot(robot, timestep))
+        attach_robot(spec, robot, load_robot(robot, timestep), in_scene=False)
         self._model = spec.compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
         self._always = self._close() | self._overlapping({})

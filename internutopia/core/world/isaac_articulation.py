@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.compose import DRIVE_KINDS
+from internutopia.core.scene.drives import DRIVE_KINDS
 from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.model import Probe
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate

@@ -108,7 +108,11 @@ def distance(world: MujocoWorld, steps: int = 400) -> list[float]:
 
 def test_links_that_overlap_at_the_start_pass_through_each_other(write_urdf, caplog):
     links = link('base') + link('arm') + link('tip') + link('far')
-    chain = joint('a', 'base', 'arm', '0 0 0.3'), joint('b', 'arm', 'tip', '0 0 -0.25'), joint('c', 'tip', 'far', '1 0 0')
+    chain = (
+        joint('a', 'base', 'arm', '0 0 0.3'),
+        joint('b', 'arm', 'tip', '0 0 -0.25'),
+        joint('c', 'tip', 'far', '1 0 0'),
+    )
     path = write_urdf(links, *chain)
     with caplog.at_level(logging.WARNING, 'internutopia'):
         assert excluded(path) == {'base tip'}  # 5 cm into each other
