@@ -29,6 +29,7 @@ class ActuatorController(BoxActionController):
     """
 
     batched = True
+    commands = 'actuators'
     action_meaning = 'controls of the actuators'
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):

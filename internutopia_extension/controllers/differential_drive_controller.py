@@ -30,6 +30,7 @@ class DifferentialDriveController(BoxActionController):
     """
 
     batched = True
+    commands = 'drives'
     action_shape = (2,)
     action_meaning = 'forward speed, rotation speed'
 

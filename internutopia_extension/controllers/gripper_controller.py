@@ -32,6 +32,7 @@ class GripperController(BaseController):
     """
 
     batched = True
+    commands = 'drives'
 
     def __init__(self, config: GripperControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)

@@ -54,6 +54,7 @@ class InverseKinematicsController(BaseController):
     """
 
     batched = True
+    commands = 'drives'
 
     def __init__(self, config: InverseKinematicsControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)

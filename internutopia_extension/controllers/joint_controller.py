@@ -29,6 +29,7 @@ class JointController(BaseController):
     """
 
     batched = True
+    commands = 'drives'
 
     def __init__(self, config: JointControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)

@@ -47,6 +47,7 @@ class MoveBySpeedController(BoxActionController):
     """
 
     batched = True
+    commands = 'drives'
     action_shape = (3,)
     action_meaning = 'forward speed, lateral speed, rotation speed'
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
-from internutopia.core.config.robot import RobotCfg
+from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.model import Drives, RobotModel
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
+DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')
 DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0  # per rad or m, where neither the config nor the file says any
 
 
@@ -16,8 +19,10 @@ DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0  # per rad or m, where neither 
 class GenericRobot(BaseRobot):
     """The robot in `config.usd_path`, an MJCF, URDF or USD file.
 
-    A model with actuators of its own keeps them and is commanded through an `ActuatorController`; another one gets
-    joint drives: with the config's stiffness and damping, else with those of the drives in the file (USD).
+    A model without actuators gets joint drives: with the config's stiffness and damping, else with those of the drives
+    in the file (USD). So does one that has nothing but motors on joints, if a controller commands drives (see
+    `BaseController.commands`) or the config has something to say about them; not if one commands the actuators. Any
+    other model keeps its actuators, and is commanded through an `ActuatorController`.
     """
 
     batched = True
@@ -27,19 +32,34 @@ class GenericRobot(BaseRobot):
         """What the robot is made of."""
         assert isinstance(config, GenericRobotCfg)
         model = super().model(config)
+        asked_for = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)
+        commanded = commanded_by(config.controllers or [])
         return dataclasses.replace(
             model,
             fixed_base=config.fixed_base,
             drives=Drives(
                 DEFAULT_STIFFNESS if config.stiffness is None else config.stiffness,
                 DEFAULT_DAMPING if config.damping is None else config.damping,
+                config.effort_limit,
                 only_if_bare=True,
+                instead_of_motors='actuators' not in commanded and bool(asked_for or 'drives' in commanded),
                 asset_first=config.stiffness is None and config.damping is None,
+                asked_for=asked_for,
             ),
             joint_positions=config.initial_joint_positions,
+            self_collisions=config.self_collisions,
         )
 
     @property
     def base_link(self) -> str | None:  # type: ignore[override]
         """Link whose pose is observed; None means the root."""
         return getattr(self.config, 'base_link', None)
+
+
+def commanded_by(controllers: Iterable[ControllerCfg]) -> set[str | None]:
+    """What controllers and those below them command, see `BaseController.commands`; unknown types command nothing."""
+    commanded = set[str | None]()
+    for config in controllers:
+        known = BaseController.controllers.get(config.type)
+        commanded |= {known.commands if known else None} | commanded_by(config.sub_controllers or [])
+    return commanded

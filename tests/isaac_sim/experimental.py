@@ -351,6 +351,10 @@ class Articulation(Moving):
         size = self.num_links if link_indices is None else np.size(_numpy(link_indices))
         self._data.set_link_masses(self._values(masses, indices, size), _numpy(indices), _numpy(link_indices))
 
+    def set_enabled_self_collisions(self, enabled: Any, *, indices: Any = None) -> None:
+        self._require_physics()
+        self._data.set_self_collisions(self._values(enabled, indices, 1)[:, 0], _numpy(indices))
+
     def set_link_enabled_gravities(self, enabled: Any, *, indices: Any = None, link_indices: Any = None) -> None:
         self._require_physics()
         size = self.num_links if link_indices is None else np.size(_numpy(link_indices))

@@ -366,6 +366,9 @@ class Articulation(PhysicsPrims, LegacyPrims):
     def set_body_masses(self, values: Any, indices: Any = None, body_indices: Any = None) -> None:
         self._data.set_link_masses(values, indices, body_indices)
 
+    def set_enabled_self_collisions(self, flags: Any, indices: Any = None) -> None:
+        self._data.set_self_collisions(flags, indices)
+
     def set_body_disable_gravity(self, values: Any, indices: Any = None, body_indices: Any = None) -> None:
         self._data.set_weightless(values, indices, body_indices)
 

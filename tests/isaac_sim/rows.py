@@ -212,6 +212,11 @@ class ArticulationRows(Rows):
             values[row] = batch.ctrl[slot, layout.targets[kind]]
         return values[:, self.joints(joints)]
 
+    def set_self_collisions(self, flags: Any, rows: Any) -> None:
+        """Whether links collide with each other, `(rows,)`."""
+        for row, flag in zip(self.picked(rows), np.asarray(flags), strict=True):
+            self.view.set_self_collisions(self.envs[row : row + 1], bool(flag))
+
     def set_weightless(self, weightless: Any, rows: Any, links: Any) -> None:
         """Whether gravity leaves links alone, `(rows, links)`."""
         names = np.array(self.view.body_names)[slice(None) if links is None else np.asarray(links)]

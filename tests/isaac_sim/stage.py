@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
-from internutopia.core.scene.compose import DRIVEN_JOINTS
+from internutopia.core.scene.drives import DRIVEN_JOINTS
 from internutopia.core.scene.importer import content_key, load_spec
 from internutopia.core.scene.model import IDENTITY_QUAT, CameraModel, ObjectModel, Quat, RobotModel, SceneModel, Vec3
 

@@ -195,8 +195,14 @@ class IArticulation(PoseMixin):
         velocity = _rows(velocity)
         self.view.set_root_velocities(self._ids(env_ids), velocity[..., :3], velocity[..., 3:])
 
-    def set_enabled_self_collisions(self, flag: bool) -> None:
-        """Accepted for scripts written for Isaac Sim; here the robot's model says which links collide."""
+    def set_enabled_self_collisions(self, flag: bool, env_ids: Any = ...) -> None:
+        """Let links of the robot collide with each other, or not, until the episode ends.
+
+        As `BaseRobot.self_collisions`, which costs nothing, whereas this moves the env into a batch of other envs that
+        are like it, and compiles the scene if it is the first. ValueError where that cannot be done any more: with
+        arrays on a device.
+        """
+        self.view.set_self_collisions(self._ids(env_ids), bool(flag))
 
     def set_solver_velocity_iteration_count(self, count: int) -> None:
         """Accepted for scripts written for Isaac Sim; MuJoCo's solver has no such count."""

@@ -29,7 +29,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -57,10 +57,14 @@ class BaseController(OrderedKeys, ABC):
         sub_controllers: controllers it commands, in the order of `config.sub_controllers`.
         batch_shape: `()` for one env, `(env_num,)` for all: the leading axes of its arrays.
         arrays: makes arrays of the kind that it gets and gives: those of the world for all envs, of numpy for one.
+        commands: what it sets: position or velocity targets of joint `'drives'`, or raw controls of the `'actuators'`
+            that a model brings. A `GenericRobot` whose model has nothing but motors gets drives if a controller
+            commands them, and none commands actuators. None: neither, or efforts.
     """
 
     batched: ClassVar[bool] = False
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
+    commands: ClassVar[Literal['drives', 'actuators'] | None] = None
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         self.config = config

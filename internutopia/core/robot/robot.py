@@ -52,6 +52,8 @@ class BaseRobot(OrderedKeys):
         frames: links that are added to models without them: link that they are fixed to and position on it [m].
         weightless: whether gravity does not act on its links, as if the drives made up for it.
         at_root: whether its pose is that of its root, wherever a model puts that; else the two add up.
+        self_collisions: whether its links collide with each other; None: as its model says. Neighbours, and links that
+            overlap in the pose of the model or at `home`, never do, unless an MJCF file says which do.
     """
 
     batched: ClassVar[bool] = False
@@ -67,6 +69,7 @@ class BaseRobot(OrderedKeys):
     frames: ClassVar[Mapping[str, tuple[str, Vec3]]] = {}
     weightless: ClassVar[bool] = False
     at_root: ClassVar[bool] = False
+    self_collisions: ClassVar[bool | None] = None
 
     def __init__(self, config: RobotCfg, scene: IScene):
         self.name = config.name
@@ -110,6 +113,7 @@ class BaseRobot(OrderedKeys):
             frames=cls.frames,
             weightless=cls.weightless,
             at_root=cls.at_root,
+            self_collisions=cls.self_collisions,
         )
 
     @property

@@ -43,23 +43,6 @@ def adapt(child: mujoco.MjSpec, robot: RobotModel) -> None:
             body.gravcomp = 1.0
 
 
-def keep_effort_limits(child: mujoco.MjSpec) -> None:
-    """Write what the asset's own actuators can do at most into their joints, before drives take their place.
-
-    A limit of the joint itself stays. Actuators of several joints (tendons) say nothing about one.
-    """
-    for actuator in child.actuators:
-        joint = child.joint(actuator.target) if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT else None
-        if joint is None or np.any(joint.actfrcrange):
-            continue
-        limit = np.abs(actuator.forcerange).max()
-        if not limit and actuator.biastype == mujoco.mjtBias.mjBIAS_NONE:  # a motor: its control is a force
-            limit = np.abs(actuator.ctrlrange).max() * actuator.gainprm[0]
-        limit *= abs(actuator.gear[0])
-        if limit:
-            joint.actfrcrange, joint.actfrclimited = [-limit, limit], True
-
-
 def _rename(child: mujoco.MjSpec, synonyms: Mapping[str, str]) -> None:
     """Rename joints and links, and what refers to them; where the new name is taken, nothing happens."""
     new = {}

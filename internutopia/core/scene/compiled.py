@@ -19,19 +19,13 @@ from numpy.typing import NDArray
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.cameras import add_cameras, camera_layouts, find_camera, geom_labels
-from internutopia.core.scene.compose import (
-    DRIVE_KINDS,
-    DRIVEN_JOINTS,
-    TARGET_KINDS,
-    compose,
-    contact_sensor,
-    object_body,
-    robot_prefix,
-)
+from internutopia.core.scene.compose import compose, contact_sensor, object_body, robot_prefix
+from internutopia.core.scene.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
 from internutopia.core.scene.importer import content_key
 from internutopia.core.scene.joint_order import order_joints
 from internutopia.core.scene.joints import add_joints, fix_bases
 from internutopia.core.scene.model import IDENTITY_QUAT, Probe, RobotModel, SceneModel
+from internutopia.core.scene.overlaps import without_overlaps
 from internutopia.core.scene.probes import add_probes, probe_addresses
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
@@ -85,9 +79,13 @@ class ArticulationLayout:
 
 
 class CompiledScene:
-    """A compiled scene; immutable. `model` must not be written to: it is shared by all envs that run it."""
+    """A compiled scene; immutable. `model` must not be written to: it is shared by all envs that run it.
+
+    `source`: what it was compiled from; poses in it are those of any of the envs that run it.
+    """
 
     def __init__(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None):
+        self.source = scene
         self.model: mujoco.MjModel = _compile(scene, timestep, contact)
         self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
@@ -103,6 +101,14 @@ class CompiledScene:
     def robot_names(self) -> tuple[str, ...]:
         """Names of the robots in it."""
         return tuple(self.robots)
+
+    def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneModel:
+        """What it was compiled from, but for `RobotModel.self_collisions` of some robots."""
+        robots = (
+            dataclasses.replace(robot, self_collisions=flags.get(robot.name, robot.self_collisions))
+            for robot in self.source.robots
+        )
+        return dataclasses.replace(self.source, robots=tuple(robots))
 
     def camera_name(self, robot: str | None, path: str) -> str:
         """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
@@ -154,7 +160,8 @@ class CompiledScene:
         data = {name: value.copy() for name, value in self._unposed.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]
-            _place(data, layout.root, robot.position, robot.orientation)
+            for body in (layout.root, *(body for body in layout.bodies.values() if body.mocap >= 0)):
+                _place(data, body, robot.position, robot.orientation)
             _pose_joints(data, layout, robot)
         for obj in scene.objects:
             _place(data, self.bodies[obj.name], obj.position, obj.orientation)
@@ -185,6 +192,7 @@ class SceneCache:
 
     def get(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
+        scene = without_overlaps(scene, timestep)
         key = _cache_key(scene, timestep, contact)
         compiled = self._scenes.get(key)
         if compiled is None:
@@ -206,6 +214,7 @@ def _cache_key(scene: SceneModel, timestep: float, contact: ContactCfg | None) -
             *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
             r.drives,
             *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths),
+            *(r.self_collisions, r.passing),
         )
         for r in scene.robots
     ]
@@ -348,14 +357,15 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
     quat = np.asarray(orientation, np.float64)
     quat = quat / np.linalg.norm(quat)
     if body.mocap >= 0:
-        data['mocap_pos'][body.mocap] = pos
-        data['mocap_quat'][body.mocap] = quat
+        own_pos, own_quat = data['mocap_pos'][body.mocap], data['mocap_quat'][body.mocap]
     elif body.qpos >= 0:
-        own = data['qpos'][body.qpos : body.qpos + 7]
-        if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
-            own[:3] = quat_rotate(quat, own[:3])
-            own[3:] = quat_multiply(quat, own[3:])
-        own[:3] += pos
+        own_pos, own_quat = np.split(data['qpos'][body.qpos : body.qpos + 7], [3])
+    else:
+        return
+    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
+        own_pos[:] = quat_rotate(quat, own_pos)
+        own_quat[:] = quat_multiply(quat, own_quat)
+    own_pos += pos
 
 
 def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:

@@ -10,28 +10,24 @@ Options (gravity, solver, cone, ...): see `options`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import mujoco
 
 from internutopia.core.config.contact import ContactCfg
-from internutopia.core.scene.adapting import adapt, keep_effort_limits
+from internutopia.core.scene.adapting import adapt
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.contact_parameters import make_rigid
-from internutopia.core.scene.importer import is_mjcf, is_urdf, load_spec
+from internutopia.core.scene.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
+from internutopia.core.scene.importer import content_key, is_mjcf, is_urdf, load_spec
 from internutopia.core.scene.lighting import light_if_dark
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
+from internutopia.core.scene.robot_world import captured_bodies, leave_world, release_captured
 from internutopia.core.scene.scaling import scale_mass
+from internutopia.core.scene.self_collision import filter_links
 from internutopia.core.scene.urdf import WORLD_LINK
 from internutopia.core.util import did_you_mean, log
-
-DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
-# A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort; in this order, each kind for
-# all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
-DRIVE_KINDS = ('position', 'velocity', 'effort')
-TARGET_KINDS = DRIVE_KINDS[:2]
 
 
 def robot_prefix(name: str) -> str:
@@ -65,9 +61,9 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
     base = None
     if scene.asset:
         base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
-    robots = [(robot, _load_robot(robot, timestep)) for robot in scene.robots]
+    robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
-    parts = [RobotAsset(robot.name, child, drives_robot(robot, child)) for robot, child in robots]
+    parts = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
     things = [child for _, child in objects if child is not None]
     set_options(spec, base, parts, things, timestep, contact or ContactCfg())
     if base is not None:
@@ -75,17 +71,22 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
-        _attach_robot(spec, robot, child)
+        attach_robot(spec, robot, child, in_scene=base is not None)
     for obj, child in objects:
         _attach_object(spec, obj, child)
     light_if_dark(spec)
     return spec
 
 
-def _load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
-    scale = robot.scale, robot.scale, robot.scale
+def load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
+    """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    return load_spec(path, short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+    return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
+
+
+@functools.lru_cache(16)
+def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
+    return load_spec(path, short_names=True, scale=(scale,) * 3, raw_lengths=raw_lengths, timestep=timestep)
 
 
 def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
@@ -95,31 +96,12 @@ def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
     return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
 
 
-def drives_robot(robot: RobotModel, child: mujoco.MjSpec) -> bool:
-    """Whether joint drives are added to a robot; if not, it keeps the actuators of its asset."""
-    return not (robot.drives.only_if_bare and any(not _drive_kind(actuator) for actuator in child.actuators))
+def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec, *, in_scene: bool) -> None:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
 
-
-def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
-    """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
-    kind = actuator.name.rpartition('/')[2]
-    return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
-
-
-def _asset_drives(child: mujoco.MjSpec) -> dict[str, dict[str, tuple[float, float]]]:
-    """Gain and target of the drives that an asset brings, by joint and kind."""
-    drives: dict[str, dict[str, tuple[float, float]]] = {}
-    for actuator in child.actuators:
-        if kind := _drive_kind(actuator):
-            gain = float(actuator.gainprm[0])
-            drives.setdefault(actuator.target, {})[kind] = gain, float(actuator.biasprm[0] / gain) if gain else 0.0
-    return drives
-
-
-def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
-    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
-    for key in list(child.keys):  # sized for the asset alone; initial joint positions are the config's
-        child.delete(key)
+    `in_scene`: the spec has an asset that brings what there is around robots.
+    """
+    leave_world(child, robot, in_scene=in_scene)
     _name_parts(child)
     adapt(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
@@ -127,31 +109,29 @@ def _attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) 
     frozen = set(robot.frozen)
     if isinstance(robot.joint_order, tuple):
         frozen |= {joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS} - set(robot.joint_order)
+    check_joints(robot, [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS])
     for joint in list(child.joints):
         if joint.name in frozen:
             child.delete(joint)
-    joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
-    driven = drives_robot(robot, child)
-    own = _asset_drives(child) if robot.drives.asset_first else {}
-    if driven:
-        keep_effort_limits(child)
-        for actuator in list(child.actuators):
-            child.delete(actuator)
+    filter_links(child, robot)
+    drives = take_over(robot, child)
     child.option = spec.option
+    captured = captured_bodies(child) if fixed else []
     if fixed:
         frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
     else:
         frame = spec.worldbody.add_frame()
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
-    if driven:
-        _add_drives(spec, robot, joints, own)
+    release_captured(spec, [robot_prefix(robot.name) + name for name in captured])
+    if drives is not None:
+        add_drives(spec, robot_prefix(robot.name), drives)
     _add_contact_sensors(spec, robot)
 
 
 def _fix_or_free(robot: RobotModel, child: mujoco.MjSpec) -> bool:
     """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
-    roots = list(child.worldbody.bodies)
+    roots = [body for body in child.worldbody.bodies if not body.mocap]
     fixed = robot.fixed_base
     if fixed is None:
         path = resolve(robot.asset)
@@ -190,36 +170,6 @@ def _name_parts(child: mujoco.MjSpec) -> None:
         for i, part in enumerate(parts):
             if not part.name:
                 part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
-
-
-def _add_drives(
-    spec: mujoco.MjSpec,
-    robot: RobotModel,
-    joints: Iterable[str],
-    own: Mapping[str, Mapping[str, tuple[float, float]]],
-) -> None:
-    """Put drives on joints of an attached robot; in the robot's own spec they would inherit its actuator defaults.
-
-    `own`: drives of the asset that count instead of the robot's. Their targets are kept in the actuators' user data,
-    as `1, target`.
-    """
-    prefix = robot_prefix(robot.name)
-    for kind in DRIVE_KINDS:
-        for joint in joints:
-            kp, kd = robot.drives.gains(joint)
-            targets: dict[str, float] = {}
-            if own:
-                drive = own.get(joint, {})
-                (kp, targets['position']), (kd, targets['velocity']) = (drive.get(k, (0.0, 0.0)) for k in TARGET_KINDS)
-            actuator = spec.add_actuator(
-                name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
-            )
-            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-            actuator.gainprm[0] = {'position': kp, 'velocity': kd, 'effort': 1.0}[kind]
-            actuator.biasprm[1] = -kp if kind == 'position' else 0.0
-            actuator.biasprm[2] = -kd if kind == 'velocity' else 0.0
-            if joint in own and kind in targets:
-                actuator.userdata = [1.0, targets[kind]]
 
 
 def _check_contact_links(robot: RobotModel, links: list[str]) -> None:

@@ -29,18 +29,27 @@ class Drives:
     """Joint drives to put on the joints of a robot, as Isaac Sim's: `kp * (q* - q) + kd * (v* - v) + effort`.
 
     `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint
-    name (joints not named get 0). `only_if_bare`: leave a model that has actuators of its own as it is. `asset_first`:
-    where the asset brings drives (USD), their gains and targets count instead.
+    name (joints not named get 0); `effort_limit` [N·m or N] likewise is the greatest effort of the drives (None, and for
+    joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
+    `instead_of_motors`: but for one that has nothing but motors on joints, whose joints get drives. `asset_first`: where
+    the asset brings drives (USD), their gains and targets count instead. `asked_for`: which of the three numbers
+    somebody asked for, so that it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
     damping: float | Mapping[str, float] = 0.0
+    effort_limit: float | Mapping[str, float] | None = None
     only_if_bare: bool = False
+    instead_of_motors: bool = False
     asset_first: bool = False
+    asked_for: tuple[str, ...] = ()
 
-    def gains(self, joint: str) -> tuple[float, float]:
-        """Stiffness and damping of one joint."""
-        kp, kd = (v if isinstance(v, int | float) else v.get(joint, 0.0) for v in (self.stiffness, self.damping))
+    def gains(self, joint: str, passive: bool = False) -> tuple[float, float]:
+        """Stiffness and damping of one joint; `passive`: values for all joints are not for this one."""
+        kp, kd = (
+            value.get(joint, 0.0) if isinstance(value, Mapping) else 0.0 if passive else value
+            for value in (self.stiffness, self.damping)
+        )
         return float(kp), float(kd)
 
 
@@ -100,6 +109,8 @@ class RobotModel:
     `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
+    `self_collisions`: which of its links collide with each other, see `internutopia.core.scene.self_collision`.
+    `passing`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
 
     name: str
@@ -121,6 +132,8 @@ class RobotModel:
     joint_order: JointOrder = 'depth_first'
     prim_path: str = ''
     raw_lengths: bool = False
+    self_collisions: bool | None = None
+    passing: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.compose import DRIVEN_JOINTS, object_body, robot_prefix
+from internutopia.core.scene.compose import object_body, robot_prefix
+from internutopia.core.scene.drives import DRIVEN_JOINTS
 from internutopia.core.scene.model import Probe, RobotModel
 from internutopia.core.util import did_you_mean
 

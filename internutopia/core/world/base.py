@@ -231,6 +231,13 @@ class ArticulationView(ABC):
         """Sliding friction coefficients `(n,)` of all geoms of the robot."""
 
     @abstractmethod
+    def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
+        """Let links of the robot collide with each other, or not, until the episode ends; see `RobotModel`.
+
+        ValueError where that cannot be changed any more.
+        """
+
+    @abstractmethod
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """Raw control signals `(n, nu)` of the model's own actuators, in the model's order."""
 

@@ -40,6 +40,7 @@ T = TypeVar('T')
 _SCENES = SceneCache()
 _EMPTY_GROUPS_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
+_FLAGS = None, True, False  # of self-collisions: a number of each in saved states
 _ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
 
 
@@ -111,10 +112,7 @@ class GroupedWorld(World):
         for structure, env_ids in by_structure.items():
             group = self._group_for(structure, compiled[env_ids[0]], len(env_ids))
             for env_id in env_ids:
-                self.slot[env_id] = group.add(env_id, compiled[env_id], states[id(scenes[env_id][1])])
-                self._group[env_id] = group
-                self.group_id[env_id] = group.id
-                self._scene[env_id] = compiled[env_id]
+                self._enter(env_id, group, compiled[env_id], states[id(scenes[env_id][1])])
         self.times[list(scenes)] = 0.0
         self._tidy()
 
@@ -140,15 +138,21 @@ class GroupedWorld(World):
         )
         return {env_id: reason for failed in results for env_id, reason in failed.items()}
 
+    def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
+        """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
+        for env_id in np.asarray(env_ids).tolist():
+            self._change_scene(env_id, self._variant(env_id, {robot: enabled}))
+
     def save(self, env_id: int) -> SavedPhysics:
         """See `World.save`."""
         scene, group = self._scene_of(env_id), self._group_of(env_id)
         arrays = {'time': self.times[[env_id]], **group.save(int(self.slot[env_id]), scene)}
-        return SavedPhysics(scene.digest, arrays)
+        flags = [_FLAGS.index(robot.self_collisions) for robot in scene.source.robots]
+        return SavedPhysics(scene.digest, {**arrays, 'self collisions': np.array(flags, np.int8)})
 
     def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
         """See `World.misfit`."""
-        scene, group = self._scene_of(env_id), self._group_of(env_id)
+        scene, group = self._saved_scene(env_id, saved), self._group_of(env_id)
         if saved.model != scene.digest:
             return 'its models are not those that the state was taken from: an asset file is another one'
         if not group.takes(saved.arrays):
@@ -157,6 +161,7 @@ class GroupedWorld(World):
 
     def restore(self, env_id: int, saved: SavedPhysics) -> None:
         """See `World.restore`."""
+        self._change_scene(env_id, self._saved_scene(env_id, saved))
         group = self._group_of(env_id)
         group.restore(int(self.slot[env_id]), self._scene_of(env_id), saved.arrays)
         self.times[env_id] = saved.arrays['time'][0]
@@ -255,6 +260,36 @@ class GroupedWorld(World):
         if scene is None:
             raise ValueError(f'env {env_id} runs no scene: reset it first')
         return scene
+
+    def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
+        """The scene of an env with other self-collisions of its robots."""
+        scene = self._scene_of(env_id)
+        source = scene.with_self_collisions(self_collisions)
+        return scene if source == scene.source else _SCENES.get(source, self.timestep, self._contact)
+
+    def _saved_scene(self, env_id: int, saved: SavedPhysics) -> CompiledScene:
+        """The scene of an env, with self-collisions as they were when a state was saved."""
+        names, flags = self._scene_of(env_id).robot_names, saved.arrays['self collisions'].tolist()
+        return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=False)})
+
+    def _change_scene(self, env_id: int, scene: CompiledScene) -> None:
+        """Let an env go on in a scene of which a state means the same."""
+        old, group, slot = self._scene_of(env_id), self._group_of(env_id), int(self.slot[env_id])
+        if scene.digest == old.digest:
+            return
+        saved = group.save(slot, old)
+        group.remove(np.array([slot]))
+        group = self._group_for(self._structure(scene), scene, 1)
+        self._enter(env_id, group, scene, scene.initial_state(scene.source))
+        group.restore(int(self.slot[env_id]), scene, saved)
+        self._tidy()
+
+    def _enter(self, env_id: int, group: Group, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]) -> None:
+        """Start an env in a group that has room for it."""
+        self.slot[env_id] = group.add(env_id, scene, state)
+        self._group[env_id] = group
+        self.group_id[env_id] = group.id
+        self._scene[env_id] = scene
 
     def _group_of(self, env_id: int) -> Group:
         """The group of an env that runs a scene."""

@@ -184,6 +184,10 @@ class ArticulationHandle(PrimHandle):
         """Set the gains of the drives."""
 
     @abstractmethod
+    def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
+        """Let links of an articulation collide with each other, or not."""
+
+    @abstractmethod
     def lift_gravity(self) -> None:
         """Let gravity pull at no link."""
 

@@ -1,8 +1,7 @@
 """Robots on Isaac Sim: batched views.
 
-Joints and links have the names and the order of the host's model of the robot, as on every backend; Isaac Sim's own
-order is mapped to it by name. The drives' targets live here: Isaac Sim forgets them when joints are set, and takes
-efforts for one substep.
+Joints and links have the names and the order of the host's model of the robot; Isaac Sim's order is mapped to it by
+name. The drives' targets live here: Isaac Sim forgets them when joints are set, and takes efforts for one substep.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.compose import DRIVE_KINDS
+from internutopia.core.scene.drives import DRIVE_KINDS
 from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.model import Probe
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
@@ -201,6 +200,10 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         """See `ArticulationView`."""
         raise NotImplementedError("backend 'isaac_sim' cannot change friction at run time: it belongs to the materials")
 
+    def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
+        """See `ArticulationView`; it lasts until the stage is another one."""
+        self._handle.set_self_collisions(enabled, self._placed.of(env_ids)[1][:, 0])
+
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """See `ArticulationView`."""
         raise NotImplementedError("backend 'isaac_sim' has joint drives only: there are no raw controls to set")
@@ -219,8 +222,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
     def joint_ranges(self) -> NDArray[np.float64]:
         """See `ArticulationView`."""
         joints = self._layout.joint_ids
-        limited = self._model.jnt_limited[joints].astype(bool)[:, None]
-        return np.where(limited, self._model.jnt_range[joints], [-np.inf, np.inf])
+        return np.where(self._model.jnt_limited[joints, None] != 0, self._model.jnt_range[joints], [-np.inf, np.inf])
 
     def body(self, name: str) -> BodyView:
         """See `ArticulationView`."""
@@ -253,10 +255,11 @@ class IsaacArticulationView(IsaacView, ArticulationView):
             for name in ('xpos', 'xquat')
         )
         self.set_root_poses(env_ids, position, orientation)
-        zero = np.zeros((len(env_ids), 3), np.float32)
-        self.set_root_velocities(env_ids, zero, zero)
+        self.set_root_velocities(env_ids, np.zeros_like(position), np.zeros_like(position))
         joints = np.stack([start.state['qpos'][robot.qpos] for start, robot in places])
         self._set_state(env_ids, joints, np.zeros_like(joints))
+        if self._robot.self_collisions is not None:
+            self.set_self_collisions(env_ids, self._robot.self_collisions)
 
     def snapshot(self, env_ids: EnvIds) -> dict[str, NDArray[np.float32]]:
         """The state of some envs, which all hold the robot; a copy."""
@@ -274,11 +277,9 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         """Give some envs a state that was taken from them, or from others like them."""
         for kind in DRIVE_KINDS:
             self._targets[kind][env_ids] = saved[f'{kind} targets']
-        if not all(
-            np.array_equal(gains[env_ids], saved[name])
-            for gains, name in zip(self._gains, ('stiffness', 'damping'), strict=True)
-        ):
-            self.set_gains(env_ids, saved['stiffness'], saved['damping'])
+        gains = saved['stiffness'], saved['damping']
+        if not np.array_equal([own[env_ids] for own in self._gains], gains):
+            self.set_gains(env_ids, *gains)
         self.links.set_all_masses(env_ids, saved['masses'])
         self.set_root_poses(env_ids, saved['position'], saved['orientation'])
         self.set_root_velocities(env_ids, saved['linear'], saved['angular'])

@@ -217,6 +217,10 @@ class ExperimentalArticulations(_Moving, ArticulationHandle):
         """See `ArticulationHandle`."""
         self._view.set_dof_gains(stiffnesses=_floats(stiffness), dampings=_floats(damping), indices=rows)
 
+    def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
+        """See `ArticulationHandle`."""
+        self._view.set_enabled_self_collisions(enabled, indices=rows)
+
     def lift_gravity(self) -> None:
         """See `ArticulationHandle`."""
         self._view.set_link_enabled_gravities(False)

@@ -286,6 +286,11 @@ class LegacyArticulations(_Moving, ArticulationHandle):
         native = self._sim.native
         self._view.set_gains(kps=native(stiffness), kds=native(damping), indices=self._sim.indices(rows))
 
+    def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
+        """See `ArticulationHandle`."""
+        indices = self._sim.indices(rows)
+        self._view.set_enabled_self_collisions(flags=self._sim.native(np.full(len(rows), enabled)), indices=indices)
+
     def lift_gravity(self) -> None:
         """See `ArticulationHandle`."""
         shape = len(self.paths), self._view.num_bodies

@@ -223,6 +223,10 @@ class MujocoArticulationView(View, ArticulationView):
             geoms = place.segment.once('geoms', lambda place=place: _geoms(place.segment))
             place.put(place.group.expand('geom_friction')[..., 0], geoms, new)
 
+    def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
+        """See `ArticulationView`."""
+        self._world.set_self_collisions(self.name, env_ids, enabled)
+
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         """See `ArticulationView`."""
         values = self._world.arrays.asarray(controls)

@@ -68,6 +68,15 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
             side.replay(mask)
         self.version += 1
 
+    def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
+        """See `ArticulationView`: here the start of an env, which is kept on the device, says how it goes on."""
+        for env_id in np.asarray(to_host(env_ids)).tolist():
+            if self._variant(env_id, {robot: enabled}).digest != self._scene_of(env_id).digest:
+                raise ValueError(
+                    f'env {env_id}, robot {robot!r}: with arrays on a device, self-collisions cannot be changed while '
+                    f'it runs; say self_collisions={enabled} as an attribute of its class, or in its GenericRobotCfg'
+                )
+
     def save(self, env_id: int) -> SavedPhysics:
         """See `World.save`."""
         saved = super().save(env_id)

@@ -2,7 +2,7 @@
 
 from pydantic import FiniteFloat
 
-from internutopia.core.config.fields import NonNegativeFloat, PathStr
+from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat
 from internutopia.core.config.robot import RobotCfg
 
 
@@ -17,18 +17,28 @@ class GenericRobotCfg(RobotCfg):
     stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own. None: 100, or, if damping is None too, what the drives in the
-    file say.
+    None: 100, or, if damping is None too, what the drives in the file say. Drives are for models that bring no
+    actuators, or nothing but motors on joints (then of joints that have one); for another model it is an error.
     """
     damping: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.
 
-    Used where the model has no actuators of its own. None: 10, or, if stiffness is None too, what the drives in the
-    file say.
+    None: 10, or, if stiffness is None too, what the drives in the file say. Errors as for stiffness.
+    """
+    effort_limit: PositiveFloat | dict[str, PositiveFloat] | None = None
+    """Greatest effort of the joint drives, N·m (sliding joints: N), of all joints or by joint name.
+
+    None, and for joints not named: that of the joint in the file, else of the motors there. Errors as for stiffness.
     """
     fixed_base: bool | None = None
     """Whether the base is fixed to the env; None means as the model says."""
     base_link: str | None = None
     """Link whose pose the robot reports; None means the root of the model."""
+    self_collisions: bool | None = None
+    """Whether links of the robot collide with each other.
+
+    None: as the model says; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
+    Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide.
+    """
     initial_joint_positions: dict[str, FiniteFloat] = {}
     """Joint positions at the start of an episode, rad (sliding joints: m); joints not named start as the model says."""

@@ -75,6 +75,7 @@ HANDLES: dict[str, list[tuple[Any, ...]]] = {
     'set_joint_velocities': [(np.zeros((1, 1)), ROWS)],
     'set_targets': [(kind, np.zeros((1, 1)), ROWS) for kind in ('position', 'velocity', 'effort')],
     'set_gains': [(np.zeros((1, 1)), np.zeros((1, 1)), ROWS)],
+    'set_self_collisions': [(True, ROWS)],
     'lift_gravity': [()],
     'picture': [('rgba',)],
 }

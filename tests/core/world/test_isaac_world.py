@@ -45,6 +45,15 @@ class FeltRobot(BaseRobot):
     feet = ('left_shin', 'right_shin')
 
 
+@BaseRobot.register('GhostlyRobot')
+class GhostlyRobot(BaseRobot):
+    """Its links pass through each other."""
+
+    batched = True
+    drives = Drives(stiffness=50.0, damping=5.0)
+    self_collisions = False
+
+
 @pytest.fixture(params=['5.1.0', '6.0.1'])
 def simulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Simulator:
     return isaac_sim.install(monkeypatch, request.param)
@@ -253,6 +262,26 @@ def test_state_targets_and_gains_outlast_a_change_of_the_stage(simulator, make_i
     assert [array[0].tolist() for array in now] == [array.tolist() for array in before]
     env.warm_up(300)
     assert view.get_joint_positions()[0] == pytest.approx([0.5, -0.3], abs=0.05), 'it still drives to its targets'
+
+
+def test_self_collisions_are_those_of_the_robot_until_they_are_switched(
+    simulator, make_isaac, make_task, make_robot, write_model
+):
+    """Two balls on a rail are driven through each other."""
+    balls = ''.join(
+        f'<body name="{name}" pos="{x} 0 0"><joint name="{name}" type="slide" axis="1 0 0"/>'
+        '<geom size="0.1" mass="1"/></body>'
+        for name, x in (('left', -0.5), ('right', 0.5))
+    )
+    rail = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    model = write_model('rail', f'<worldbody><body name="rail">{rail}{balls}</body></worldbody>')
+    robot = make_robot(name='rail', type='GhostlyRobot', usd_path=model, prim_path='/rail')
+    env = make_isaac([make_task(robots=[robot], max_steps=9)] * 2, 2, sim={'substeps': 300})
+    env.reset()
+    arm_of(env, 1, 'rail').set_enabled_self_collisions(True)
+    obs, *_ = env.step([{'rail': {'drive': [0.5, -0.5]}}] * 2)
+    distances = [float(1.0 + np.diff(each['rail']['joint_positions'])[0]) for each in obs]
+    assert distances == pytest.approx([0.0, 0.2], abs=0.04)
 
 
 def test_substeps_and_frames(simulator, make_isaac, make_task):

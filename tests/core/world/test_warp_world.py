@@ -286,3 +286,33 @@ def test_objects_can_be_posed(make_world, models):
     run(world, 0)
     position, orientation = world.body('fixed', 0).get_poses()
     assert position[0].tolist() == [2, 0, 0.5] and orientation[0].tolist() == [0, 0, 0, 1]
+
+
+RAIL = """
+<worldbody><body name="rail"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+  <body name="left" pos="-0.5 0 0"><joint name="left" type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+  <body name="right" pos="0.5 0 0"><joint name="right" type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+</body></worldbody>"""
+
+
+def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
+    robot = RobotModel('r', write_model('rail', RAIL), fixed_base=True, drives=Drives(400.0, 40.0))
+    world = make_world(*[SceneModel(robots=(robot,))] * 2)
+    world.articulation('r', 0).set_targets(np.arange(2), positions=[0.5, -0.5])
+    run(world, 0, 1, steps=30)
+    world.articulation('r', 0).set_self_collisions(np.array([1]), False)
+    run(world, 0, 1, steps=120)
+    left, right = (np.array([world.articulation('r', i).get_joint_positions()[i, k] for i in (0, 1)]) for k in (0, 1))
+    assert 1.0 + right - left == pytest.approx([0.2, 0.0], abs=0.02)
+
+
+def test_with_arrays_on_a_device_they_cannot_be_switched(write_model):
+    from internutopia.core.world.warp_device import WarpDeviceWorld
+
+    robot = RobotModel('r', write_model('rail', RAIL), fixed_base=True, self_collisions=True)
+    world = WarpDeviceWorld(1, np.zeros((1, 3)), DT, 1, 1, device=DEVICE)
+    start(world, {0: SceneModel(robots=(robot,))})
+    world.articulation('r', 0).set_self_collisions(np.array([0]), True)  # they are what they are
+    with pytest.raises(ValueError, match=r"env 0, robot 'r': .*device.*self_collisions=False.*GenericRobotCfg"):
+        world.articulation('r', 0).set_self_collisions(np.array([0]), False)
+    world.close()

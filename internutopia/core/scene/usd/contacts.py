@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import mujoco
 
 from internutopia.core.scene.notes import Notes
+from internutopia.core.scene.self_collision import SWITCHED_OFF
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -39,14 +40,16 @@ class Filter:
         self._bodies = bodies
         self._notes = notes
         self._excluded: set[frozenset[str]] = set()
+        self._switched_off: set[frozenset[str]] = set()  # likewise, as a whole articulation says so
         self._groups: list[tuple[set[str], set[str]]] = []  # prims of two sides that do not meet, by path
 
-    def exclude_links(self, links: Iterable[str]) -> None:
-        """Let bodies, given by path, pass through each other."""
+    def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
+        """Let bodies, given by path, pass through each other; `articulation`: it is all of them that do."""
         collide = {geom.parent.name for _, geom in self._colliders}
+        excluded = self._switched_off if articulation else self._excluded
         for one, other in combinations([self._bodies[link] for link in links], 2):
             if one in collide and other in collide:
-                self._exclude(one, other)
+                excluded.add(frozenset((one, other)))
 
     def add_pairs(self, prims: Iterable[Usd.Prim], links: Mapping[str, Sequence[str]]) -> None:
         """Read `FilteredPairsAPI`. `links`: bodies of articulations by the path of their root."""
@@ -91,6 +94,9 @@ class Filter:
         for pair in self._excluded:
             one, other = sorted(pair)
             self._spec.add_exclude(bodyname1=one, bodyname2=other)
+        for pair in self._switched_off - self._excluded:
+            one, other = sorted(pair)
+            self._spec.add_exclude(name=f'{SWITCHED_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
         if not self._groups:
             return
         # colliders that are on the same sides of the same groups share a bit

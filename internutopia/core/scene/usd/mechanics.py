@@ -160,7 +160,7 @@ class Mechanics:
             prim = self._found[0].GetStage().GetPrimAtPath(root)
             if value(prim, 'physxArticulation:enabledSelfCollisions') is False:
                 for tree in trees:
-                    contacts.exclude_links(tree)
+                    contacts.exclude_links(tree, articulation=True)
         for joint in self._joints:  # MuJoCo does that only where the parent is not fixed to the world
             if WORLD not in joint.bodies and not value(joint.prim, 'physics:collisionEnabled'):
                 contacts.exclude_links(joint.bodies)
