@@ -4,7 +4,7 @@ For every `tools/robots/<name>.json` (facts: links, joints, inertias, with their
 `tools/robots/<name>.dress.yaml` (what the facts leave open: materials, shapes, cameras, sites, joint parameters; each
 entry is a set of MJCF attributes). Together with the drives of the robot's class, in
 `internutopia_extension/robots/<name>.py`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
-these files and nothing here.
+these files and nothing here. `variants` in the facts are the same robot with other inertials, `<variant>.xml` beside it.
 
     python tools/make_robots.py            write all models
     python tools/make_robots.py --check    write nothing, fail if a model is not what would be written
@@ -160,6 +160,18 @@ def add_body(parent: ET.Element, link: Mapping[str, Any], facts: Mapping[str, An
             add_body(body, child, facts, dress)
 
 
+def variants_of(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Returns the facts of a robot and of its variants, by the name of the file that they give."""
+    models = {facts['name']: facts}
+    for name, variant in facts.get('variants', {}).items():
+        links = [
+            link | {'inertial': variant['inertials'][link['name']]} if 'inertial' in link else link
+            for link in facts['links']
+        ]
+        models[name] = {**facts, 'source': variant['source'], 'links': links}
+    return models
+
+
 def class_drives(name: str) -> Drives:
     """Returns the drives of the class of a built-in robot."""
     module = importlib.import_module(f'internutopia_extension.robots.{name}')
@@ -224,14 +236,15 @@ def main() -> int:
     for dress_path in sorted(FACTS.glob('*.dress.yaml')):
         name = dress_path.name.removesuffix('.dress.yaml')
         facts = json.loads((FACTS / f'{name}.json').read_text())
-        xml = model_xml(facts, dress_of(name), class_drives(name))
-        path = MODELS / name / f'{name}.xml'
-        if path.exists() and path.read_text() == xml:
-            continue
-        stale.append(path.relative_to(ROOT))
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(xml)
+        for model, variant in variants_of(facts).items():
+            xml = model_xml(variant, dress_of(name), class_drives(name))
+            path = MODELS / name / f'{model}.xml'
+            if path.exists() and path.read_text() == xml:
+                continue
+            stale.append(path.relative_to(ROOT))
+            if not check:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(xml)
     for path in stale:
         print(f'{"out of date, run tools/make_robots.py" if check else "written"}: {path}')
     return 1 if check and stale else 0

@@ -28,8 +28,9 @@ def facts_of(name: str) -> dict[str, Any]:
     return json.loads((REPOSITORY / 'tools' / 'robots' / f'{name}.json').read_text())
 
 
-def spec_of(name: str) -> mujoco.MjSpec:
-    return mujoco.MjSpec.from_file(str(REPOSITORY / 'internutopia' / 'assets' / 'robots' / name / f'{name}.xml'))
+def spec_of(name: str, variant: str = '') -> mujoco.MjSpec:
+    folder = REPOSITORY / 'internutopia' / 'assets' / 'robots' / name
+    return mujoco.MjSpec.from_file(str(folder / f'{variant or name}.xml'))
 
 
 def moving_joints(facts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -130,6 +131,18 @@ def test_drives_are_those_of_the_class(name):
         gains = scene.model.actuator_gainprm[layout.targets[kind], 0]
         np.testing.assert_allclose(gains, [drives.gains(joint)[which] for joint in layout.dof_names], rtol=1e-6)
     assert layout.root.qpos == (-1 if name == 'franka' else 0)
+
+
+def test_the_lighter_h1_differs_in_its_inertials_alone():
+    facts = facts_of('h1')['variants']['h1_gym']
+    lighter, own = (spec_of('h1', variant).compile() for variant in ('h1_gym', 'h1'))
+    assert lighter.body_mass.sum() == pytest.approx(facts['total_mass_kg'], rel=2e-6)
+    assert facts['total_mass_kg'] == 51.6499
+    for name, inertial in facts['inertials'].items():
+        assert lighter.body(name).mass == pytest.approx(inertial['mass']), name
+        assert lighter.body(name).ipos == pytest.approx(inertial['com']), name
+    for field in ('jnt_range', 'jnt_axis', 'body_pos', 'geom_size', 'geom_pos', 'actuator_gainprm', 'exclude_signature'):
+        assert np.array_equal(getattr(lighter, field), getattr(own, field)), field
 
 
 def test_inertias(name):

@@ -164,7 +164,11 @@ class Planter:
         if dof.lower > -np.inf or dof.upper < np.inf:
             added.range = max(dof.lower, -FAR), min(dof.upper, FAR)
             added.limited = mujoco.mjtLimited.mjLIMITED_TRUE
-        added.armature, added.frictionloss = dof.armature, dof.friction
+        own = dof.passive
+        added.armature, added.frictionloss = own.armature, own.friction
+        added.damping[0], added.stiffness[0], added.springref = own.damping, own.stiffness, own.rest
+        if own.efforts is not None:
+            added.actfrcrange, added.actfrclimited = own.efforts, mujoco.mjtLimited.mjLIMITED_TRUE
         self.joints[joint.path, dof.axis, dof.turns] = name, motion.position
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from internutopia.core.scene.notes import Notes
+from internutopia.core.scene.usd.engine_schemas import Passive, passive
 from internutopia.core.scene.usd.linear import Frame, from_quat, polar
 from internutopia.core.scene.usd.values import named_by_prim, value
 
@@ -61,8 +62,7 @@ class Dof:
     upper: float
     drive: Drive | None
     state: float | None
-    armature: float
-    friction: float
+    passive: Passive
 
     @property
     def locked(self) -> float | None:
@@ -212,6 +212,7 @@ def _dof(
         raise ValueError(f'{prim.GetPath()}: limits must be numbers, got {limits[0]} and {limits[1]}')
     lower, upper = limits if limits[0] <= limits[1] else _LOCKED
     state = value(prim, f'state:{name}:physics:position')
+    own = passive(prim, turns)
     return Dof(
         name=name,
         turns=turns,
@@ -221,8 +222,14 @@ def _dof(
         upper=float(upper * unit),
         drive=_drive(prim, name, turns, unit, inertia, places),
         state=None if state is None else float(state * unit),
-        armature=float((value(prim, 'physxJoint:armature') or 0.0) * inertia),
-        friction=float((value(prim, 'physxJoint:jointFriction') or 0.0) * inertia),
+        passive=Passive(
+            armature=float((value(prim, 'physxJoint:armature') or own.armature) * inertia),
+            damping=own.damping * inertia,
+            friction=float((value(prim, 'physxJoint:jointFriction') or own.friction) * inertia),
+            stiffness=own.stiffness * inertia,
+            rest=own.rest if turns else own.rest * unit,
+            efforts=own.efforts,
+        ),
     )
 
 

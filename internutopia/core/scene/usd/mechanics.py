@@ -13,6 +13,7 @@ from internutopia.core.scene.usd.articulation import Planter, forest
 from internutopia.core.scene.usd.bodies import PhysicsReader
 from internutopia.core.scene.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.core.scene.usd.contacts import Filter
+from internutopia.core.scene.usd.engine_schemas import add_actuators, collides_with_itself, note_unread
 from internutopia.core.scene.usd.joints import WORLD, read_joint
 from internutopia.core.scene.usd.linear import Frame, polar
 from internutopia.core.scene.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
@@ -111,6 +112,11 @@ class Mechanics:
                     add_loop_joint(self._spec, self._planter, joint, self._notes)
         add_mimics(self._spec, self._planter, self._joints, self._notes)
         add_drives(self._spec, self._planter, self._joints)
+        names: dict[str, list[str]] = {}
+        for (path, *_), (name, _) in self._planter.joints.items():
+            names.setdefault(path, []).append(name)
+        add_actuators(self._spec, names, self._found, self._notes)
+        note_unread(self._found, self._notes)
         if self._spec.actuators:
             self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # stiff drives stay stable
 
@@ -158,7 +164,7 @@ class Mechanics:
         }
         for root, trees in articulations.items():
             prim = self._found[0].GetStage().GetPrimAtPath(root)
-            if value(prim, 'physxArticulation:enabledSelfCollisions') is False:
+            if not collides_with_itself(prim):
                 for tree in trees:
                     contacts.exclude_links(tree, articulation=True)
         for joint in self._joints:  # MuJoCo does that only where the parent is not fixed to the world
