@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
-from internutopia.core.scene.usd.notes import Notes
+from internutopia.core.scene.notes import Notes
 from internutopia.core.scene.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:
