@@ -86,7 +86,8 @@ def load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
 
 @functools.lru_cache(16)
 def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
-    return load_spec(path, short_names=True, scale=(scale,) * 3, raw_lengths=raw_lengths, timestep=timestep)
+    sizes = scale, scale, scale
+    return load_spec(path, short_names=True, scale=sizes, raw_lengths=raw_lengths, timestep=timestep)
 
 
 def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:

@@ -29,11 +29,11 @@ class Drives:
     """Joint drives to put on the joints of a robot, as Isaac Sim's: `kp * (q* - q) + kd * (v* - v) + effort`.
 
     `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint
-    name (joints not named get 0); `effort_limit` [N·m or N] likewise is the greatest effort of the drives (None, and for
-    joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
-    `instead_of_motors`: but for one that has nothing but motors on joints, whose joints get drives. `asset_first`: where
-    the asset brings drives (USD), their gains and targets count instead. `asked_for`: which of the three numbers
-    somebody asked for, so that it is an error if they have no effect.
+    name (joints not named get 0); `effort_limit` [N·m or N] likewise is the greatest effort of the drives (None, and
+    for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
+    `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
+    asset brings drives (USD), their gains and targets count instead. `asked_for`: which of the three numbers somebody
+    asked for, so that it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0

@@ -96,11 +96,10 @@ def squeeze(world: MujocoWorld, env_num: int) -> None:
 
 def distance(world: MujocoWorld, steps: int = 400) -> list[float]:
     """Between the middles of the sliders [m], by env, after a while."""
-    envs = np.arange(world.env_num)
     for _ in range(steps):
-        assert not world.step(envs)
-    left, right = (np.array([world.articulation('r', i).get_joint_positions()[i, k] for i in envs]) for k in (0, 1))
-    return (1.0 + right - left).tolist()
+        assert not world.step(np.arange(world.env_num))
+    joints = [world.articulation('r', env_id).get_joint_positions()[env_id] for env_id in range(world.env_num)]
+    return [float(1.0 + right - left) for left, right in joints]
 
 
 # By default

@@ -59,7 +59,7 @@ _ELSEWHERE = {'mjc:compiler:angle', 'newton:selfCollisionEnabled'}
 class Passive:
     """What a joint does by itself, in the file's units of length and mass, per radian if it turns.
 
-    `rest` is where its spring is relaxed; `efforts` the range of what actuators can do to it, None if there is no limit.
+    `rest` is where its spring is relaxed; `efforts` the range of what actuators can do to it, None without a limit.
     """
 
     armature: float = 0.0
