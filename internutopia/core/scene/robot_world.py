@@ -17,9 +17,9 @@ _COPY = 'copy!'
 def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> None:
     """Leave out of a robot's file what the scene has of its own, and keyframes; says so once per file.
 
-    Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an asset.
-    Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the robot
-    says.
+    Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
+    asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
+    robot says.
     """
     left = []
     if in_scene:
