@@ -19,6 +19,7 @@ from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.compose import attach_robot, load_robot, robot_prefix
 from internutopia.core.scene.importer import is_mjcf
 from internutopia.core.scene.model import RobotModel, SceneModel
+from internutopia.core.scene.robot_world import leave_world
 from internutopia.core.scene.self_collision import says_which
 from internutopia.core.util import log
 
@@ -52,8 +53,9 @@ class _Alone:
 
     def __init__(self, robot: RobotModel, timestep: float):
         robot = dataclasses.replace(robot, passing=(), contact_links=())
-        spec = mujoco.MjSpec()
-        attach_robot(spec, robot, load_robot(robot, timestep), in_scene=False)
+        spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
+        leave_world(child, robot, in_scene=True)
+        attach_robot(spec, robot, child)
         self._model = spec.compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
         self._always = self._close() | self._overlapping({})

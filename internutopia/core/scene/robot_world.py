@@ -14,8 +14,8 @@ _GEOM = mujoco.mjtObj.mjOBJ_GEOM
 _COPY = 'copy!'
 
 
-def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> None:
-    """Leave out of a robot's file what the scene has of its own, and keyframes; says so once per file.
+def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> list[str]:
+    """Leave out of a robot's file what the scene has of its own, and keyframes; returns what is missed then.
 
     Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
     asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
@@ -35,6 +35,11 @@ def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> N
         left += [f'keyframe {key.name!r}' if key.name else 'a keyframe' for key in child.keys]
     for key in list(child.keys):  # they are sized for the asset alone
         child.delete(key)
+    return left
+
+
+def tell_left(robot: RobotModel, left: list[str]) -> None:
+    """Log what was left out of a robot's file, once."""
     if left:
         _tell(robot.asset, ', '.join(left))
 

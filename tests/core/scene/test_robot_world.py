@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import RobotModel, SceneModel
 from internutopia.core.world.mujoco import MujocoWorld
 
@@ -45,7 +45,7 @@ FURNISHED = """
 
 
 def compiled(asset: str, scene: str | None = None, **fields: Any) -> CompiledScene:
-    return CompiledScene(SceneModel(scene, robots=(RobotModel('r', asset, **fields),)), 0.01)
+    return SceneCache().get(SceneModel(scene, robots=(RobotModel('r', asset, **fields),)), 0.01)
 
 
 def names(model: mujoco.MjModel, kind: str, count: int) -> list[str]:
