@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import mujoco
@@ -192,8 +192,9 @@ class SceneCache:
 
     def get(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
-        scene = without_overlaps(scene, timestep)
-        key = _cache_key(scene, timestep, contact)
+        robots = [_robot_key(robot) for robot in scene.robots]
+        scene = without_overlaps(scene, robots, timestep)
+        key = _cache_key(scene, robots, timestep, contact)
         compiled = self._scenes.get(key)
         if compiled is None:
             compiled = self._scenes[key] = CompiledScene(scene, timestep, contact)
@@ -203,23 +204,29 @@ class SceneCache:
         return compiled
 
 
-def _cache_key(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> str:
-    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do."""
+def _asset_key(path: str | None) -> str | None:
+    """A hash of what an asset is made of."""
+    return content_key(resolve(path)) if path else None
 
-    def asset(path: str | None) -> str | None:
-        return content_key(resolve(path)) if path else None
 
-    robots = [
+def _robot_key(r: RobotModel) -> str:
+    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
+    return repr(
         (
-            *(r.name, asset(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
+            *(r.name, _asset_key(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
             r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths),
-            *(r.self_collisions, r.passing),
+            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths, r.self_collisions),
         )
-        for r in scene.robots
-    ]
+    )
+
+
+def _cache_key(scene: SceneModel, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
+    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
+
+    `robots`: the keys of its robots.
+    """
     objects = [
-        (o.name, asset(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
+        (o.name, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
         for o in scene.objects
     ]
     joined = scene.joints and (
@@ -227,8 +234,9 @@ def _cache_key(scene: SceneModel, timestep: float, contact: ContactCfg | None) -
         *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
         *((o.prim_path, o.position, o.orientation) for o in scene.objects),
     )
-    base = asset(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, contact, base, robots, objects, joined))
+    passing = [robot.passing for robot in scene.robots]
+    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
+    return repr((timestep, contact, base, robots, passing, objects, joined))
 
 
 def _compile(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:

@@ -23,7 +23,7 @@ from internutopia.core.scene.importer import content_key, is_mjcf, is_urdf, load
 from internutopia.core.scene.lighting import light_if_dark
 from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
 from internutopia.core.scene.options import RobotAsset, set_options
-from internutopia.core.scene.robot_world import captured_bodies, leave_world, release_captured
+from internutopia.core.scene.robot_world import captured_bodies, leave_world, release_captured, tell_left
 from internutopia.core.scene.scaling import scale_mass
 from internutopia.core.scene.self_collision import filter_links
 from internutopia.core.scene.urdf import WORLD_LINK
@@ -71,7 +71,8 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
-        attach_robot(spec, robot, child, in_scene=base is not None)
+        tell_left(robot, leave_world(child, robot, in_scene=base is not None))
+        attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
     light_if_dark(spec)
@@ -97,12 +98,8 @@ def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
     return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
 
 
-def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec, *, in_scene: bool) -> None:
-    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
-
-    `in_scene`: the spec has an asset that brings what there is around robots.
-    """
-    leave_world(child, robot, in_scene=in_scene)
+def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
     _name_parts(child)
     adapt(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import mujoco
@@ -17,8 +17,9 @@ import numpy as np
 
 from internutopia.core.scene.assets import resolve
 from internutopia.core.scene.compose import attach_robot, load_robot, robot_prefix
-from internutopia.core.scene.importer import content_key, is_mjcf
-from internutopia.core.scene.model import IDENTITY_QUAT, RobotModel, SceneModel
+from internutopia.core.scene.importer import is_mjcf
+from internutopia.core.scene.model import RobotModel, SceneModel
+from internutopia.core.scene.robot_world import leave_world
 from internutopia.core.scene.self_collision import says_which
 from internutopia.core.util import log
 
@@ -30,14 +31,20 @@ _KEPT = 64  # robots that are remembered
 Pairs = frozenset[tuple[str, str]]
 
 
-def without_overlaps(scene: SceneModel, timestep: float) -> SceneModel:
-    """The scene, its robots saying which of their links pass through each other (`RobotModel.passing`)."""
-    robots = tuple(dataclasses.replace(robot, passing=_passing(robot, timestep)) for robot in scene.robots)
-    return dataclasses.replace(scene, robots=robots)
+def without_overlaps(scene: SceneModel, keys: Sequence[str], timestep: float) -> SceneModel:
+    """The scene, its robots saying which of their links pass through each other (`RobotModel.passing`).
+
+    `keys`: equal for robots that are made of the same.
+    """
+    passing = [_passing(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
+    if all(robot.passing == pairs for robot, pairs in zip(scene.robots, passing, strict=True)):
+        return scene
+    robots = (dataclasses.replace(robot, passing=pairs) for robot, pairs in zip(scene.robots, passing, strict=True))
+    return dataclasses.replace(scene, robots=tuple(robots))
 
 
-def _passing(robot: RobotModel, timestep: float) -> tuple[tuple[str, str], ...]:
-    alone = _ROBOTS.get(robot, timestep) if robot.self_collisions is not False else None
+def _passing(robot: RobotModel, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
+    alone = _ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
     return alone.passing(robot.joint_positions) if alone is not None else ()
 
 
@@ -45,8 +52,10 @@ class _Alone:
     """A robot with nothing around it."""
 
     def __init__(self, robot: RobotModel, timestep: float):
-        spec = mujoco.MjSpec()
-        attach_robot(spec, robot, load_robot(robot, timestep), in_scene=False)
+        robot = dataclasses.replace(robot, passing=(), contact_links=())
+        spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
+        leave_world(child, robot, in_scene=True)
+        attach_robot(spec, robot, child)
         self._model = spec.compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
         self._always = self._close() | self._overlapping({})
@@ -107,26 +116,21 @@ class _Robots:
     """Robots that were compiled alone, by what they are made of; None for those that need not be."""
 
     def __init__(self) -> None:
-        self._robots: OrderedDict[str, _Alone | None] = OrderedDict()
+        self._robots: OrderedDict[tuple[str, float], _Alone | None] = OrderedDict()
 
-    def get(self, robot: RobotModel, timestep: float) -> _Alone | None:
-        """The robot alone; None if its asset says which links collide, or cannot be read, which others will tell."""
-        bare = dataclasses.replace(
-            robot,
-            **{'position': (0.0, 0.0, 0.0), 'orientation': IDENTITY_QUAT, 'joint_positions': {}, 'prim_path': ''},
-            **{'contact_links': (), 'probes': (), 'cameras': ()},
-        )
-        try:
-            key = repr((bare, content_key(resolve(robot.asset)), timestep))
-            if key not in self._robots:
-                own = is_mjcf(resolve(robot.asset)) and says_which(load_robot(bare, timestep))
-                self._robots[key] = None if own else _Alone(bare, timestep)
-        except (ValueError, FileNotFoundError):
-            return None
-        if len(self._robots) > _KEPT:
-            self._robots.popitem(last=False)
-        self._robots.move_to_end(key)
-        return self._robots[key]
+    def get(self, robot: RobotModel, key: str, timestep: float) -> _Alone | None:
+        """The robot alone; None if its asset says which links collide, or cannot be used, which others will tell."""
+        place = key, timestep
+        if place not in self._robots:
+            try:
+                own = is_mjcf(resolve(robot.asset)) and says_which(load_robot(robot, timestep))
+                self._robots[place] = None if own else _Alone(robot, timestep)
+            except ValueError:
+                return None
+            if len(self._robots) > _KEPT:
+                self._robots.popitem(last=False)
+        self._robots.move_to_end(place)
+        return self._robots[place]
 
 
 _ROBOTS = _Robots()

@@ -10,24 +10,24 @@ from internutopia.core.scene.model import RobotModel
 from internutopia.core.util import log
 
 _FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
-_GEOM, _CAMERA = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_CAMERA
+_GEOM = mujoco.mjtObj.mjOBJ_GEOM
 _COPY = 'copy!'
 
 
-def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> None:
-    """Leave out of a robot's file what the scene has of its own, and keyframes; says so once per file.
+def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> list[str]:
+    """Leave out of a robot's file what the scene has of its own, and keyframes; returns what is missed then.
 
-    Floors (planes and height fields), lights, cameras and the sky of the world go if the robot is put into a scene with
-    an asset. Keyframes go in any case: where joints start, the robot says.
+    Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
+    asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
+    robot says.
     """
     left = []
     if in_scene:
         floors = [geom for geom in child.worldbody.geoms if geom.type in _FLOORS]
-        cameras = list(child.worldbody.cameras)
         skies = [texture for texture in child.textures if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
         lights = list(child.worldbody.lights)
-        _forget(child, {(_GEOM, geom.name) for geom in floors} | {(_CAMERA, camera.name) for camera in cameras})
-        for kind, elements in (('floor', floors), ('light', lights), ('camera', cameras), ('sky', skies)):
+        _forget(child, {geom.name for geom in floors} - {''})
+        for kind, elements in (('floor', floors), ('light', lights), ('sky', skies)):
             left += [f'{kind} {element.name!r}' if element.name else f'a {kind}' for element in elements]
             for element in elements:
                 child.delete(element)
@@ -35,6 +35,11 @@ def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> N
         left += [f'keyframe {key.name!r}' if key.name else 'a keyframe' for key in child.keys]
     for key in list(child.keys):  # they are sized for the asset alone
         child.delete(key)
+    return left
+
+
+def tell_left(robot: RobotModel, left: list[str]) -> None:
+    """Log what was left out of a robot's file, once."""
     if left:
         _tell(robot.asset, ', '.join(left))
 
@@ -76,13 +81,14 @@ def _rename_copies(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
         equality.name1, equality.name2 = equality.name1.removeprefix(_COPY), equality.name2.removeprefix(_COPY)
 
 
-def _forget(child: mujoco.MjSpec, gone: set[tuple[mujoco.mjtObj, str]]) -> None:
-    """Delete what refers to elements that go, by kind and name."""
-    names = {name for kind, name in gone if kind == _GEOM and name}
-    for pair in [pair for pair in child.pairs if names & {pair.geomname1, pair.geomname2}]:
-        child.delete(pair)
+def _forget(child: mujoco.MjSpec, geoms: set[str]) -> None:
+    """Delete what refers to geoms of these names."""
+    gone = {(_GEOM, name) for name in geoms}
+    for pair in list(child.pairs):
+        if geoms & {pair.geomname1, pair.geomname2}:
+            child.delete(pair)
     for sensor in list(child.sensors):
-        if {(sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)} & {g for g in gone if g[1]}:
+        if gone & {(sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)}:
             child.delete(sensor)
 
 

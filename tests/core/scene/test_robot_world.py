@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.scene.compiled import CompiledScene, SceneCache
 from internutopia.core.scene.model import RobotModel, SceneModel
 from internutopia.core.world.mujoco import MujocoWorld
 
@@ -45,7 +45,7 @@ FURNISHED = """
 
 
 def compiled(asset: str, scene: str | None = None, **fields: Any) -> CompiledScene:
-    return CompiledScene(SceneModel(scene, robots=(RobotModel('r', asset, **fields),)), 0.01)
+    return SceneCache().get(SceneModel(scene, robots=(RobotModel('r', asset, **fields),)), 0.01)
 
 
 def names(model: mujoco.MjModel, kind: str, count: int) -> list[str]:
@@ -103,12 +103,12 @@ def test_the_world_of_a_robot_gives_way_to_the_scene(write_model, models, caplog
         model = compiled(furnished, models['floor']).model
         compiled(furnished, models['floor'], position=(0, 0, 1))
     assert names(model, 'geom', model.ngeom) == ['scene/ground', 'pedestal', 'ball']
-    assert names(model, 'camera', model.ncam) == ['eye']
+    assert names(model, 'camera', model.ncam) == ['watcher', 'eye']
     assert 'robots/r/lamp' not in names(model, 'light', model.nlight)
     assert (model.npair, model.nsensor, model.nkey) == (0, 0, 0)
     (said,) = (record.getMessage() for record in caplog.records if 'left out' in record.getMessage())
     assert said.startswith(furnished)
-    assert said.endswith("floor 'ground', light 'lamp', camera 'watcher', sky 'blue', keyframe 'up'")
+    assert said.endswith("floor 'ground', light 'lamp', sky 'blue', keyframe 'up'")
 
 
 def test_without_a_scene_a_robot_stands_on_its_own_floor(write_model):

@@ -68,6 +68,8 @@ def test_poses_and_joint_positions_are_state(scene):
         lambda s, m: with_robot(s, scale=1.5),
         lambda s, m: with_robot(s, raw_lengths=True),
         lambda s, m: with_robot(s, fixed_base=False),
+        lambda s, m: with_robot(s, self_collisions=False),
+        lambda s, m: with_robot(s, drives=Drives(effort_limit=1.0)),
         lambda s, m: with_robot(s, drives=Drives(stiffness=1.0)),
         lambda s, m: with_robot(s, joint_order='breadth_first'),
         lambda s, m: with_robot(s, joint_order=('elbow', 'shoulder')),
