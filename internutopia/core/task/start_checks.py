@@ -85,8 +85,8 @@ class StartChecks:
         file = resolve(model.asset)
         known = length_unit(file)
         unit, says = known or (1.0, True)
-        if solid <= LARGEST and bounds.has_ground and unit == 1.0 and model.scale == NO_SCALE:
-            return ''  # a few things on a floor without end, nothing was converted
+        if solid <= LARGEST and unit == 1.0 and model.scale == NO_SCALE:
+            return ''  # small as the file says in metres: the top of a table
         if known is None:
             applied = ''
         elif model.raw_lengths:
