@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -32,8 +33,9 @@ from internutopia.core.util import log
 from internutopia.distribution.liveness import Peer, Watch
 
 _SLICE = 0.5  # s that a call waits before it looks whether the cluster is still there
+_LAST_BREATH = 1.0  # s that the end of a process takes at most
 _GOODBYE = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
-_INLINE = 8 << 20  # bytes of a message that is not shared memory, in a cluster of our own; Ray's limit is 10 MiB
+_INLINE = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
 _PORT = 6379  # where `ray start --head` listens
 _FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 _lock = threading.Lock()
@@ -66,12 +68,14 @@ class Cluster:
         self.envs = 0
         self.wishes = wishes
         self._ours = not ray.is_initialized()
+        self._started_here = options.get('address') == 'local'
         self._session: tuple[str, str] | None = None
         self._peers: list[Peer] = []
         self._watch = Watch()
         self._lost: Peer | None = None
         self._ended = False
         self._calls = 0  # that are under way
+        self._shared: list[Any] = []
         self._changed = threading.Condition()
         started: Future[None] = Future()
         # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
@@ -85,6 +89,11 @@ class Cluster:
                 raise
 
     @property
+    def runtime_env(self) -> dict[str, Any]:
+        """What the processes of workers need; those of a cluster that was started here have it from this process."""
+        return {} if self._started_here else {'env_vars': {_INLINE: os.environ[_INLINE]}}
+
+    @property
     def alive(self) -> bool:
         """Whether calls can be made."""
         import ray
@@ -94,13 +103,17 @@ class Cluster:
     @contextmanager
     def call(self) -> Iterator[None]:
         """What stands around each call of Ray; none may wait for long. ConnectionError if the cluster is gone."""
+        from ray.exceptions import RaySystemError, RayTaskError
+
         with self._changed:
             self._check()
             self._calls += 1
         try:
             yield
         except Exception as error:
-            self._find_lost()
+            # a connection may break a moment before the process at its other end is gone
+            broken = isinstance(error, OSError | RaySystemError) and not isinstance(error, RayTaskError)
+            self._find_lost(_LAST_BREATH if broken else 0.0)
             if self._lost is not None:
                 raise self._gone() from error
             raise
@@ -117,10 +130,24 @@ class Cluster:
             return []
         while True:
             with self.call():
+                self._shared.clear()
                 done, _ = ray.wait(list(results), num_returns=num_returns, timeout=min(_SLICE, timeout))
             timeout -= _SLICE
             if len(done) >= num_returns or timeout <= 0.0:
                 return done
+
+    def get(self, result: Any) -> Any:
+        """A result that is there. Raises what its call ended with.
+
+        Arrays in it may be memory that is shared with the raylet. C++ ends this process if such memory is given back to
+        a raylet that has ended, so the last results are kept until the next `wait`, or the end of the connection.
+        """
+        import ray
+
+        with self.call():
+            value = ray.get(result)
+        self._shared.append(value)
+        return value
 
     def end(self) -> None:
         """End the connection if it was made here; with it, a cluster that was started here."""
@@ -148,9 +175,14 @@ class Cluster:
             'ended before are in the results file; a new Env with Config.resume=True runs the others'
         )
 
-    def _find_lost(self) -> None:
-        """Something went wrong: find out whether the cluster is why."""
-        self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+    def _find_lost(self, patience: float) -> None:
+        """Something went wrong: find out whether the cluster is why, for at most so many seconds."""
+        end = time.monotonic() + patience
+        while self._lost is None:
+            self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+            if time.monotonic() >= end:
+                return
+            time.sleep(_LAST_BREATH / 20)
 
     def _note_lost(self, peer: Peer | None) -> None:
         if peer is not None and self._lost is None:
@@ -176,6 +208,7 @@ class Cluster:
             self._changed.wait_for(lambda: not self._calls)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
             ray.shutdown()
+        self._shared.clear()
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
@@ -193,6 +226,7 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
+    os.environ.setdefault(_INLINE, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
         if _current is not None and not _current.alive:
             _current.end()
@@ -223,7 +257,7 @@ def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluste
         address += f':{_PORT}'
     options: dict[str, Any] = {'address': address, 'logging_level': logging.ERROR}
     if address == 'local':
-        options |= {'include_dashboard': False, '_system_config': {'max_direct_call_object_size': _INLINE}}
+        options['include_dashboard'] = False
     if distribution.working_dir is not None:
         options['runtime_env'] = {'working_dir': str(distribution.working_dir)}
     try:
