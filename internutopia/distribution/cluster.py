@@ -1,4 +1,4 @@
-"""The Ray cluster that workers run on: the connection to it, and what each of them reserves.
+"""The Ray cluster that workers run on: the connection to it, and its death.
 
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
@@ -23,11 +23,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from internutopia.core.compat_2x import ignores_gpus
-from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.distribution.liveness import Peer, Watch
@@ -37,18 +34,8 @@ _LAST_BREATH = 1.0  # s that the end of a process takes at most
 _GOODBYE = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
 _INLINE = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
 _PORT = 6379  # where `ray start --head` listens
-_FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 _lock = threading.Lock()
 _current: Cluster | None = None  # of this process, also while it ends
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one worker reserves, and the threads that its world gets."""
-
-    cpus: float
-    gpus: float
-    threads: int
 
 
 class Cluster:
@@ -308,33 +295,6 @@ def _peers(address: str) -> list[Peer]:
         Peer.at('its head process (gcs_server)', context.gcs_address),
         Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
     ]
-
-
-def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Share:
-    """What each worker reserves. ValueError if the cluster has not enough GPUs.
-
-    CPUs that are free are divided, so that workers always find room, if need be in a fraction of a CPU. GPUs are
-    reserved as the config says, but not by its default if physics runs on the CPU.
-    """
-    import ray
-
-    resources, count = ray.cluster_resources(), distribution.proc_num
-    threads = config.simulator.threads or max(1, int(resources.get('CPU', 1.0) / count))
-    cpus = min(float(threads), ray.available_resources().get('CPU', 0.0) / count)
-    cpus = float(int(cpus)) if cpus >= 1.0 else math.floor(cpus * 1e4) / 1e4  # Ray's own grain
-    asked = 'gpu_num_per_proc' in distribution.model_fields_set or config.simulator.device != 'cpu'
-    gpus = float(distribution.gpu_num_per_proc) if asked and not ignores_gpus(config) else 0.0
-    if gpus * count > resources.get('GPU', 0.0):
-        raise ValueError(
-            f'distribution_config: {count} workers with gpu_num_per_proc={distribution.gpu_num_per_proc:g} need '
-            f'{gpus * count:g} GPUs, the cluster has {resources.get("GPU", 0.0):g}; gpu_num_per_proc=0 asks for none'
-        )
-    return Share(cpus, gpus, threads)
-
-
-def environment() -> dict[str, str]:
-    """The environment variables of this process that workers shall have, too."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.util import log
-from internutopia.distribution.cluster import connect, environment, share_of
+from internutopia.distribution.cluster import connect
+from internutopia.distribution.share import environment, share_of
 from internutopia.distribution.worker import Order, Worker
 
 _PATIENCE = 30.0  # s without a sign of life of a new worker until a warning
