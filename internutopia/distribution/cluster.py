@@ -1,4 +1,4 @@
-"""The Ray cluster that workers run on: the connection to it, and what each of them reserves.
+"""The Ray cluster that workers run on: the connection to it, and its death.
 
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
@@ -19,34 +19,23 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from internutopia.core.compat_2x import ignores_gpus
-from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.distribution.liveness import Peer, Watch
 
 _SLICE = 0.5  # s that a call waits before it looks whether the cluster is still there
+_LAST_BREATH = 1.0  # s that the end of a process takes at most
 _GOODBYE = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
-_INLINE = 8 << 20  # bytes of a message that is not shared memory, in a cluster of our own; Ray's limit is 10 MiB
+_INLINE = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
 _PORT = 6379  # where `ray start --head` listens
-_FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 _lock = threading.Lock()
 _current: Cluster | None = None  # of this process, also while it ends
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one worker reserves, and the threads that its world gets."""
-
-    cpus: float
-    gpus: float
-    threads: int
 
 
 class Cluster:
@@ -66,12 +55,14 @@ class Cluster:
         self.envs = 0
         self.wishes = wishes
         self._ours = not ray.is_initialized()
+        self._started_here = options.get('address') == 'local'
         self._session: tuple[str, str] | None = None
         self._peers: list[Peer] = []
         self._watch = Watch()
         self._lost: Peer | None = None
         self._ended = False
         self._calls = 0  # that are under way
+        self._shared: list[Any] = []
         self._changed = threading.Condition()
         started: Future[None] = Future()
         # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
@@ -85,6 +76,11 @@ class Cluster:
                 raise
 
     @property
+    def runtime_env(self) -> dict[str, Any]:
+        """What the processes of workers need; those of a cluster that was started here have it from this process."""
+        return {} if self._started_here else {'env_vars': {_INLINE: os.environ[_INLINE]}}
+
+    @property
     def alive(self) -> bool:
         """Whether calls can be made."""
         import ray
@@ -94,13 +90,17 @@ class Cluster:
     @contextmanager
     def call(self) -> Iterator[None]:
         """What stands around each call of Ray; none may wait for long. ConnectionError if the cluster is gone."""
+        from ray.exceptions import RaySystemError, RayTaskError
+
         with self._changed:
             self._check()
             self._calls += 1
         try:
             yield
         except Exception as error:
-            self._find_lost()
+            # a connection may break a moment before the process at its other end is gone
+            broken = isinstance(error, OSError | RaySystemError) and not isinstance(error, RayTaskError)
+            self._find_lost(_LAST_BREATH if broken else 0.0)
             if self._lost is not None:
                 raise self._gone() from error
             raise
@@ -117,10 +117,24 @@ class Cluster:
             return []
         while True:
             with self.call():
+                self._shared.clear()
                 done, _ = ray.wait(list(results), num_returns=num_returns, timeout=min(_SLICE, timeout))
             timeout -= _SLICE
             if len(done) >= num_returns or timeout <= 0.0:
                 return done
+
+    def get(self, result: Any) -> Any:
+        """A result that is there. Raises what its call ended with.
+
+        Arrays in it may be memory that is shared with the raylet. C++ ends this process if such memory is given back to
+        a raylet that has ended, so the last results are kept until the next `wait`, or the end of the connection.
+        """
+        import ray
+
+        with self.call():
+            value = ray.get(result)
+        self._shared.append(value)
+        return value
 
     def end(self) -> None:
         """End the connection if it was made here; with it, a cluster that was started here."""
@@ -148,9 +162,14 @@ class Cluster:
             'ended before are in the results file; a new Env with Config.resume=True runs the others'
         )
 
-    def _find_lost(self) -> None:
-        """Something went wrong: find out whether the cluster is why."""
-        self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+    def _find_lost(self, patience: float) -> None:
+        """Something went wrong: find out whether the cluster is why, for at most so many seconds."""
+        end = time.monotonic() + patience
+        while self._lost is None:
+            self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+            if time.monotonic() >= end:
+                return
+            time.sleep(_LAST_BREATH / 20)
 
     def _note_lost(self, peer: Peer | None) -> None:
         if peer is not None and self._lost is None:
@@ -176,6 +195,7 @@ class Cluster:
             self._changed.wait_for(lambda: not self._calls)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
             ray.shutdown()
+        self._shared.clear()
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
@@ -193,6 +213,7 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
+    os.environ.setdefault(_INLINE, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
         if _current is not None and not _current.alive:
             _current.end()
@@ -223,7 +244,7 @@ def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluste
         address += f':{_PORT}'
     options: dict[str, Any] = {'address': address, 'logging_level': logging.ERROR}
     if address == 'local':
-        options |= {'include_dashboard': False, '_system_config': {'max_direct_call_object_size': _INLINE}}
+        options['include_dashboard'] = False
     if distribution.working_dir is not None:
         options['runtime_env'] = {'working_dir': str(distribution.working_dir)}
     try:
@@ -274,33 +295,6 @@ def _peers(address: str) -> list[Peer]:
         Peer.at('its head process (gcs_server)', context.gcs_address),
         Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
     ]
-
-
-def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Share:
-    """What each worker reserves. ValueError if the cluster has not enough GPUs.
-
-    CPUs that are free are divided, so that workers always find room, if need be in a fraction of a CPU. GPUs are
-    reserved as the config says, but not by its default if physics runs on the CPU.
-    """
-    import ray
-
-    resources, count = ray.cluster_resources(), distribution.proc_num
-    threads = config.simulator.threads or max(1, int(resources.get('CPU', 1.0) / count))
-    cpus = min(float(threads), ray.available_resources().get('CPU', 0.0) / count)
-    cpus = float(int(cpus)) if cpus >= 1.0 else math.floor(cpus * 1e4) / 1e4  # Ray's own grain
-    asked = 'gpu_num_per_proc' in distribution.model_fields_set or config.simulator.device != 'cpu'
-    gpus = float(distribution.gpu_num_per_proc) if asked and not ignores_gpus(config) else 0.0
-    if gpus * count > resources.get('GPU', 0.0):
-        raise ValueError(
-            f'distribution_config: {count} workers with gpu_num_per_proc={distribution.gpu_num_per_proc:g} need '
-            f'{gpus * count:g} GPUs, the cluster has {resources.get("GPU", 0.0):g}; gpu_num_per_proc=0 asks for none'
-        )
-    return Share(cpus, gpus, threads)
-
-
-def environment() -> dict[str, str]:
-    """The environment variables of this process that workers shall have, too."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.util import log
-from internutopia.distribution.cluster import connect, environment, share_of
+from internutopia.distribution.cluster import connect
+from internutopia.distribution.share import environment, share_of
 from internutopia.distribution.worker import Order, Worker
 
 _PATIENCE = 30.0  # s without a sign of life of a new worker until a warning
@@ -106,8 +107,7 @@ class Crew:
         self._cluster.wait([call.result for call in calls.values()], len(calls))
         for group, call in calls.items():
             try:
-                with self._cluster.call():
-                    answers[group] = ray.get(call.result)
+                answers[group] = self._cluster.get(call.result)
             except RayTaskError as error:
                 cause = error.cause
                 answers[group] = WorkerDied(-1, str(cause)) if isinstance(cause, RayError) else _described(error)
@@ -156,7 +156,8 @@ class Crew:
         }
         registries = self.pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
         self._order = ray.put(Order(config.model_copy(update=changes), registries, environment()))
-        self._actor_class = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, scheduling_strategy='SPREAD')(Worker)
+        options = {'num_cpus': share.cpus, 'num_gpus': share.gpus, 'runtime_env': self._cluster.runtime_env}
+        self._actor_class = ray.remote(scheduling_strategy='SPREAD', **options)(Worker)
 
     def _hire(self, group: int) -> None:
         self._generations[group] += 1
@@ -166,15 +167,13 @@ class Crew:
 
     def _welcome(self, group: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""
-        import ray
         from ray.exceptions import RayError, RayTaskError
 
         for _ in range(_ATTEMPTS):
             while not self._cluster.wait([self._setups[group]], 1, _PATIENCE):
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', group)
             try:
-                with self._cluster.call():
-                    ray.get(self._setups.pop(group))
+                self._cluster.get(self._setups.pop(group))
                 return
             except RayTaskError as error:
                 raise _described(error) from None
