@@ -18,13 +18,13 @@ import pytest
 
 from internutopia import compat
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
+from internutopia.core.model.spec import Drives, ObjectModel, RobotModel
 from internutopia.core.object import BaseObject
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives, ObjectModel, RobotModel
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
 from internutopia.rl.policy import PolicyCard, write_card

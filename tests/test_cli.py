@@ -23,7 +23,7 @@ import internutopia
 from internutopia.cli import app as cli_app
 from internutopia.cli.interrupts import interrupts
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.results import ResultsWriter
+from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.task.task import BaseTask
 
 DRIVE = {'type': 'DifferentialDriveController', 'name': 'drive', 'wheel_base': 0.1125, 'wheel_radius': 0.03}

@@ -13,8 +13,8 @@ import numpy as np
 
 from internutopia.bench.measure import Ratio, Row
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.importer import load_spec
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.importers.load import load_spec
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import mujoco_world
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
+from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import World
 from internutopia.rl import VectorEnv

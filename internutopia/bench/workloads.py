@@ -19,7 +19,7 @@ from internutopia.core.config.learning import (
 )
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import World
-from internutopia.core.world.mujoco import MujocoWorld
+from internutopia.core.world.mujoco.world import MujocoWorld
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from internutopia.cli.errors import guarded
-from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.description import BodyFacts, ColliderFacts, Description, JointFacts, describe
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.description import BodyFacts, ColliderFacts, Description, JointFacts, describe
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
 

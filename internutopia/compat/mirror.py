@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.scene.assets import resolve
+from internutopia.core.model.assets import resolve
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import log
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from internutopia.core.config import Config
     from internutopia.core.env_runner import Action, EnvRunner, HeldEpisode, StepResult
+    from internutopia.core.model.spec import RobotModel, SceneModel
     from internutopia.core.robot.robot import BaseRobot
-    from internutopia.core.scene.model import RobotModel, SceneModel
     from internutopia.core.task.task import BaseTask
 
 JOINTS: dict[str, Sequence[str]] = {}
@@ -209,7 +209,7 @@ class Compat2x:
 
 
 def _with_joints_of_2x(robot: RobotModel) -> RobotModel:
-    from internutopia.core.scene.assets import PACKAGED_ASSETS, resolve
+    from internutopia.core.model.assets import PACKAGED_ASSETS, resolve
 
     asset = resolve(robot.asset)
     names = JOINTS.get(asset.relative_to(PACKAGED_ASSETS).as_posix()) if asset.is_relative_to(PACKAGED_ASSETS) else None

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.results import Results
+from internutopia.core.episodes import Episode
+from internutopia.core.episodes.results import Results
 from internutopia.core.state import SceneState
-from internutopia.core.task_config_manager import Episode
 
 Action = Mapping[str, Any] | None
 StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]

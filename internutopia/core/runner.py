@@ -18,12 +18,13 @@ from internutopia.core.commands import Commands, plan_commands
 from internutopia.core.compat_2x import Compat2x, needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.layout import grid_offsets
-from internutopia.core.results import Results, ResultsWriter
+from internutopia.core.model.spec import JointModel
 from internutopia.core.robot.fleet import Fleets
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.env_joints import EnvJoints
-from internutopia.core.scene.model import JointModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.state import SceneState, capture, restore
@@ -31,7 +32,6 @@ from internutopia.core.task.blueprint import check_implemented
 from internutopia.core.task.plan import EpisodePlan, Planner
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
-from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.world import create_world
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.env_runner import EnvRunner, StepResult
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.results import Results
 from internutopia.core.exchange import Exchange
-from internutopia.core.results import Results
 from internutopia.core.runner import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.core.state import SceneState
-from internutopia.core.task_config_manager import Episode, EpisodeQueue
 
 
 class SimulationApp:

@@ -7,7 +7,7 @@ from typing import Any
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.env_runner import NOTHING, StepResult
-from internutopia.core.task_config_manager import Episode
+from internutopia.core.episodes import Episode
 
 
 @dataclass

@@ -18,12 +18,12 @@ from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.render.grid import merge
-from internutopia.core.results import Results, ResultsWriter
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.state import EnvState, SceneState, rows_of
 from internutopia.core.task.blueprint import check_implemented
-from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.util import log
 from internutopia.distribution.crew import Call, Crew, WorkerDied
 from internutopia.distribution.episode import RemoteEpisode

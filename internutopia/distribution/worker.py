@@ -22,13 +22,13 @@ from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.env_runner import StepResult
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.model.spec import JointModel
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.lens import Eye
 from internutopia.core.runner import SimulatorRunner
-from internutopia.core.scene.model import JointModel
 from internutopia.core.state import SceneState, check_fit
 from internutopia.core.task.plan import EpisodePlan
-from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.distribution.packing import Packed, pack, unpack
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.fleet import Fleet
 from internutopia.core.runner import SimulatorRunner
-from internutopia.core.task_config_manager import EpisodeQueue
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import put, to_host
 from internutopia.rl.managers import Commands, Curriculum, Observations, Randomizations, Rewards, Terminations

@@ -15,9 +15,9 @@ import numpy as np
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.task import BaseTask
-from internutopia.core.task_config_manager import Episode
 from internutopia.core.util.arrays import Echo
 from internutopia.core.world.base import DeviceWorld
 from internutopia.rl.core import LearningCore, StepOutcome

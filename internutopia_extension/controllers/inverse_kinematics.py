@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.kinematics import KinematicChain
+from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.util.arrays import ArrayMaker, HostArrays, namespace_of
 
 Array = NDArray[np.float64]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.kinematics import KinematicChain
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.pose_mixin import Pose

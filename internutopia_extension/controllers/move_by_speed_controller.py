@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import DeviceArrays, to_host

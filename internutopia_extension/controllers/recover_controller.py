@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.spec import IDENTITY_QUAT
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import IDENTITY_QUAT
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import RecoverControllerCfg
 

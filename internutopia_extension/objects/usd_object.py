@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from internutopia.core.model.spec import ObjectModel
 from internutopia.core.object import BaseObject
-from internutopia.core.scene.model import ObjectModel
 
 _MASS = 1.0  # [kg]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from internutopia.core.model.spec import ObjectModel
 from internutopia.core.object import BaseObject
-from internutopia.core.scene.model import ObjectModel
 from internutopia_extension.objects.static_cube import StaticCube
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 from internutopia_extension.robots.franka_articulation import Franka
 

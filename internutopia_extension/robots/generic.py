@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.model.spec import Drives, RobotModel
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives, RobotModel
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')

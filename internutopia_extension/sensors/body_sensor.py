@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.model.probes import named
+from internutopia.core.model.spec import Quat
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Quat
-from internutopia.core.scene.probes import named
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.noise import NormalNoise

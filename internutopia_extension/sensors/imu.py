@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.model.spec import Probe, RobotModel
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Probe, RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.util.rotations import quat_rotate_inverse

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from internutopia.core.scene.model import IDENTITY_QUAT, CameraModel, RobotModel
+from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, RobotModel
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia_extension.sensors.rep_camera import RepCamera
 

@@ -12,9 +12,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.spec import Drives, RobotModel, SceneModel
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.compiled import CompiledScene
-from internutopia.core.scene.model import Drives, RobotModel, SceneModel
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 REPOSITORY = Path(__file__).resolve().parents[2]

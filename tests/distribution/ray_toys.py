@@ -20,8 +20,8 @@ import psutil
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.datahub import DataHub
+from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.task import BaseReward, BaseTask
-from internutopia.core.task_config_manager import Episode, EpisodeQueue
 from internutopia.core.vec_env import Env
 
 PROCS, ENVS_EACH = 2, 2

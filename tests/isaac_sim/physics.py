@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Usd
 
-from internutopia.core.scene.model import SceneModel
-from internutopia.core.world.mujoco import MujocoWorld
+from internutopia.core.model.spec import SceneModel
+from internutopia.core.world.mujoco.world import MujocoWorld
 from isaac_sim import stage as stages
 
 Floats = NDArray[np.float32]

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
-from internutopia.core.scene.drives import DRIVEN_JOINTS
-from internutopia.core.scene.importer import content_key, load_spec
-from internutopia.core.scene.model import IDENTITY_QUAT, CameraModel, ObjectModel, Quat, RobotModel, SceneModel, Vec3
+from internutopia.core.model.drives import DRIVEN_JOINTS
+from internutopia.core.model.importers.load import content_key, load_spec
+from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, ObjectModel, Quat, RobotModel, SceneModel, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there
 _ENV_ROOT = re.compile(r'^/.*?/env_\d+(?=/|$)')

@@ -397,9 +397,9 @@ def test_delays_noise_commands_and_curriculum() -> None:
 
 
 def test_too_little_room_is_said_and_mended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from internutopia.core.world import warp_batch
+    from internutopia.core.world.warp import batch
 
-    monkeypatch.setattr(warp_batch.Capacities, 'of', lambda model: warp_batch.Capacities(1, 4))
+    monkeypatch.setattr(batch.Capacities, 'of', lambda model: batch.Capacities(1, 4))
     config = on_warp(velocity.config(2, 0))
     with caplog.at_level('WARNING', logger=log.name), closing(on_device(config)) as envs:
         envs.reset(seed=0)

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.scene.assets import resolve
+from internutopia.core.model.assets import resolve
 from internutopia.rl import VectorEnv
 from internutopia.rl.tasks import navigation, velocity
 from internutopia.rl.tasks.walkers import WALKERS

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from internutopia.core.config.object import ObjectCfg
+from internutopia.core.model.spec import ObjectModel
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.model import ObjectModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import look_up, register_in
 

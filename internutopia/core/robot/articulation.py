@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.spec import RobotModel
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.model import RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.model.spec import IDENTITY_QUAT, Drives, RobotModel, Vec3
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.controller import BaseController, create_controllers
 from internutopia.core.robot.fleet import own_values
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.model import IDENTITY_QUAT, Drives, RobotModel, Vec3
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
 from internutopia.core.util import did_you_mean

@@ -1,1 +1,1 @@
-"""Scenes: what they are made of, how assets become models, and what extension classes see of them."""
+"""Scene: what extension classes see of the env that they live in."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.scene.model import JointModel, Vec3
+from internutopia.core.model.spec import JointModel, Vec3
 
 _current: ContextVar[EnvJoints | None] = ContextVar('env_joints', default=None)
 

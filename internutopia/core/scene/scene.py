@@ -10,7 +10,7 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.scene.model import SceneModel
+from internutopia.core.model.spec import SceneModel
 from internutopia.core.world.base import CameraView, World
 
 if TYPE_CHECKING:

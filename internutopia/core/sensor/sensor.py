@@ -16,8 +16,8 @@ import numpy as np
 
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.model.spec import RobotModel
 from internutopia.core.robot.fleet import split_rows
-from internutopia.core.scene.model import RobotModel
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.world.base import EnvIds, SceneHandle

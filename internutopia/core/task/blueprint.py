@@ -8,10 +8,10 @@ from dataclasses import replace
 from internutopia.core.config import Config
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.config.task import TaskCfg
+from internutopia.core.model.spec import RobotModel, SceneModel
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import RobotModel, SceneModel
 from internutopia.core.sensor.sensor import BaseSensor, enabled_sensors
 from internutopia.core.task.metric import BaseMetric
 from internutopia.core.task.reward import BaseReward

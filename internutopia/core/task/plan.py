@@ -8,12 +8,12 @@ from typing import Any
 
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import TaskCfg
-from internutopia.core.scene.compiled import CompiledScene
+from internutopia.core.episodes import Episode
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.spec import JointModel, SceneModel
 from internutopia.core.scene.env_joints import in_env_frame
-from internutopia.core.scene.model import JointModel, SceneModel
 from internutopia.core.task.blueprint import check_sensors, scene_model
 from internutopia.core.task.start_checks import StartChecks
-from internutopia.core.task_config_manager import Episode
 from internutopia.core.world.base import SceneHandle, World
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.compat_2x import Compat2x
-from internutopia.core.scene.assets import resolve
-from internutopia.core.scene.bounds import SceneBounds
-from internutopia.core.scene.compiled import CompiledScene
-from internutopia.core.scene.importer import length_unit
-from internutopia.core.scene.model import NO_SCALE, SceneModel
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.bounds import SceneBounds
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.importers.load import length_unit
+from internutopia.core.model.spec import NO_SCALE, SceneModel
 from internutopia.core.util import log
 
 SMALLEST, LARGEST = 1.0, 1000.0

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from internutopia.core.model.spec import JointModel
 from internutopia.core.scene.env_joints import EnvJoints
-from internutopia.core.scene.model import JointModel
 from internutopia.core.util import did_you_mean
 
 _KINDS: MappingProxyType[str, Literal['fixed', 'hinge', 'ball', 'free'] | None] = MappingProxyType(

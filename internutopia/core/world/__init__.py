@@ -22,10 +22,10 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
     engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
     if config.backend == 'mujoco_warp':
         try:
-            from internutopia.core.world.warp import WarpWorld
+            from internutopia.core.world.warp.world import WarpWorld
 
             if device_arrays:
-                from internutopia.core.world.warp_device import WarpDeviceWorld as WarpWorld
+                from internutopia.core.world.warp.device import WarpDeviceWorld as WarpWorld
         except ModuleNotFoundError as error:
             if error.name not in ('mujoco_warp', 'warp', 'torch'):
                 raise
@@ -35,7 +35,7 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
         raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
         return WarpWorld(*arguments, **engine, device=config.device, raytrace=raytrace)
     if config.backend == 'isaac_sim':
-        from internutopia.core.world.isaac import IsaacWorld
+        from internutopia.core.world.isaac.world import IsaacWorld
 
         return IsaacWorld(config, env_num, offsets)
     if config.device != 'cpu':
@@ -48,6 +48,6 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
             "SimConfig.renderer='raytrace': backend 'mujoco' draws with OpenGL; use 'opengl' or 'auto', "
             "or backend='mujoco_warp' for ray tracing"
         )
-    from internutopia.core.world.mujoco import MujocoWorld
+    from internutopia.core.world.mujoco.world import MujocoWorld
 
     return MujocoWorld(*arguments, **engine)

@@ -32,9 +32,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.kinematics import KinematicChain
+from internutopia.core.model.spec import Probe, SceneModel
 from internutopia.core.render.lens import Frame, Lens, PictureKind, Quality, Shot
-from internutopia.core.scene.kinematics import KinematicChain
-from internutopia.core.scene.model import Probe, SceneModel
 from internutopia.core.util.arrays import ArrayMaker
 
 Array = NDArray[np.float32]

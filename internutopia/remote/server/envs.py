@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
-from internutopia.core.results import plain
+from internutopia.core.episodes.results import plain
 from internutopia.remote.protocol import Autoreset
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.core import LearningCore

@@ -13,7 +13,7 @@ for _name in ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'):
 _opengl = os.environ.get('MUJOCO_GL')
 os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker does so when it draws
 
-import internutopia.core.world.mujoco  # noqa: E402, F401 - imported when the first env is built, otherwise
+import internutopia.core.world.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
 import internutopia.remote.server.worker  # noqa: E402
 import internutopia.rl.vector_env  # noqa: E402, F401
 from internutopia.cli.extensions import load_extensions  # noqa: E402

@@ -107,7 +107,7 @@ def model_file(
     """
     import mujoco
 
-    from internutopia.core.scene.assets import resolve
+    from internutopia.core.model.assets import resolve
 
     values = (gravity, pole_length, pole_mass, cart_mass, force)
     if values == model_file.__defaults__:

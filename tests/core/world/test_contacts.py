@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.scene.model import RobotModel, SceneModel
-from internutopia.core.world.mujoco import MujocoWorld
+from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.world.mujoco.world import MujocoWorld
 
 WriteModel = Callable[[str, str], str]
 DT, SUBSTEPS = 1 / 240, 4

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import SimConfig
-from internutopia.core.scene.compiled import CompiledScene
-from internutopia.core.scene.model import Drives, JointModel, ObjectModel, Probe, RobotModel, SceneModel
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.spec import Drives, JointModel, ObjectModel, Probe, RobotModel, SceneModel
 from internutopia.core.task.blueprint import scene_model
 from internutopia.core.world import create_world
-from internutopia.core.world.isaac import whole_steps
-from internutopia.core.world.isaac_assets import check_assets, check_scene, prim_paths
-from internutopia.core.world.isaac_stage import Plot, envs_of
+from internutopia.core.world.isaac.assets import check_assets, check_scene, prim_paths
+from internutopia.core.world.isaac.stage import Plot, envs_of
+from internutopia.core.world.isaac.world import whole_steps
 
 ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
 CRATE = """#usda 1.0

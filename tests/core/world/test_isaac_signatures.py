@@ -23,8 +23,8 @@ import pytest
 
 import internutopia
 from internutopia.core.config import SimConfig
-from internutopia.core.world import isaac_api
-from internutopia.core.world.isaac_api import Box, IsaacSim
+from internutopia.core.world.isaac import api
+from internutopia.core.world.isaac.api import Box, IsaacSim
 
 RECORDED = json.loads((Path(__file__).parents[2] / 'data' / 'isaac_sim_signatures.json').read_text())
 ALIASES: dict[str, str] = RECORDED['aliases']
@@ -199,8 +199,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes modules of doubles importable: those of some sets of names, as far as a version has them."""
 
     def install(calls: Calls, *roots: str) -> Calls:
-        places: list[str] = list(isaac_api._APPS)
-        for table in (*isaac_api.NAMES.values(), isaac_api.CAMERAS):
+        places: list[str] = list(api._APPS)
+        for table in (*api.NAMES.values(), api.CAMERAS):
             places += table.values()
         for place in places:
             module, _, attribute = place.partition(':')
@@ -215,8 +215,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
             if found or own:
                 double = make_module(monkeypatch, module)
                 vars(double).update(found or {n.rpartition('.')[2]: calls.find(n) for n in own})
-        monkeypatch.setattr(isaac_api, '_app', None)
-        monkeypatch.setattr(isaac_api.atexit, 'register', lambda function: function)
+        monkeypatch.setattr(api, '_app', None)
+        monkeypatch.setattr(api.atexit, 'register', lambda function: function)
         return calls
 
     return install
@@ -234,8 +234,8 @@ def make_module(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
 
 def start(generation: str, config: SimConfig, monkeypatch: pytest.MonkeyPatch) -> IsaacSim:
     """A stage that speaks one set of names."""
-    monkeypatch.setattr(isaac_api, 'NAMES', {generation: isaac_api.NAMES[generation]})
-    return isaac_api.start_isaac_sim(config, 0.01)
+    monkeypatch.setattr(api, 'NAMES', {generation: api.NAMES[generation]})
+    return api.start_isaac_sim(config, 0.01)
 
 
 def exercise(sim: IsaacSim) -> None:
@@ -308,7 +308,7 @@ def test_tensors_on_a_gpu_are_given_to_the_same_calls(install: Any, monkeypatch:
 
 def test_all_methods_of_the_interface_are_exercised() -> None:
     assert set(STAGE) == public(IsaacSim) - {'physics_scene'}
-    handles = (isaac_api.BodyHandle, isaac_api.ArticulationHandle, isaac_api.CameraHandle)
+    handles = (api.BodyHandle, api.ArticulationHandle, api.CameraHandle)
     assert set(HANDLES) == {name for cls in handles for name in public(cls)} - {'paths', 'joint_names'}
 
 
@@ -325,7 +325,7 @@ def test_the_newest_complete_set_of_names_is_taken(
     version: str, roots: tuple[str, ...], generation: str, install: Any
 ) -> None:
     install(Calls(version), *roots)
-    assert isaac_api.load_names()[0] == generation
+    assert api.load_names()[0] == generation
 
 
 def test_the_app_is_started_once_without_several_gpus(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +340,7 @@ def test_the_app_is_started_once_without_several_gpus(install: Any, monkeypatch:
 
     monkeypatch.setattr(calls, 'bind', note)
     for _ in range(2):
-        isaac_api.start_isaac_sim(SimConfig(backend='isaac_sim', device='cuda:1'), 0.01)
+        api.start_isaac_sim(SimConfig(backend='isaac_sim', device='cuda:1'), 0.01)
     assert launched == [{'headless': True, 'multi_gpu': False, 'active_gpu': 1, 'physics_gpu': 1}]
 
 
@@ -350,7 +350,7 @@ def test_without_isaac_sim_the_error_says_what_to_install() -> None:
     with pytest.raises(
         ImportError, match=r'4\.5, 5\.0, 5\.1 and 6\.0.*pip install .isaacsim\[all\]==5\.1\.0., with NVIDIA'
     ):
-        isaac_api.start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
+        api.start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
 
 
 @pytest.mark.parametrize(
@@ -383,6 +383,6 @@ def test_isaac_sim_is_imported_in_one_module_only() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ''] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split('.')[0] in ('omni', 'isaacsim', 'carb') for name in names), file
-    for file in (root / 'core' / 'world').glob('isaac*.py'):
+    for file in (root / 'core' / 'world' / 'isaac').glob('*.py'):
         text = file.read_text()
-        assert 'import_module' not in text or file.name == 'isaac_api.py'
+        assert 'import_module' not in text or file.name == 'api.py'

@@ -14,11 +14,11 @@ import pytest
 
 from internutopia.core.config import SimConfig
 from internutopia.core.layout import grid_offsets
+from internutopia.core.model.spec import CameraModel, Drives, RobotModel, SceneModel
 from internutopia.core.render.lens import Eye, Frame, Lens, Shot
-from internutopia.core.scene.model import CameraModel, Drives, RobotModel, SceneModel
 from internutopia.core.world import World, create_world
-from internutopia.core.world.isaac_articulation import IsaacArticulationView
-from internutopia.core.world.isaac_view import Placed
+from internutopia.core.world.isaac.articulation import IsaacArticulationView
+from internutopia.core.world.isaac.view import Placed
 
 EYE = '<body name="lower" pos="0 0 0.3"><camera name="eye" pos="0 0 0.4" euler="0.5 0.2 0.1"/>'
 ALL, SIZE = np.arange(3), (32, 24)

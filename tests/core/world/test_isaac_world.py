@@ -13,10 +13,10 @@ from isaac_sim.stage import get_world_pose
 
 from internutopia.core.config import SimConfig
 from internutopia.core.layout import grid_offsets
+from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives
-from internutopia.core.world import isaac_api, isaac_assets
-from internutopia.core.world.isaac_api import start_isaac_sim
+from internutopia.core.world.isaac import api, assets
+from internutopia.core.world.isaac.api import start_isaac_sim
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.sensors import RepCameraCfg
 
@@ -357,7 +357,7 @@ def test_fabric(simulator, make_isaac):
 
 
 def test_a_file_that_isaac_sim_does_not_read(simulator, make_isaac, make_task, monkeypatch):
-    monkeypatch.setattr(isaac_assets, 'ASSET_SUFFIXES', isaac_assets.USD_SUFFIXES)
+    monkeypatch.setattr(assets, 'ASSET_SUFFIXES', assets.USD_SUFFIXES)
     env = make_isaac([make_task('floor', robots=[])], 1)
     with pytest.raises(ValueError, match='reads USD .*, but the scene is .*floor.xml'):
         env.reset()
@@ -383,6 +383,6 @@ def test_the_names_of_4x(monkeypatch, make_isaac, make_task):
 
 
 def test_without_isaac_sim(monkeypatch, make_isaac):
-    monkeypatch.setattr(isaac_api, '_app', None)
+    monkeypatch.setattr(api, '_app', None)
     with pytest.raises(ImportError, match=r'needs Isaac Sim \(4.5, 5.0, 5.1 and 6.0\).*pip install'):
         make_isaac(1, 1)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives
 
 G = 9.81
 INERTIA = 0.5  # of the wheel below about its hinge [kg m2]

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.core.config import SimConfig
-from internutopia.core.scene.model import ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import ObjectModel, RobotModel, SceneModel
 from internutopia.core.world import create_world
 
 CUBE = (0.04, 0.04, 0.04)  # m

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, SimConfig
+from internutopia.core.model.spec import CameraModel, ObjectModel, RobotModel, SceneModel
 from internutopia.core.render import canvas
 from internutopia.core.render.lens import PictureKind
-from internutopia.core.scene.model import CameraModel, ObjectModel, RobotModel, SceneModel
-from internutopia.core.world import World, create_world, warp_arrays
+from internutopia.core.world import World, create_world
+from internutopia.core.world.warp import arrays
 from internutopia_extension import import_extensions
 
 import_extensions()
@@ -151,7 +152,7 @@ def test_pictures_follow_the_world(
     make_world: Any, scene: SceneModel, monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
     """Wherever the memory of the device is, and without OpenGL."""
-    monkeypatch.setattr(warp_arrays, 'shares_memory', lambda device: not apart)
+    monkeypatch.setattr(arrays, 'shares_memory', lambda device: not apart)
     monkeypatch.setattr(canvas, 'open_context', lambda: pytest.fail('OpenGL was opened'))
     world = make_world(scene, scene)
     np.testing.assert_allclose(ahead(world), FACE, atol=1e-4)

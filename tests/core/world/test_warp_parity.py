@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from warp_device import DEVICE
 
-from internutopia.core.scene.model import Drives, ObjectModel, Probe, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, ObjectModel, Probe, RobotModel, SceneModel
 from internutopia.core.world.base import World
-from internutopia.core.world.mujoco import MujocoWorld
-from internutopia.core.world.warp import WarpWorld
+from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.core.world.warp.world import WarpWorld
 
 DT = 1 / 240
 SINGLE = 1e-4  # what 32-bit floats and a solver tolerance of 1e-6 leave of one step, in a state of order 1

@@ -12,9 +12,10 @@ import pytest
 from warp_device import DEVICE
 
 from internutopia.core.config import SimConfig
-from internutopia.core.scene.model import Drives, ObjectModel, RobotModel, SceneModel
-from internutopia.core.world import create_world, warp_arrays
-from internutopia.core.world.warp import WarpWorld
+from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
+from internutopia.core.world import create_world
+from internutopia.core.world.warp import arrays
+from internutopia.core.world.warp.world import WarpWorld
 
 DT = 1 / 240
 
@@ -26,7 +27,7 @@ def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     The memory of the host and of the device are the same, or apart as with a GPU.
     """
     if DEVICE == 'cpu':
-        monkeypatch.setattr(warp_arrays, 'shares_memory', lambda device: request.param == 'shared')
+        monkeypatch.setattr(arrays, 'shares_memory', lambda device: request.param == 'shared')
     worlds: list[WarpWorld] = []
 
     def make(*scenes: SceneModel, env_num: int = 0) -> WarpWorld:
@@ -120,7 +121,7 @@ def test_the_host_waits_once_per_step(make_world, hopper, monkeypatch):
     step()
     step()
     waits: list[Any] = []
-    monkeypatch.setattr(warp_arrays.wp, 'synchronize_device', waits.append)
+    monkeypatch.setattr(arrays.wp, 'synchronize_device', waits.append)
     step()
     assert len(waits) == 1
 
@@ -257,7 +258,7 @@ def test_devices_and_backends_that_there_are_not(fields, said):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, 'internutopia.core.world.warp')
+    monkeypatch.delitem(sys.modules, 'internutopia.core.world.warp.world')
     monkeypatch.setitem(sys.modules, 'mujoco_warp', None)
     with pytest.raises(ImportError, match=r"mujoco_warp: pip install 'internutopia\[gpu\]'"):
         create_world(SimConfig(backend='mujoco_warp'), 1, np.zeros((1, 3)))
@@ -307,7 +308,7 @@ def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
 
 
 def test_with_arrays_on_a_device_they_cannot_be_switched(write_model):
-    from internutopia.core.world.warp_device import WarpDeviceWorld
+    from internutopia.core.world.warp.device import WarpDeviceWorld
 
     robot = RobotModel('r', write_model('rail', RAIL), fixed_base=True, self_collisions=True)
     world = WarpDeviceWorld(1, np.zeros((1, 3)), DT, 1, 1, device=DEVICE)

@@ -1,7 +1,7 @@
 """The beacon."""
 
+from internutopia.core.model.spec import ObjectModel
 from internutopia.core.object import BaseObject
-from internutopia.core.scene.model import ObjectModel
 from rover_lab.configs import BeaconCfg
 
 

@@ -5,9 +5,9 @@ from collections import OrderedDict
 import numpy as np
 
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.scene.model import Drives
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import log
 from internutopia_extension.robots.jetbot import JetbotRobot

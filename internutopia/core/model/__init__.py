@@ -1,0 +1,1 @@
+"""Models: what a scene is made of, and how that becomes one compiled MuJoCo model."""

@@ -1,0 +1,90 @@
+"""Cameras of a compiled scene, found by their prim paths, and what in the scene has a label in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.compose import object_body, robot_prefix
+from internutopia.core.model.spec import ObjectModel, RobotModel
+from internutopia.core.render.lens import Lens, half_angle
+from internutopia.core.util import did_you_mean
+
+_SCENE = 'scene/'
+
+
+@dataclass(frozen=True)
+class CameraLayout:
+    """Where a camera lives in `MjModel`; `body` is what it is mounted on."""
+
+    name: str
+    camera: int
+    body: int
+
+
+def camera_layouts(model: mujoco.MjModel) -> dict[str, CameraLayout]:
+    """The cameras of a model by name."""
+    names = (model.camera(i).name for i in range(model.ncam))
+    return {name: CameraLayout(name, i, int(model.cam_bodyid[i])) for i, name in enumerate(names) if name}
+
+
+def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robot: str | None, path: str) -> str:
+    """The name of the camera at a prim path below a robot, or (None) below the scene.
+
+    A camera is found by the end of its prim path or, where its model knows none, by the names of its link and its own:
+    `torso/eye` is the camera `eye` on the link `torso`. ValueError naming the cameras there are.
+    """
+    prefix = _SCENE if robot is None else robot_prefix(robot)
+    path = path.strip('/')
+    known: dict[str, str] = {}
+    for name, layout in cameras.items():
+        if name.startswith(prefix):
+            own = name.removeprefix(prefix).strip('/')
+            link = model.body(layout.body).name.removeprefix(prefix).strip('/')
+            for alias in (own, f'{link}/{own}'):
+                if alias == path or alias.endswith(f'/{path}'):
+                    return name
+            known[own if '/' in own else f'{link}/{own}'] = name
+    whose = 'the scene' if robot is None else f'the model of robot {robot!r}'
+    raise ValueError(f'there is no camera at {path!r} in {whose}; {did_you_mean(path, known)}')
+
+
+def lens_of(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Lens:
+    """The lens of a camera for pictures of `size` (width, height) [pixels].
+
+    Pixels are square: a camera with a size of its film shows its whole width, others their whole vertical field of
+    view.
+    """
+    fovy = float(model.cam_fovy[camera])
+    if model.cam_projection[camera] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
+        return Lens.of_height(0.5 * fovy, size, orthographic=True)
+    width, focal = float(model.cam_sensorsize[camera, 0]), float(model.cam_intrinsic[camera, 0])
+    if width > 0 and focal > 0:
+        x, y = (float(value) / focal for value in model.cam_intrinsic[camera, 2:])
+        return replace(Lens.of_width(0.5 * width / focal, size, aperture=width), centre=(x, -y))
+    return Lens.of_height(half_angle(fovy), size)
+
+
+def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotModel]) -> None:
+    """Add the cameras that robots get beside those of their assets; on the robot's root where there is no such link."""
+    for robot in robots:
+        prefix = robot_prefix(robot.name)
+        for camera in robot.cameras:
+            link, _, _ = camera.path.rpartition('/')
+            body = spec.body(prefix + link.rpartition('/')[2]) or next(
+                body for body in spec.bodies if body.name.startswith(prefix.rstrip('/'))
+            )
+            body.add_camera(name=prefix + camera.path, pos=camera.position, quat=camera.orientation, fovy=camera.fovy)
+
+
+def geom_labels(model: mujoco.MjModel, objects: Iterable[ObjectModel]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """The labels in a scene, and for each geom the index of its label, -1 for none: objects are labelled by name."""
+    names = tuple(obj.name for obj in objects)
+    labels = np.full(model.ngeom, -1, np.int32)
+    for index, name in enumerate(names):
+        labels[model.body_rootid[model.geom_bodyid] == model.body(object_body(name)).id] = index
+    return names, labels

@@ -1,0 +1,222 @@
+"""Composition: one `SceneModel` -> one `MjSpec`.
+
+Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's
+body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
+move is a mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
+
+Options (gravity, solver, cone, ...): see `options`.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import mujoco
+
+from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.adapting import adapt
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.contact_parameters import make_rigid
+from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
+from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
+from internutopia.core.model.importers.urdf import WORLD_LINK
+from internutopia.core.model.lighting import light_if_dark
+from internutopia.core.model.options import RobotAsset, set_options
+from internutopia.core.model.robot_world import captured_bodies, leave_world, release_captured, tell_left
+from internutopia.core.model.scaling import scale_mass
+from internutopia.core.model.self_collision import filter_links
+from internutopia.core.model.spec import ObjectModel, RobotModel, SceneModel
+from internutopia.core.util import did_you_mean, log
+
+
+def robot_prefix(name: str) -> str:
+    """Prefix of a robot's elements in the composed model."""
+    return f'robots/{name}/'
+
+
+def contact_sensor(robot: str, link: str) -> str:
+    """Name of the sensor of a link's contact force."""
+    return f'{robot_prefix(robot)}{link}/contact'
+
+
+def object_body(name: str) -> str:
+    """Name of an object's body in the composed model."""
+    return f'objects/{name}'
+
+
+def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
+    """Build the spec of a scene with its robots and objects.
+
+    Args:
+        scene: What it is made of.
+        timestep: Of the engine [s].
+        contact: What the user says of contacts; None is nothing.
+
+    Raises:
+        FileNotFoundError: There is no such asset.
+        ValueError: An asset is broken, or does not fit what the scene model says of it.
+    """
+    spec = mujoco.MjSpec()
+    base = None
+    if scene.asset:
+        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+    robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
+    objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
+    parts = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
+    things = [child for _, child in objects if child is not None]
+    set_options(spec, base, parts, things, timestep, contact or ContactCfg())
+    if base is not None:
+        base.option = spec.option  # equal options cannot conflict
+        frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
+        spec.attach(base, frame=frame, prefix='scene/')
+    for robot, child in robots:
+        tell_left(robot, leave_world(child, robot, in_scene=base is not None))
+        attach_robot(spec, robot, child)
+    for obj, child in objects:
+        _attach_object(spec, obj, child)
+    light_if_dark(spec)
+    return spec
+
+
+def load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
+    """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
+    path = resolve(robot.asset)
+    return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
+
+
+@functools.lru_cache(16)
+def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
+    sizes = scale, scale, scale
+    return load_spec(path, short_names=True, scale=sizes, raw_lengths=raw_lengths, timestep=timestep)
+
+
+def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
+    """The asset of an object; None for a cube, which has none."""
+    if obj.asset is None:
+        return None
+    return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+
+
+def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
+    _name_parts(child)
+    adapt(child, robot)
+    _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
+    fixed = _fix_or_free(robot, child)
+    frozen = set(robot.frozen)
+    if isinstance(robot.joint_order, tuple):
+        frozen |= {joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS} - set(robot.joint_order)
+    check_joints(robot, [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS])
+    for joint in list(child.joints):
+        if joint.name in frozen:
+            child.delete(joint)
+    filter_links(child, robot)
+    drives = take_over(robot, child)
+    child.option = spec.option
+    captured = captured_bodies(child) if fixed else []
+    if fixed:
+        frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
+    else:
+        frame = spec.worldbody.add_frame()
+    spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
+    release_captured(spec, [robot_prefix(robot.name) + name for name in captured])
+    if drives is not None:
+        add_drives(spec, robot_prefix(robot.name), drives)
+    _add_contact_sensors(spec, robot)
+
+
+def _fix_or_free(robot: RobotModel, child: mujoco.MjSpec) -> bool:
+    """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
+    free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    roots = [body for body in child.worldbody.bodies if not body.mocap]
+    fixed = robot.fixed_base
+    if fixed is None:
+        path = resolve(robot.asset)
+        floats_by_default = is_urdf(path) and all(body.name != WORLD_LINK for body in roots)
+        fixed = not free and not floats_by_default
+        if fixed and is_mjcf(path) and not any(body.joints for body in roots):
+            _warn_of_fixed_base(path)
+    if fixed:
+        for joint in free:
+            child.delete(joint)
+    elif not free:
+        if len(roots) != 1:
+            names = ', '.join(repr(body.name) for body in roots) or 'none'
+            raise ValueError(
+                f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
+            )
+        roots[0].add_freejoint(name='root')
+    return fixed
+
+
+@functools.cache
+def _warn_of_fixed_base(path: Path) -> None:
+    """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
+    log.warning(
+        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
+        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
+        'or put a <freejoint/> into the root body',
+        path,
+    )
+
+
+def _name_parts(child: mujoco.MjSpec) -> None:
+    """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
+    for kind, parts in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
+        taken = {part.name for part in parts}
+        for i, part in enumerate(parts):
+            if not part.name:
+                part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
+
+
+def _check_contact_links(robot: RobotModel, links: list[str]) -> None:
+    unknown = next((link for link in robot.contact_links if link not in links), None)
+    if unknown is not None:
+        raise ValueError(
+            f'robot {robot.name!r}: there is no link {unknown!r} in {robot.asset} to measure contact forces on; '
+            f'{did_you_mean(unknown, links)}'
+        )
+
+
+def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
+    """Measure the net contact force on links, in world axes; MuJoCo gives that of the link on what it touches."""
+    for link in robot.contact_links:
+        body = robot_prefix(robot.name) + link
+        sensor = spec.add_sensor(name=contact_sensor(robot.name, link), type=mujoco.mjtSensor.mjSENS_CONTACT)
+        sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_BODY, body
+        # what is extracted, how contacts are reduced (3: their net force), number of values kept
+        sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
+
+
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel, child: mujoco.MjSpec | None) -> None:
+    body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
+    if obj.dynamic:
+        body.add_freejoint(name=object_body(obj.name))
+    if child is None:
+        geom = body.add_geom(
+            name=object_body(obj.name),
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[0.5 * s for s in obj.scale],
+            rgba=[*obj.color, 1.0],
+        )
+        if obj.mass is not None:
+            geom.mass = obj.mass
+        elif obj.density is not None:
+            geom.density = obj.density
+        if not obj.collider:
+            geom.contype = geom.conaffinity = 0
+        elif obj.dynamic:
+            make_rigid(geom)
+        return
+    for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
+        child.delete(joint)  # the object itself is what moves
+    if obj.mass is not None:
+        scale_mass(child, obj.mass)
+    if not obj.collider:
+        for geom in child.geoms:
+            geom.contype = geom.conaffinity = 0
+    for pair in list(child.pairs):  # of parts that are one body now
+        child.delete(pair)
+    child.option = spec.option
+    spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

@@ -1,0 +1,1 @@
+"""Importers: files of MJCF, URDF and USD as specs of MuJoCo."""

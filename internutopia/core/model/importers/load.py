@@ -1,0 +1,151 @@
+"""One entry for every asset format: a file -> `MjSpec`, and a hash of everything that the file is made of.
+
+Whatever the format, the spec is in metres, radians and kilograms with z up, compiles on its own and as the child of
+another spec (`parent.attach(spec, frame=..., prefix='x/')`), and does not depend on the working directory. Each call
+gives a new spec, which the caller may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from xml.parsers import expat
+
+import mujoco
+
+from internutopia.core.model.assets import MODEL_SUFFIXES
+from internutopia.core.model.importers import mjcf, urdf, usd
+from internutopia.core.model.importers.usd import DEFAULT_TIMESTEP
+from internutopia.core.model.scaling import scale_spec
+from internutopia.core.model.spec import NO_SCALE, Vec3
+
+_HEAD = 1 << 16  # bytes; most root elements begin within
+
+
+def load_spec(
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
+) -> mujoco.MjSpec:
+    """Read an asset.
+
+    Args:
+        path: A `.usd`, `.usda`, `.usdc`, `.usdz`, `.urdf` or `.xml` file; the latter is MJCF, or URDF if its root
+            element is `<robot>`.
+        short_names: Call the bodies and joints of a USD file as their prims, where that is unique, or by their paths
+            below its default prim; not by their full paths.
+        scale: Size along x, y, z relative to the file. Only a USD file may be scaled differently along them.
+        raw_lengths: Take the lengths of a USD file as they are written, whatever its `metersPerUnit`.
+        timestep: That the model will be run with [s]; contacts of a USD file that bounce depend on it.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is broken or of no supported format, or cannot be scaled like that; the message names the
+            file and, where known, the line or the prim.
+    """
+    path = Path(os.path.abspath(path))
+    reader = _format(path)
+    if reader is usd:
+        return usd.load(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep)
+    if len(set(scale)) != 1:
+        raise ValueError(
+            f'{path}: scale {scale} must be the same along x, y and z; only USD files can be scaled differently along '
+            'them'
+        )
+    spec = reader.load(path)
+    scale_spec(spec, scale[0])
+    return spec
+
+
+def is_urdf(path: Path) -> bool:
+    """Whether `load_spec` reads a file as URDF."""
+    return _format(path) is urdf
+
+
+def is_mjcf(path: Path) -> bool:
+    """Whether `load_spec` reads a file as MJCF."""
+    return _format(path) is mjcf
+
+
+def length_unit(path: Path) -> tuple[float, bool] | None:
+    """Length of a USD file's unit [m], and whether the file says so itself; None for other formats."""
+    return usd.length_unit(path) if _format(path) is usd else None
+
+
+def content_key(path: Path) -> str:
+    """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
+
+    Files are read again only when their modification time or size has changed, so a repeated call costs one `stat` per
+    file. Raises what `load_spec` raises.
+    """
+    name = os.path.abspath(path)
+    known = _keys.get(name)
+    if known is None or any(_stamp(file) != stamp for file, stamp in known.stamps):
+        known = _keys[name] = _fingerprint(Path(name))
+    return known.key
+
+
+@dataclass(frozen=True)
+class _Fingerprint:
+    key: str
+    stamps: tuple[tuple[str, tuple[int, int] | None], ...]  # file, its modification time [ns] and size [bytes]
+
+
+_keys: dict[str, _Fingerprint] = {}
+
+
+def _format(path: Path) -> ModuleType:
+    """The module that reads a file: it has `load(path)` and `dependencies(path)`, which may name missing files."""
+    if not path.is_file():
+        raise FileNotFoundError(f'asset {path} does not exist')
+    suffix = path.suffix.lower()
+    if suffix not in MODEL_SUFFIXES:
+        raise ValueError(f'asset {path}: the format must be one of {", ".join(MODEL_SUFFIXES)}')
+    if suffix == '.urdf':
+        return urdf
+    if suffix != '.xml':
+        return usd
+    return urdf if _root_tag(path) == 'robot' else mjcf
+
+
+def _root_tag(path: Path) -> str:
+    """The tag of a file's root element, as it stands there. ValueError if it has none."""
+    tags: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    try:
+        with path.open('rb') as file:
+            parser.Parse(file.read(_HEAD).lstrip())
+            while not tags:
+                rest = file.read(_HEAD)
+                parser.Parse(rest, not rest)
+    except expat.ExpatError as error:
+        if not tags:
+            raise ValueError(f'{path}: not an XML document: {error}') from error
+    return tags[0]
+
+
+def _fingerprint(path: Path) -> _Fingerprint:
+    files = sorted(str(file) for file in _format(path).dependencies(path))
+    stamps = tuple((file, _stamp(file)) for file in files)  # before reading: a later change is then noticed
+    digest = hashlib.sha256()
+    for file, stamp in stamps:
+        # the place of a file counts, too: exchanging the contents of two meshes must give another key
+        digest.update(os.path.relpath(file, path.parent).encode() + b'\0')
+        if stamp is not None:  # a file that is missing may come later
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    return _Fingerprint(digest.hexdigest(), stamps)
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,160 @@
+"""The meshes of a URDF in its spec: found, read, coloured; what cannot be found or read is left out with a note."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import mujoco
+
+from internutopia.core.model.importers.urdf.document import Document, Numbers, Shape
+from internutopia.core.model.importers.urdf.files import find
+from internutopia.core.model.meshes.images import add_texture, decode_image
+from internutopia.core.model.meshes.mesh_files import fill_mesh, fill_with_trimesh
+from internutopia.core.model.meshes.obj_materials import ObjMaterial, obj_material
+
+_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
+_PLACES_SHOWN = 6
+_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+class Meshes:
+    """The meshes of one spec; a file is read once for each scale that it is used with."""
+
+    def __init__(self, document: Document, spec: mujoco.MjSpec) -> None:
+        self._document, self._spec = document, spec
+        self._names: dict[tuple[Path, Numbers], str | None] = {}
+        self._files: dict[str, Path] = {}
+        self._meshes: dict[str, mujoco.MjsMesh] = {}
+        self._looks: dict[str, ObjMaterial | None] = {}
+        self._textured = set[str]()
+        self._missing: list[tuple[str, str]] = []  # link, reference
+
+    def add(self, link: str, shape: Shape) -> str | None:
+        """The name of the mesh of a shape, None if it is left out."""
+        file, _ = find(self._document, shape.mesh)
+        if file is None:
+            self._missing.append((link, shape.mesh))
+            return None
+        key = file, shape.size
+        if key not in self._names:
+            self._names[key] = self._read(file, shape.size)
+        name = self._names[key]
+        if name is not None and shape.collides:  # visuals may be open, and have no volume
+            self._meshes[name].inertia = _CONVEX
+        return name
+
+    def tell_missing(self) -> None:
+        """Note which meshes were not found. ValueError if neither a shape nor a mass is left without them."""
+        document = self._document
+        if not self._missing:
+            return
+        if not self._spec.geoms and not any(link.mass for link in document.links.values()):
+            link, reference = self._missing[0]
+            _, tried = find(document, reference)
+            places = ''.join(f'\n  {place}' for place in tried[:_PLACES_SHOWN])
+            rest = f'\n  and {len(tried) - _PLACES_SHOWN} more' if len(tried) > _PLACES_SHOWN else ''
+            raise ValueError(
+                f'link {link!r}: mesh {reference!r} not found, and nothing else has a shape; tried:{places}{rest}'
+            )
+        what = _MISSING if self._spec.geoms else f'no shape is left; {_MISSING}'
+        for link, reference in self._missing:
+            document.notes.add(what, f'{reference!r} (link {link!r})')
+
+    def dress(self, geom: mujoco.MjsGeom) -> None:
+        """Give a geom the colour and image that its mesh has by itself."""
+        name = geom.meshname
+        if name not in self._looks:
+            self._looks[name] = obj_material(self._files[name])
+        look = self._looks[name]
+        if look is None:
+            return
+        geom.rgba = look.color
+        if look.image is not None and self._texture(name, look.image):
+            geom.material = name
+
+    def leave_out_broken(self) -> None:
+        """Read meshes that MuJoCo cannot compile in another way, or take out the geoms that use them.
+
+        Raises:
+            ValueError: MuJoCo cannot compile the spec, and that is not for its meshes.
+        """
+        try:
+            self._spec.copy().compile()
+        except ValueError as error:
+            broken = [(name, fault) for name in self._meshes if (fault := self._fault(name))]
+            if not broken:
+                raise
+            for name, fault in broken:
+                self._mend(name, fault)
+            try:
+                self._spec.copy().compile()
+            except ValueError as second:
+                raise second from error
+
+    def _read(self, file: Path, scale: Numbers) -> str | None:
+        names = (f'{file.stem}_{n}' if n else file.stem for n in itertools.count())
+        name = next(name for name in names if name not in self._files)
+        mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
+        try:
+            color = fill_mesh(mesh, file)
+        except (ValueError, OSError) as error:
+            self._document.notes.add('left out meshes', f'{file} ({error})')
+            self._spec.delete(mesh)
+            return None
+        self._meshes[name], self._files[name] = mesh, file
+        if file.suffix.lower() != '.obj':
+            self._looks[name] = ObjMaterial(color) if color else None
+        return name
+
+    def _texture(self, name: str, image: Path) -> bool:
+        if name in self._textured:
+            return True
+        try:
+            add_texture(self._spec, name, decode_image(image.read_bytes()))
+        except (ValueError, OSError) as error:
+            self._document.notes.add('left out images', f'{image} ({error})')
+            return False
+        material = self._spec.add_material(name=name)
+        material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
+        self._textured.add(name)
+        return True
+
+    def _geoms(self, name: str) -> list[mujoco.MjsGeom]:
+        return [geom for geom in self._spec.geoms if geom.meshname == name]
+
+    def _fault(self, name: str) -> str | None:
+        """Why MuJoCo cannot compile a mesh as the spec uses it; None if it can."""
+        mesh, probe = self._meshes[name], mujoco.MjSpec()
+        alone = probe.add_mesh(name=name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
+        alone.uservert, alone.userface = mesh.uservert, mesh.userface  # texture coordinates do not matter
+        geom = probe.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
+        geom.contype = geom.conaffinity = int(mesh.inertia == _CONVEX)
+        try:
+            probe.compile()
+        except ValueError as error:
+            return str(error).splitlines()[0].removeprefix('Error: ').partition('. ')[0]  # without advice
+        return None
+
+    def _mend(self, name: str, fault: str) -> None:
+        file, mesh = self._files[name], self._meshes[name]
+        if mesh.file:
+            try:
+                fill_with_trimesh(mesh, file)
+            except ValueError:
+                pass
+            if self._fault(name) is None:
+                return
+        shown = [geom for geom in self._geoms(name) if not geom.contype]
+        if shown and mesh.inertia == _CONVEX:
+            mesh.inertia = _SHELL
+            if self._fault(name) is None:
+                for geom in self._geoms(name):
+                    if geom.contype:
+                        self._spec.delete(geom)
+                self._document.notes.add('left out meshes as colliders', f'{file} ({fault})')
+                return
+        for geom in self._geoms(name):
+            self._spec.delete(geom)
+        self._spec.delete(mesh)
+        self._document.notes.add('left out meshes', f'{file} ({fault})')

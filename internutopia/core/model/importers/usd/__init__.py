@@ -1,0 +1,96 @@
+"""USD scenes: a stage of primitives and meshes -> `MjSpec`.
+
+What is read:
+
+- `Cube`, `Sphere`, `Capsule`, `Cylinder`, `Cone`, `Plane` and `Mesh` prims under any transform, through references,
+  payloads and instances, in metres with z up whatever the stage's `metersPerUnit` and `upAxis`. Primitives stay
+  primitives as long as the transform allows it (a sphere scaled unevenly is an ellipsoid), else they become meshes.
+- Colliders are the prims with `CollisionAPI` (on the prim itself or on one above it). In a stage without any,
+  everything visible collides. A collider that is invisible collides all the same, in geom group 3. Meshes collide as
+  their `physics:approximation` says (`internutopia.core.model.importers.usd.colliders`). Flat ones are made 5 cm thick.
+- A `Plane` that collides is an infinite plane if it says so with `CollisionAPI` or faces up, and does not move; else a
+  thin box.
+- A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
+  joints make trees, and what becomes of loops: `articulation`, `constraints`; masses: `masses`; contacts: `contacts`.
+- Materials, textures, `GeomSubset`s, normals (`internutopia.core.model.importers.usd.looks`); cameras and lights
+  (`internutopia.core.model.importers.usd.lights`).
+
+Bodies and geoms have the path of their prim as name, as in `/World/box`. Geometry that does not move belongs to the
+world body. Time-sampled attributes are taken at their first sample, point instancers are expanded (`instancers`),
+skinned meshes posed (`skinning`).
+
+What is missing, or cannot be represented, costs itself and is noted (`notes`): layers, kinds of geometry, lights,
+cameras, looks. A shape, body or joint that cannot be is a ValueError that names the file and the prim.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mujoco
+
+from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.build import build
+from internutopia.core.model.importers.usd.composition import layer_files
+from internutopia.core.model.importers.usd.materials import texture_files
+from internutopia.core.model.importers.usd.stage import Places, open_stage
+from internutopia.core.model.spec import NO_SCALE, Vec3
+from internutopia.core.util import log
+
+DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
+
+
+def load(
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
+) -> mujoco.MjSpec:
+    """Read a USD file at an absolute path; what is left out is logged. ValueError if it is broken or nothing is left.
+
+    Args:
+        path: The file.
+        short_names: Call bodies and joints as their prims, where that is unique, not by their full paths.
+        scale: What the stage is stretched by along x, y, z, with z up, as if an `Xform` with that scale was above it:
+            positions, shapes and limits of slides. Links stay rigid frames. Given masses, gains, forces and gravity
+            stay as they are, given inertias go with the square of the lengths.
+        raw_lengths: Take lengths as they are written, whatever the stage's `metersPerUnit`. Gravity is Earth's then.
+        timestep: That the model will be run with [s].
+    """
+    spec, notes = load_with_notes(
+        path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep
+    )
+    if notes:
+        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *notes]))
+    return spec
+
+
+def load_with_notes(
+    path: Path,
+    *,
+    short_names: bool = False,
+    scale: Vec3 = NO_SCALE,
+    raw_lengths: bool = False,
+    timestep: float = DEFAULT_TIMESTEP,
+) -> tuple[mujoco.MjSpec, list[str]]:
+    """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
+    notes = Notes()
+    stage = open_stage(path, notes)
+    places = Places(stage, scale, raw_lengths)
+    return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
+
+
+def length_unit(path: Path) -> tuple[float, bool]:
+    """The stage's `metersPerUnit` [m], and whether it says so itself. ValueError as for `load`."""
+    from pxr import UsdGeom
+
+    stage = open_stage(path, Notes())
+    return UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.StageHasAuthoredMetersPerUnit(stage)
+
+
+def dependencies(path: Path) -> set[Path]:
+    """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
+    stage = open_stage(path, Notes())
+    return {path, *layer_files(stage), *texture_files(stage)}

@@ -1,0 +1,65 @@
+"""Which prims move, which collide, and what they weigh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from internutopia.core.model.importers.usd.values import value
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+    from internutopia.core.model.importers.usd.stage import Places
+
+DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
+
+
+class PhysicsReader:
+    """What the UsdPhysics schemas say about the prims of one stage."""
+
+    def __init__(self, places: Places):
+        from pxr import UsdPhysics
+
+        self._schema = UsdPhysics
+        self._kilograms = places.kilograms
+        self._cubic_metres = places.unit**3
+
+    def collides(self, prim: Usd.Prim) -> bool | None:
+        """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""
+        owner = _nearest(prim, self._schema.CollisionAPI)
+        return None if owner is None else bool(value(owner, 'physics:collisionEnabled'))
+
+    def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
+        """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
+        owner = _nearest(prim, self._schema.RigidBodyAPI)
+        return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
+
+    def is_body(self, prim: Usd.Prim) -> bool:
+        """Whether a prim is a rigid body."""
+        return self.body_of(prim) == prim
+
+    def is_kinematic(self, body: Usd.Prim) -> bool:
+        """Whether a rigid body is moved by its author only, not by forces."""
+        return bool(value(body, 'physics:kinematicEnabled'))
+
+    def mass(self, prim: Usd.Prim) -> float | None:
+        """Mass [kg] that a prim is given, None if it follows from densities."""
+        return self._kilograms * (value(prim, 'physics:mass') or 0) or None
+
+    def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
+        """Density [kg/m3] of a geometry prim of a rigid body."""
+        given = value(prim, 'physics:density') or value(body, 'physics:density') or self._material_density(prim)
+        return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
+
+    def _material_density(self, prim: Usd.Prim) -> float:
+        from pxr import UsdShade
+
+        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
+        return value(material.GetPrim(), 'physics:density') or 0.0 if material else 0.0
+
+
+def _nearest(prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
+    """The prim itself or the first one above it that has an API."""
+    while prim and not prim.HasAPI(schema):
+        prim = prim.GetParent()
+    return prim or None

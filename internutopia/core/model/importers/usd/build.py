@@ -1,0 +1,206 @@
+"""A stage -> `MjSpec`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.bodies import PhysicsReader
+from internutopia.core.model.importers.usd.geometry import Geometry, Place
+from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_lens
+from internutopia.core.model.importers.usd.linear import Array, Frame, polar
+from internutopia.core.model.importers.usd.mechanics import Mechanics
+from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
+from internutopia.core.model.importers.usd.stage import Places, prims
+from internutopia.core.model.importers.usd.values import named_by_file
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+
+def build(
+    path: Path, stage: Usd.Stage, places: Places, notes: Notes, *, short_names: bool, timestep: float
+) -> mujoco.MjSpec:
+    """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim.
+
+    `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
+    `timestep` [s]: that the model will be run with.
+    """
+    with named_by_file(path):
+        return _Builder(path, stage, places, notes, short_names, timestep).build()
+
+
+@dataclass
+class _Body:
+    """A body under construction: its frame in the file's world, its geoms and the prims they are of."""
+
+    element: mujoco.MjsBody
+    origin: Array
+    rotation: Array
+    prim: Usd.Prim | None = None
+    geoms: list[mujoco.MjsGeom] = field(default_factory=list)
+    shapes: list[Usd.Prim] = field(default_factory=list)
+
+
+class _Builder:
+    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
+        self._notes = notes
+        self._stage = stage
+        self._spec = mujoco.MjSpec()
+        self._spec.modelname = path.stem
+        self._spec.option.timestep = timestep
+        self._physics = PhysicsReader(places)
+        self._places = places
+        self._short_names = short_names
+        self._bodies: dict[str, _Body] = {}
+        self._geometry = Geometry(self._spec, notes)
+        self._lights = Lights(self._spec, notes)
+
+    def build(self) -> mujoco.MjSpec:
+        from pxr import UsdGeom
+
+        found = list(prims(self._stage))
+        mechanics = self._plant(found)
+        implicit = not any(self._physics.collides(prim) is not None for prim in found)
+        for prim in found:
+            kind = str(prim.GetTypeName())
+            if kind in LIGHTS and is_shown(prim):
+                self._lights.add(prim, *self._place_of(prim))
+            elif kind == 'Camera' and not has_lens(prim):
+                self._notes.add('left out, aperture and focal length of a camera must be positive', prim)
+            elif kind == 'Camera':
+                add_camera(prim, *self._place_of(prim), self._places.metres)
+            elif kind in SHAPES:
+                self._add_geometry(prim, implicit)
+            elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
+                self._notes.add(f'{kind} is left out, there is no such shape', prim)
+        self._lights.finish()
+        self._geometry.finish()
+        self._finish(mechanics)
+        self._check_not_empty(found)
+        return self._spec
+
+    def _check_not_empty(self, found: list[Usd.Prim]) -> None:
+        """ValueError if nothing is left of the stage. One that has nothing from the start is just odd."""
+        from pxr import UsdPhysics
+
+        spec = self._spec
+        if spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1:
+            return
+        if notes := self._notes.lines():
+            raise ValueError(f'nothing is left of it: {"; ".join(notes)}')
+        if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
+            self._notes.add('it has no shapes, bodies, lights or cameras', '/')
+
+    def _plant(self, found: list[Usd.Prim]) -> Mechanics:
+        """Make all bodies, with their joints."""
+        top = self._stage.GetDefaultPrim()
+        home = (str(top.GetPath()) if top else '/') if self._short_names else None
+        mechanics = Mechanics(self._spec, found, self._physics, self._places, self._notes, home)
+        for path, element in mechanics.elements.items():
+            frame = mechanics.frames[path]
+            prim = self._stage.GetPrimAtPath(path) if path else None
+            self._bodies[path] = _Body(element, frame.position, frame.rotation, prim)
+        return mechanics
+
+    def _add_geometry(self, prim: Usd.Prim, implicit: bool) -> None:
+        """Add a geometry prim to its body; `implicit`: the stage names no colliders, so all that shows collides."""
+        shown = is_shown(prim)
+        collides = shown if implicit else bool(self._physics.collides(prim))
+        if not (shown or collides):
+            return
+        matrix = self._matrix(prim)
+        if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
+            self._notes.add('left out, its scale is zero along an axis', prim)
+            return
+        shape = shape_of(prim, matrix[:3, :3])
+        if shape is None:
+            if not prim.GetChildren():
+                self._notes.add('left out, it has no surface', prim)
+            return
+        if shape.faces is not None and shown:
+            self._note_subdivision(prim)
+        body = self._body_of(prim)
+
+        def made(geom: mujoco.MjsGeom, share: float) -> None:
+            if body.prim is not None:
+                geom.density = self._physics.density(prim, body.prim)
+                geom.mass = (self._physics.mass(prim) or np.nan) * share
+            body.geoms.append(geom)
+            body.shapes.append(prim)
+
+        place = Place(
+            body.element,
+            Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T),
+            moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
+            boundless=not implicit,
+            made=made,
+        )
+        self._geometry.add(prim, shape, place, shown=shown, collides=collides)
+
+    def _note_subdivision(self, mesh: Usd.Prim) -> None:
+        """Note a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
+        scheme = mesh.GetAttribute('subdivisionScheme')
+        if scheme.HasAuthoredValue() and scheme.Get() != 'none':
+            self._notes.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
+
+    def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
+        """The body that a light or camera is part of, and where it is on that, without its scale."""
+        body, matrix = self._body_of(prim), self._matrix(prim)
+        rotation = body.rotation.T @ polar(matrix[:3, :3])[0]
+        return body.element, Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), rotation)
+
+    def _matrix(self, prim: Usd.Prim) -> Array:
+        """`(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
+        return self._places.matrix(prim)
+
+    def _body_of(self, prim: Usd.Prim) -> _Body:
+        """The body that a prim belongs to."""
+        owner = self._physics.body_of(prim)
+        return self._bodies[str(owner.GetPath()) if owner else '']
+
+    def _finish(self, mechanics: Mechanics) -> None:
+        """Compile once, to find errors, concave meshes, and the masses that densities lead to; then do the rest."""
+        for body in self._bodies.values():
+            if any(geom.contype for geom in body.geoms):
+                for geom in body.geoms:
+                    geom.mass = geom.mass if geom.contype else 0.0
+        mechanics.weigh_shapeless()
+        model = self._spec.copy().compile()
+        colliders = [
+            (prim, geom)
+            for body in self._bodies.values()
+            for prim, geom in zip(body.shapes, body.geoms, strict=True)
+            if geom.contype
+        ]
+        mechanics.finish(colliders, model)
+        self._geometry.note_hulls(model)
+
+
+def is_shown(prim: Usd.Prim) -> bool:
+    """Whether a prim is visible, and no guide, and no proxy of something beside it that is to be rendered."""
+    from pxr import Usd, UsdGeom
+
+    image = UsdGeom.Imageable(prim)
+    if image.ComputeVisibility(Usd.TimeCode.EarliestTime()) == UsdGeom.Tokens.invisible:
+        return False
+    purpose = image.ComputePurpose()
+    return purpose != UsdGeom.Tokens.guide and (purpose != UsdGeom.Tokens.proxy or not _has_render(prim))
+
+
+def _has_render(proxy: Usd.Prim) -> bool:
+    """Whether the uppermost prim of a proxy stands beside one of purpose render."""
+    from pxr import Usd, UsdGeom
+
+    def purpose(prim: Usd.Prim) -> str:
+        return UsdGeom.Imageable(prim).ComputePurpose()
+
+    while purpose(parent := proxy.GetParent()) == UsdGeom.Tokens.proxy:
+        proxy = parent
+    beside = parent.GetFilteredChildren(Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate))
+    return any(purpose(prim) == UsdGeom.Tokens.render for prim in beside)

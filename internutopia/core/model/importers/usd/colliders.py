@@ -1,0 +1,124 @@
+"""What a mesh collides as: `physics:approximation` of `MeshCollisionAPI`, as far as MuJoCo can do it.
+
+| approximation | what does not move | what moves |
+|---|---|---|
+| none (or not given), meshSimplification | convex parts, so that it stays hollow | convex hull, as in PhysX |
+| sdf, convexDecomposition | convex parts | convex parts |
+| convexHull | convex hull | convex hull |
+| boundingCube, boundingSphere | the smallest one found around it | the same |
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from mujoco import mjtGeom
+
+from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.linear import Array
+from internutopia.core.model.importers.usd.shapes import Shape
+from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.meshes.decomposition import ConvexPart, is_room
+from internutopia.core.model.meshes.surfaces import pieces, plates
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+
+class Collider(Enum):
+    """What stands for a shape in collisions."""
+
+    NONE = 'nothing'
+    HULL = 'its convex hull'
+    FALLBACK = 'its convex hull, although that is not what the file asks for'
+    PARTS = 'convex parts'
+    BOX = 'a box around it'
+    SPHERE = 'a sphere around it'
+
+    @property
+    def is_hull(self) -> bool:
+        """Whether it is the convex hull."""
+        return self in (Collider.HULL, Collider.FALLBACK)
+
+
+_ALWAYS = {
+    'convexHull': Collider.HULL,
+    'convexDecomposition': Collider.PARTS,
+    'sdf': Collider.PARTS,
+    'boundingCube': Collider.BOX,
+    'boundingSphere': Collider.SPHERE,
+}
+_SURFACES = ('none', 'meshSimplification')  # triangles
+_FEW_FACES = 2000  # a mesh of at most that many is checked for being convex before it goes to the decomposition
+_SPHERE_ROUNDS = 200
+
+
+def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, notes: Notes) -> Collider:
+    """What a shape of a prim collides as; `moves`: under forces. A name that is not known is noted."""
+    if shape.faces is None:
+        return Collider.HULL  # a primitive
+    asked = _approximation(prim)
+    if asked not in _ALWAYS and asked not in _SURFACES:
+        notes.add(f'approximation {asked!r} is not known, taken for none', prim)
+    wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.PARTS)
+    return Collider.HULL if wanted is Collider.PARTS and _is_convex(shape) else wanted
+
+
+def bounding_box(shape: Shape) -> Shape:
+    """A box around a mesh, along its own axes or its principal ones, whichever is smaller."""
+    assert shape.vertices is not None
+    centred = shape.vertices - shape.vertices.mean(axis=0)
+    principal = np.linalg.eigh(centred.T @ centred)[1]
+    principal[:, 0] *= np.sign(np.linalg.det(principal))
+    spans = [(axes, shape.vertices @ axes) for axes in (np.eye(3), principal)]
+    axes, spread = min(spans, key=lambda span: np.prod(np.ptp(span[1], axis=0)))
+    low, high = spread.min(axis=0), spread.max(axis=0)
+    size = np.maximum((high - low) / 2, 1e-4)
+    centre = shape.rotation @ axes @ ((low + high) / 2)
+    return Shape(mjtGeom.mjGEOM_BOX, shape.rotation @ axes, tuple(size), shape.offset + centre)
+
+
+def bounding_sphere(shape: Shape) -> Shape:
+    """A sphere around a mesh, within 1 % of the smallest."""
+    assert shape.vertices is not None
+    centre = (shape.vertices.min(axis=0) + shape.vertices.max(axis=0)) / 2
+    for k in range(_SPHERE_ROUNDS):  # Badoiu and Clarkson: ever smaller steps towards the farthest point
+        centre = centre + (_farthest(shape.vertices, centre) - centre) / (k + 2)
+    radius = float(np.linalg.norm(_farthest(shape.vertices, centre) - centre))
+    return Shape(mjtGeom.mjGEOM_SPHERE, shape.rotation, (radius,), shape.offset + shape.rotation @ centre)
+
+
+def part_of(shape: Shape, part: ConvexPart) -> Shape:
+    """A convex part of a mesh as a shape at the same place."""
+    return Shape(shape.type, shape.rotation, offset=shape.offset, vertices=part.vertices, volume=part.volume)
+
+
+def _approximation(prim: Usd.Prim) -> str:
+    """The approximation that the prim, or the first one above it that has any, asks for."""
+    from pxr import UsdPhysics
+
+    while prim and not prim.HasAPI(UsdPhysics.MeshCollisionAPI):
+        prim = prim.GetParent()
+    return str(value(prim, 'physics:approximation')) if prim else 'none'
+
+
+def _is_convex(shape: Shape) -> bool:
+    """Whether a mesh fills its convex hull; False also for one that is too large to tell quickly."""
+    assert shape.vertices is not None and shape.faces is not None
+    if len(shape.faces) > _FEW_FACES:
+        return False
+    faces = shape.facing_out().faces
+    assert faces is not None
+    found = pieces(shape.vertices, faces)
+    if len(found) != 1:
+        return False
+    if shape.is_flat():
+        return len(plates(found[0], 1.0)) == 1
+    (solid,) = found
+    return solid.is_closed() and (solid if solid.volume > 0 else solid.flipped()).is_convex() and not is_room(solid)
+
+
+def _farthest(points: Array, centre: Array) -> Array:
+    return points[np.argmax(((points - centre) ** 2).sum(axis=1))]

@@ -1,0 +1,79 @@
+"""What a stage is composed of, and what of it is missing.
+
+As in USD itself, a sublayer, reference or payload that is missing or broken costs what it would have brought, not the
+stage: it is noted, with the layer and the prim. A root layer that cannot be read is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from internutopia.core.model.importers.notes import Notes
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+_PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ types of USD's parser
+
+_SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages list the layers of a stage
+
+
+def compose(path: Path) -> Usd.Stage:
+    """Open a stage with all its payloads. ValueError, with the line if there is one, if its root layer is broken."""
+    from pxr import Tf, Usd, UsdUtils
+
+    silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is noted
+    try:
+        return Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        causes = [_PARSER_RULE.sub('cannot be read ', str(part.commentary).strip()) for part in error.args]
+        raise ValueError('; '.join(causes)) from None
+    finally:
+        del silence
+
+
+def note_missing(stage: Usd.Stage, notes: Notes) -> None:
+    """Note what could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
+    # USD composes in parallel, in another order each time
+    for error in sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error))):
+        kind = type(error).__name__
+        message = ' '.join(_SESSION.sub('', str(error)).split())
+        prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
+        if kind == 'ErrorInvalidSublayerPath':
+            notes.add_missing('sublayer is missing or broken', f'@{_asset(error)}@ of @{_introducer(message)}@')
+        elif kind == 'ErrorInvalidAssetPath':
+            arc = re.search(r'for (\w+) introduced', message)
+            what = f'{arc[1] if arc else "layer"} is missing or cannot be read'
+            notes.add_missing(what, f'@{_asset(error)}@ at <{prim}>')
+        elif kind == 'ErrorUnresolvedPrimPath':
+            target = re.search(r'@([^@]*)@<([^>]*)>', message)
+            where = f'@{target[1]}@<{target[2]}>' if target else message
+            notes.add_missing('reference or payload to a prim that does not exist', f'{where} at <{prim}>')
+        else:
+            notes.add_missing('cannot be composed', f'<{prim}> ({message})')
+
+
+def layer_files(stage: Usd.Stage) -> set[Path]:
+    """Files that the layers of a stage were read from, and those of layers that are missing."""
+    from pxr import Ar
+
+    names = [layer.realPath for layer in stage.GetUsedLayers()]
+    outer = {Ar.SplitPackageRelativePathOuter(name)[0] for name in names}  # `a.usdz[b.usda]` lies in a.usdz
+    folder = Path(stage.GetRootLayer().realPath).parent
+    unread = {folder / asset for error in stage.GetCompositionErrors() if (asset := _asset(error))}
+    return {Path(name) for name in outer if name} | unread
+
+
+def _asset(error: Any) -> str:
+    """The layer that could not be opened; empty for other errors."""
+    if type(error).__name__ not in ('ErrorInvalidSublayerPath', 'ErrorInvalidAssetPath'):
+        return ''
+    named = re.search(r'@([^@]*)@', str(error))
+    return named[1] if named else ''
+
+
+def _introducer(message: str) -> str:
+    named = re.search(r'of layer @([^@]*)@', message)
+    return named[1] if named else ''

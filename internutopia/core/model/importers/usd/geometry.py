@@ -1,0 +1,184 @@
+"""Geometry prims -> geoms of a body: what is seen and what collides.
+
+One geom does both where it can, in group 0. Else the visual meshes are in group 2 and collide with nothing, and the
+colliders are in group 3. A geom has the path of its prim as name, one of several materials that of its `GeomSubset`,
+and a collider of its own the path of the prim with `/collider`, or `/part_<i>` for convex parts, behind it, unless the
+prim is invisible and collides as one geom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from mujoco import mjtGeom, mjtMeshInertia
+from numpy.typing import NDArray
+
+from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.colliders import (
+    Collider,
+    bounding_box,
+    bounding_sphere,
+    collider_of,
+    part_of,
+)
+from internutopia.core.model.importers.usd.linear import Array, Frame, to_quat
+from internutopia.core.model.importers.usd.looks import Look, Looks
+from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
+from internutopia.core.model.meshes.decomposition import decompose
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+BOTH_GROUP, VISUAL_GROUP, COLLIDER_GROUP = 0, 2, 3
+HULL_RATIO = 1.2
+"""A mesh whose convex hull has more than this many times its volume is noted as concave."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the geoms of a prim go.
+
+    Attributes:
+        body: the body that they are part of.
+        frame: the prim's origin on the body, and the rotation from the world's axes to the body's.
+        moves: whether forces move the body.
+        boundless: whether planes that collide are infinite even if they do not face up; else they become thin boxes.
+        made: called with each geom, and with its share of what the prim weighs.
+    """
+
+    body: mujoco.MjsBody
+    frame: Frame
+    moves: bool
+    boundless: bool
+    made: Callable[[mujoco.MjsGeom, float], None]
+
+
+class Geometry:
+    """Adds the geometry of one stage to its spec."""
+
+    def __init__(self, spec: mujoco.MjSpec, notes: Notes):
+        self._spec = spec
+        self._notes = notes
+        self._looks = Looks(spec, notes)
+        self._meshes: dict[tuple[bytes, ...], str] = {}
+        self._concave: list[tuple[str, Place, Shape]] = []  # waiting for their parts
+        self._hulls: list[tuple[str, Shape, Usd.Prim]] = []  # names of geoms that should not be hulls
+
+    def add(self, prim: Usd.Prim, shape: Shape, place: Place, *, shown: bool, collides: bool) -> None:
+        """Add the geoms of a prim that is seen, collides, or both; convex parts are added by `finish`."""
+        path = str(prim.GetPath())
+        if shape.type == mjtGeom.mjGEOM_PLANE and not _may_be_plane(shape, place, collides=collides):
+            shape = shape.thickened()
+        kind = collider_of(prim, shape, moves=place.moves, notes=self._notes) if collides else Collider.NONE
+        solid = shape.thickened() if shape.is_flat() else shape
+        looks = self._looks.of(prim, shape) if shown else []
+        if kind.is_hull and len(looks) < 2 and (solid is shape or not looks or looks[0].shape.coordinates is None):
+            look = looks[0] if looks else Look(path, solid, self._looks.rgba(prim))
+            both = look.shape if solid is shape else solid
+            colliders = [self._geom(place, path, both, BOTH_GROUP if shown else COLLIDER_GROUP, look)]
+        else:
+            for look in looks:
+                # MuJoCo takes no mesh with fewer vertices
+                seen = (
+                    look.shape
+                    if look.shape.vertices is None or len(look.shape.vertices) > 3
+                    else look.shape.thickened()
+                )
+                place.made(self._geom(place, look.name, seen, VISUAL_GROUP, look), 1 / len(looks))
+            if kind is Collider.PARTS:
+                self._concave.append((path, place, shape.facing_out()))
+            bound = {Collider.BOX: bounding_box, Collider.SPHERE: bounding_sphere}.get(kind, lambda _: solid)
+            name = f'{path}/collider' if looks else path
+            simple = kind not in (Collider.PARTS, Collider.NONE)
+            colliders = [self._geom(place, name, bound(shape), COLLIDER_GROUP)] if simple else []
+        for geom in colliders:
+            place.made(geom, 1.0)
+            if kind is Collider.FALLBACK:
+                self._hulls.append((geom.name, shape, prim))
+
+    def finish(self) -> None:
+        """Decompose what is concave, all of it at once, and add the parts."""
+        meshes = [(_rounded(shape), shape.faces) for _, _, shape in self._concave if shape.faces is not None]
+        names = [path for path, _, _ in self._concave]
+        for (path, place, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):
+            whole = sum(part.volume for part in parts)
+            for number, part in enumerate(parts):
+                geom = self._geom(place, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)
+                place.made(geom, part.volume / whole)
+
+    def note_hulls(self, model: mujoco.MjModel) -> None:
+        """Note the meshes whose convex hulls, as which they collide, are far larger; `model` is the compiled spec."""
+        for name, shape, prim in self._hulls:
+            hull = _hull_volume(model, int(model.geom(name).dataid[0]))
+            if hull > HULL_RATIO * shape.volume:
+                ratio = hull / max(shape.volume, 1e-9)
+                self._notes.add(f'collides as its convex hull, which has {ratio:.3g} times its volume', prim)
+
+    def _geom(self, place: Place, name: str, shape: Shape, group: int, look: Look | None = None) -> mujoco.MjsGeom:
+        frame = place.frame @ Frame(shape.offset, shape.rotation)
+        geom = place.body.add_geom(
+            name=name,
+            type=shape.type,
+            size=[*shape.size, 0, 0, 0][:3],
+            pos=frame.position,
+            quat=to_quat(frame.rotation),
+            group=group,
+        )
+        if look is not None:
+            geom.rgba = look.rgba
+            geom.material = look.material
+        if shape.vertices is not None:
+            geom.meshname = self._mesh(name, shape, collides=group != VISUAL_GROUP)
+        if group == VISUAL_GROUP:
+            geom.contype = geom.conaffinity = 0
+        return geom
+
+    def _mesh(self, name: str, shape: Shape, *, collides: bool) -> str:
+        """Name of the mesh asset of a shape; equal shapes, such as instances, share one."""
+        vertices, faces = _rounded(shape), shape.faces
+        arrays: dict[str, NDArray[Any]] = {}
+        if faces is not None and shape.normals is not None:
+            # MuJoCo (4.0) takes the normals of a face from where its vertices are: each vertex needs one normal
+            pairs = np.stack([faces, shape.normals.index], axis=-1).reshape(-1, 2)
+            used, faces = np.unique(pairs, axis=0, return_inverse=True)
+            vertices, faces = vertices[used[:, 0]], faces.reshape(-1, 3)
+            arrays['usernormal'] = shape.normals.values[used[:, 1]].round(6)
+        arrays['uservert'] = vertices
+        if faces is not None:
+            arrays['userface'] = faces.astype(np.int32)
+        if shape.coordinates is not None:
+            arrays |= {'usertexcoord': shape.coordinates.values, 'userfacetexcoord': shape.coordinates.index}
+        key = (
+            bytes([collides]),
+            *(part for field, array in arrays.items() for part in (field.encode(), array.tobytes())),
+        )
+        if key not in self._meshes:
+            mesh = self._spec.add_mesh(name=name, **{field: array.ravel() for field, array in arrays.items()})
+            convex = collides or shape.faces is None
+            mesh.inertia = mjtMeshInertia.mjMESH_INERTIA_CONVEX if convex else mjtMeshInertia.mjMESH_INERTIA_SHELL
+            self._meshes[key] = name
+        return self._meshes[key]
+
+
+def _rounded(shape: Shape) -> Array:
+    """Vertices of a mesh without the noise that instances differ by, and without negative zeros."""
+    assert shape.vertices is not None
+    return shape.vertices.round(7) + 0.0
+
+
+def _may_be_plane(shape: Shape, place: Place, *, collides: bool) -> bool:
+    """Whether a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
+    return place.body.name == 'world' and (not collides or place.boundless or shape.rotation[2, 2] > 0.99)
+
+
+def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:
+    """Volume [m3] of a mesh's convex hull, out of the hull's graph as MuJoCo documents it."""
+    graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
+    vertices, faces = graph[:2]
+    first = 2 + 3 * vertices + 3 * faces  # skip addresses and ids of vertices, and the edges
+    corners = graph[first : first + 3 * faces].reshape(-1, 3)
+    return enclosed_volume(model.mesh_vert[model.mesh_vertadr[mesh] + corners].astype(float))

@@ -1,0 +1,195 @@
+"""How geometry is shown: materials, textures and the meshes that carry them.
+
+A mesh that has several materials (`GeomSubset`) becomes one visual mesh for each. A material becomes one of MuJoCo's:
+`specular` and `shininess` fall with its roughness and grow with its metallicity, smooth metal reflects. Textures need
+texture coordinates; what has none shows the mean colour of the image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.materials import Appearance, appearance
+from internutopia.core.model.importers.usd.primvars import Primvars, polygons
+from internutopia.core.model.importers.usd.shapes import Indexed, Shape
+from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles
+from internutopia.core.model.importers.usd.values import array
+from internutopia.core.model.meshes.images import add_texture
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+DEFAULT_COLOR = (0.7, 0.7, 0.72)
+_PLAIN = Appearance()
+_BLENDED = 0.99  # opacity from which on MuJoCo draws without looking at the opacity of a texture
+
+
+@dataclass(frozen=True)
+class Look:
+    """One thing to be shown: a shape, the name of its material if it has one, and its RGBA colour."""
+
+    name: str
+    shape: Shape
+    rgba: tuple[float, ...]
+    material: str = ''
+
+
+class Looks:
+    """Makes the materials and textures of one stage in its spec, each one once."""
+
+    def __init__(self, spec: mujoco.MjSpec, notes: Notes):
+        self._spec = spec
+        self._notes = notes
+        self._appearances: dict[str, Appearance] = {}  # by path of the material
+        self._primvars = Primvars(notes)
+        self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
+        self._materials: dict[Any, str] = {}  # names by what they look like
+
+    def of(self, prim: Usd.Prim, shape: Shape) -> list[Look]:
+        """What is to be seen of a geometry prim that has a shape: one thing for each material on it."""
+        path = str(prim.GetPath())
+        groups: dict[str, tuple[str, Any, list[NDArray[np.bool_]]]] = {}
+        rest = np.ones(0 if shape.faces is None else len(shape.faces), bool)
+        for subset, chosen in _subsets(prim, shape):
+            chosen &= rest
+            rest &= ~chosen
+            material = _bound(subset)
+            _, _, members = groups.setdefault(
+                str(material.GetPath()) if material else '', (str(subset.GetPath()), subset, [])
+            )
+            members.append(chosen)
+        if not groups:
+            return [self._look(path, prim, shape)]
+        parts = [(name, owner, np.any(members, axis=0)) for name, owner, members in groups.values()]
+        parts += [(path, prim, rest)]
+        return [self._look(name, owner, shape.with_faces(chosen)) for name, owner, chosen in parts if chosen.any()]
+
+    def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
+        """Colour of a prim, without a texture."""
+        material = _bound(prim)
+        return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
+
+    def _look(self, name: str, prim: Usd.Prim, shape: Shape) -> Look:
+        from pxr import UsdGeom
+
+        material = _bound(prim)
+        surface, texture = self._appearance(material) if material else _PLAIN, ''
+        if shape.corners is not None:
+            mesh = prim if prim.IsA(UsdGeom.Mesh) else prim.GetParent()  # a subset is below its mesh
+            shape = replace(shape, normals=self._primvars.normals(mesh, shape))
+            if surface.texture is not None:
+                shape, texture = self._textured(mesh, shape, surface.texture, material)
+        if surface.texture is not None and not texture:
+            surface = self._without_texture(surface, surface.texture, material)
+        rgba = self._rgba(prim, surface, white=bool(texture))
+        if texture and self._spec.texture(texture).nchannel == 4:
+            rgba = (*rgba[:3], min(rgba[3], _BLENDED))
+        return Look(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
+
+    def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
+        """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
+        found = self._primvars.coordinates(mesh, shape, texture.coordinates)
+        if found is None:
+            return shape, ''
+        tiles, on_texture = texture.fit(found.values)
+        name = self._texture(texture, tiles, material)
+        from_top = np.stack([on_texture[:, 0], 1 - on_texture[:, 1]], axis=1)  # as MuJoCo counts
+        return (replace(shape, coordinates=Indexed(from_top, found.index)), name) if name else (shape, '')
+
+    def _without_texture(self, surface: Appearance, texture: Texture, material: Usd.Prim) -> Appearance:
+        """A surface in the mean colour and opacity of its texture, or without both if that cannot be read."""
+        pixels = self._pixels(texture, ONE_TILE, material)
+        if pixels is None:
+            return replace(surface, texture=None)
+        red, green, blue, *alpha = np.mean(pixels, axis=(0, 1)) / 255
+        tint = surface.color or (1.0, 1.0, 1.0)
+        color = (red * tint[0], green * tint[1], blue * tint[2])
+        return replace(surface, texture=None, color=color, opacity=surface.opacity * (alpha[0] if alpha else 1.0))
+
+    def _appearance(self, material: Usd.Prim) -> Appearance:
+        path = str(material.GetPath())
+        if path not in self._appearances:
+            try:
+                found = appearance(material) or _PLAIN
+            except ValueError as error:
+                self._notes.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
+                found = _PLAIN
+            self._appearances[path] = found
+            for note in found.notes:
+                self._notes.add(note, material)
+        return self._appearances[path]
+
+    def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:
+        """Name of a texture of the spec; empty if it cannot be read."""
+        key = replace(texture, coordinates='', layout=Texture.layout), tiles
+        if key not in self._textures:
+            pixels = self._pixels(texture, tiles, material)
+            self._textures[key] = '' if pixels is None else f'texture_{len(self._textures) + 1}'
+            if pixels is not None:
+                add_texture(self._spec, self._textures[key], pixels)
+        return self._textures[key]
+
+    def _pixels(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> NDArray[np.uint8] | None:
+        try:
+            return texture.pixels(tiles)
+        except ValueError as error:
+            names = ' and '.join(sorted(texture.files))
+            self._notes.add(f'texture {names} cannot be read ({error}); shown in one colour', material)
+            return None
+
+    def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
+        """Colour of a surface: of its material, else white under a texture, else displayColor, else a light grey."""
+        color, opacity = surface.color, surface.opacity
+        if color is None and white:
+            color = (1.0, 1.0, 1.0)
+        if color is None:
+            color = self._primvars.mean(prim, 'displayColor')
+            color = None if color is None or len(color) != 3 else color
+            if surface == _PLAIN and (own := self._primvars.mean(prim, 'displayOpacity')) is not None:
+                opacity = float(own[0])
+        rgb = np.clip(DEFAULT_COLOR if color is None else color, 0, 1)
+        return *map(float, rgb), float(np.clip(opacity, 0, 1))
+
+    def _material(self, path: str, surface: Appearance, texture: str) -> str:
+        """Name of the material that shows a surface; it is that of the prim, unless this looks different elsewhere."""
+        key = (path, surface, texture)
+        if key not in self._materials:
+            taken = self._materials.values()
+            name = next(n for n in (path, *(f'{path}_{i}' for i in range(1, 99))) if n not in taken)
+            self._materials[key] = name
+            material = self._spec.add_material(name=name)
+            gloss = 1 - float(np.clip(surface.roughness, 0, 1))
+            metal = float(np.clip(surface.metallic, 0, 1))
+            material.specular = gloss * (0.5 + 0.5 * metal)
+            material.shininess = gloss
+            material.reflectance = 0.3 * metal * max(0.0, 2 * gloss - 1)
+            material.emission = surface.emission
+            material.roughness, material.metallic = 1 - gloss, metal  # for renderers other than MuJoCo's own
+            if texture:
+                material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = texture
+        return self._materials[key]
+
+
+def _bound(prim: Usd.Prim) -> Usd.Prim | None:
+    """The material prim that is bound to a prim, or to one above it."""
+    from pxr import UsdShade
+
+    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+    return material.GetPrim() if material else None
+
+
+def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bool_]]]:
+    """Subsets of a mesh that a material is bound to, with `(m,)` which triangles they have."""
+    from pxr import UsdShade
+
+    if shape.corners is None:
+        return []
+    faces = polygons(prim, shape)
+    subsets = [subset.GetPrim() for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()]
+    return [(subset, np.isin(faces, array(subset, 'indices', int))) for subset in subsets if _bound(subset)]

@@ -1,0 +1,1 @@
+"""Meshes: files, surfaces, convex decomposition, images."""

@@ -1,0 +1,1 @@
+"""Worlds of batches: what all engines share that step many envs of one model at once."""

@@ -1,0 +1,145 @@
+"""What stands where on the stage: the prims of each env, and how a stage is built of them.
+
+The env `i` is `/World/env_i`, at its offset; its scene is `/World/env_i/scene`, robots and objects are where their
+configs put them below the env. Envs whose scenes are made of the same things are cloned from the first of them. If
+that is all envs, physics is replicated, too. Things of different envs never collide.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compose import robot_prefix
+from internutopia.core.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneModel, Vec3
+from internutopia.core.world.isaac.api import Box, IsaacSim
+from internutopia.core.world.isaac.assets import called, path_below, prim_paths
+
+_DENSITY = 1000.0  # kg/m3, of objects that say nothing else
+_ENV = re.compile(r'^/World/env_(\d+)')
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What stands in an env; equal for envs that need no other stage, whatever their poses.
+
+    `robots` and `objects` are prim paths below the env, by name.
+    """
+
+    compiled: CompiledScene
+    robots: tuple[tuple[str, str], ...]
+    objects: tuple[tuple[str, str], ...]
+    model: SceneModel = field(compare=False)
+
+    @classmethod
+    def of(cls, compiled: CompiledScene, model: SceneModel) -> Plot:
+        """What stands in an env that runs a scene."""
+        robots = tuple((robot.name, robot.prim_path or f'/robots/{robot.name}') for robot in model.robots)
+        objects = tuple((obj.name, obj.prim_path or f'/objects/{obj.name}') for obj in model.objects)
+        return cls(compiled, robots, objects, model)
+
+    def robot(self, name: str) -> str:
+        """Path of a robot below the env."""
+        return dict(self.robots)[name]
+
+    def body(self, name: str) -> str:
+        """Path of an object or a movable scene body below the env."""
+        if name in (objects := dict(self.objects)):
+            return objects[name]
+        assert self.model.asset is not None
+        below = path_below(resolve(self.model.asset), name)
+        return f'/scene/{below}' if below else '/scene'
+
+    def links(self, robot: str) -> dict[str, str]:
+        """Paths of a robot's links below the env, by their names; only of those that its asset has."""
+        model = next(model for model in self.model.robots if model.name == robot)
+        bodies = self.compiled.robots[robot].bodies
+        return {
+            called(name, bodies, model): f'{self.robot(robot)}/{below}'.rstrip('/')
+            for name, below in prim_paths(resolve(model.asset)).items()
+        }
+
+    def adds_camera(self, robot: str | None, name: str) -> bool:
+        """Whether the camera of that name in the host's model is one that the robot gets beside those of its asset."""
+        cameras = (camera.path for model in self.model.robots if model.name == robot for camera in model.cameras)
+        return robot is not None and name.removeprefix(robot_prefix(robot)) in cameras
+
+    def camera(self, robot: str, path: str) -> str:
+        """Path below the env of a camera that a robot gets beside those of its asset."""
+        link, _, name = path.rpartition('/')
+        return f'{self.links(robot).get(link.rpartition("/")[2], self.robot(robot))}/{name}'
+
+
+def env_path(env_id: int) -> str:
+    """Prim path of an env."""
+    return f'/World/env_{env_id}'
+
+
+def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
+    """The envs that prims are in. ValueError for one that is in none."""
+    matches = [_ENV.match(path) for path in paths]
+    if None in matches:
+        raise ValueError(f'prim {paths[matches.index(None)]!r} is in no env')
+    return np.array([int(match[1]) for match in matches if match], np.intp)
+
+
+def build_stage(sim: IsaacSim, plots: Mapping[int, Plot], offsets: NDArray[np.float64]) -> None:
+    """Put what stands in the envs `plots` on an empty stage."""
+    alike: dict[Plot, list[int]] = {}
+    for env_id in sorted(plots):
+        alike.setdefault(plots[env_id], []).append(env_id)
+    for plot, env_ids in alike.items():
+        first = env_ids[0]
+        _build_env(sim, env_path(first), plot, offsets[first])
+        if len(env_ids) > 1:
+            everything = len(alike) == 1 and env_ids == list(range(len(env_ids)))
+            paths = [env_path(env_id) for env_id in env_ids]
+            sim.clone(paths[0], paths, offsets[env_ids], replicate=everything)
+    if len(plots) > 1:
+        sim.isolate([env_path(env_id) for env_id in sorted(plots)])
+
+
+def _build_env(sim: IsaacSim, path: str, plot: Plot, offset: NDArray[np.float64]) -> None:
+    model = plot.model
+    sim.add_frame(path, offset)
+    if model.asset is not None:
+        _add_asset(sim, model.asset, f'{path}/scene', model.scale, model.position, model.orientation)
+    for robot in model.robots:
+        root = path + plot.robot(robot.name)
+        scale = robot.scale, robot.scale, robot.scale
+        _add_asset(sim, robot.asset, root, scale, robot.position, robot.orientation)
+        for camera in robot.cameras:
+            turn = _unit(camera.orientation)
+            sim.add_camera(path + plot.camera(robot.name, camera.path), camera.position, turn, camera.fovy)
+    for obj in model.objects:
+        where = path + plot.body(obj.name)
+        if obj.asset is not None:
+            _add_asset(sim, obj.asset, where, obj.scale, obj.position, obj.orientation)
+            if obj.dynamic:
+                sim.add_body(where, obj.mass, obj.density)
+        else:
+            mass = math.prod(obj.scale) * (_DENSITY if obj.density is None else obj.density)
+            mass = mass if obj.mass is None else obj.mass
+            sim.add_box(where, Box(obj.scale, obj.color, obj.dynamic, obj.collider, mass))
+
+
+def _add_asset(sim: IsaacSim, asset: str, path: str, scale: Vec3, position: Vec3, orientation: Quat) -> None:
+    sim.add_asset(str(resolve(asset)), path)
+    if (scale, position, orientation) != (
+        NO_SCALE,
+        (0.0, 0.0, 0.0),
+        IDENTITY_QUAT,
+    ):  # else the asset's own transform stays
+        sim.add_frame(path, position, _unit(orientation), scale)
+
+
+def _unit(orientation: Quat) -> NDArray[np.float64]:
+    """USD does not normalize quaternions."""
+    return np.asarray(orientation) / np.linalg.norm(orientation)

@@ -1,0 +1,151 @@
+"""Batched views of a world on Isaac Sim: what those of robots, bodies and cameras share.
+
+Isaac Sim's handles have a row for each prim that they found; views have a row for each env. A handle lasts as long as
+the stage: `Placed` makes it anew after the stage has changed, and knows which row belongs to which env.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.util.rotations import quat_rotate
+from internutopia.core.world.base import Array, EnvIds
+from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
+from internutopia.core.world.isaac.stage import Plot, env_path
+
+if TYPE_CHECKING:
+    from internutopia.core.world.isaac.world import IsaacWorld
+
+Handle = TypeVar('Handle', bound=PrimHandle)
+Paths = Callable[[Plot], tuple[str, ...] | None]
+
+
+class Placed(Generic[Handle]):
+    """A handle over the k prims that `find` names in every env that has them, by their paths below the env."""
+
+    def __init__(self, world: IsaacWorld, find: Paths, make: Callable[[list[str]], Handle]):
+        self._world = world
+        self._find = find
+        self._make = make
+        self._stage = -1  # that the handle is of
+        self._handle: Handle | None = None
+        self._rows: NDArray[np.intp] = np.zeros((0, 0), np.intp)
+
+    @property
+    def handle(self) -> Handle:
+        """The handle on the stage that there is now."""
+        self._update()
+        assert self._handle is not None
+        return self._handle
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows of the handle by env, `(env_num, k)`; -1 for envs that have no such prims."""
+        self._update()
+        return self._rows
+
+    @property
+    def envs(self) -> EnvIds:
+        """The envs that have such prims."""
+        return np.flatnonzero(self.rows[:, 0] >= 0)
+
+    def of(self, env_ids: EnvIds) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Which of some envs have such prims, bool, and the rows of those, `(n, k)`."""
+        rows = self.rows[env_ids]
+        mine = rows[:, 0] >= 0
+        return mine, rows[mine]
+
+    def put(self, target: Array, values: NDArray[Any]) -> None:
+        """Write values `(rows, ...)` into the rows of the envs in `target`, `(env_num, k, ...)`."""
+        target[self.envs] = values[self.rows[self.envs]]
+
+    def _update(self) -> None:
+        if self._stage == self._world.stage:
+            return
+        self._stage = self._world.stage
+        places: dict[str, tuple[int, int]] = {}
+        count = 1
+        for env_id, plot in self._world.plots.items():
+            paths = self._find(plot)
+            if paths is not None:
+                count = len(paths)
+                places.update({env_path(env_id) + path: (env_id, k) for k, path in enumerate(paths)})
+        self._rows = np.full((self._world.env_num, count), -1, np.intp)
+        if not places:
+            self._handle = None
+            return
+        self._handle = self._make(list(places))
+        for row, path in enumerate(self._handle.paths):
+            while path not in places:  # an articulation is found at a prim below the one that was named
+                path = path.rpartition('/')[0]
+            self._rows[places[path]] = row
+
+
+class IsaacView:
+    """Cached buffers."""
+
+    def __init__(self, world: IsaacWorld):
+        self._world = world
+        self._buffers: dict[Hashable, tuple[int, tuple[Array, ...], tuple[Array, ...]]] = {}
+
+    def _cached(
+        self, key: Hashable, shapes: Sequence[tuple[int, ...]], fill: Callable[[tuple[Array, ...]], None]
+    ) -> Any:
+        """Buffers `(env_num, *shape)` for `key`, filled once per state version; read-only for others."""
+        version, arrays, shown = self._buffers.get(key, (-1, (), ()))
+        if not arrays:
+            arrays = tuple(np.zeros((self._world.env_num, *shape), np.float32) for shape in shapes)
+            shown = tuple(array.view() for array in arrays)
+            for array in shown:
+                array.flags.writeable = False
+        if version != self._world.version:
+            if self._anywhere():
+                fill(arrays)
+            self._buffers[key] = self._world.version, arrays, shown
+        return shown
+
+    def _anywhere(self) -> bool:
+        """Whether any env holds what the view shows."""
+        return True
+
+
+class Masses:
+    """Masses of bodies, which start anew with each episode."""
+
+    def __init__(self, bodies: Placed[BodyHandle]):
+        self._bodies = bodies
+        self._first: dict[int, NDArray[np.float32]] = {}  # `(k,)` by env, where they were changed
+
+    def get(self) -> NDArray[np.float32]:
+        """Masses `(rows,)` [kg] of the handle."""
+        return self._bodies.handle.masses()
+
+    def set(self, env_ids: EnvIds, column: int, masses: Any) -> None:
+        """Set the masses `(n,)` of the bodies in a column."""
+        mine, rows = self._bodies.of(env_ids)
+        if len(rows):
+            now = self.get()
+            for env_id, own in zip(env_ids[mine].tolist(), rows, strict=True):
+                self._first.setdefault(env_id, now[own])
+            self._bodies.handle.scale_masses(np.broadcast_to(masses, len(env_ids))[mine], rows[:, column])
+
+    def reset(self, env_ids: EnvIds) -> None:
+        """Undo what was changed in some envs."""
+        changed = np.array([env_id for env_id in env_ids.tolist() if env_id in self._first], np.intp)
+        if changed.size:
+            first = np.concatenate([self._first.pop(env_id) for env_id in changed.tolist()])
+            self._bodies.handle.scale_masses(first, self._bodies.rows[changed].reshape(-1))
+
+    def forget(self) -> None:
+        """The stage is another one, where nothing was changed."""
+        self._first.clear()
+
+
+def moved(velocities: tuple[NDArray[Any], NDArray[Any]], orientations: NDArray[Any], arm: NDArray[Any]) -> NDArray[Any]:
+    """Linear velocities at points that are `arm` [m], in body axes, away from where they were measured."""
+    linear, angular = velocities
+    return linear + np.cross(angular, quat_rotate(orientations, np.broadcast_to(arm, linear.shape)))

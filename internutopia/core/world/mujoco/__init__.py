@@ -1,0 +1,1 @@
+"""MuJoCo on the CPU."""

@@ -1,0 +1,225 @@
+"""Envs that share one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
+from numpy.typing import NDArray
+
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.world.batched.group import Arrays, Group, Index, Slots
+
+STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
+# Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
+_DIVERGED = {
+    int(mujoco.mjtWarning.mjWARN_BADQPOS): 'position at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQVEL): 'velocity at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration at dof',
+    int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
+}
+_FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
+_VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
+
+
+class MujocoGroup(Group):
+    """The envs of one model structure. `capacity` slots, `nthread` threads of its own (the caller's included)."""
+
+    fields = MODEL_FIELDS
+
+    def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
+        super().__init__(scene, capacity)
+        self.batch = Batch(scene.model, capacity, nthread)
+        self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
+        self._efforts = np.zeros((capacity, scene.model.nv))
+        self._step_sensors = self.batch.bind('sensordata')  # likewise
+        self._sensors = np.zeros((capacity, scene.model.nsensordata))
+        self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
+        self._fields: dict[str, NDArray[Any]] = {}
+        self._derived: set[str] = set()  # fields that a call recomputes
+        self._stale: set[int] = set()  # slots whose derived fields do not describe their state
+
+    @property
+    def nthread(self) -> int:
+        """Threads a call of this group runs on."""
+        return self.batch.nthread
+
+    @property
+    def efforts(self) -> NDArray[np.float64]:
+        """See `Group`."""
+        return self._efforts
+
+    @property
+    def sensors(self) -> NDArray[np.float64]:
+        """See `Group`."""
+        return self._sensors
+
+    def rebuild(self, capacity: int, nthread: int) -> None:
+        """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
+        old, self.batch = self.batch, Batch(self.scene.model, capacity, nthread)
+        n = old.nsim
+        for name in self._expanded:
+            values = self.batch.expand(name)
+            values[:n] = old.expanded(name)
+        self._step_efforts = self.batch.bind('qfrc_actuator')
+        self._step_sensors = self.batch.bind('sensordata')
+        self._efforts = np.concatenate([self._efforts, np.zeros((capacity - n, self.scene.model.nv))])
+        self._sensors = np.concatenate([self._sensors, np.zeros((capacity - n, self.scene.model.nsensordata))])
+        self.batch.state[:n] = old.state
+        self.batch.warning[:n] = old.warning
+        self._fields.clear()
+        derived, self._derived = self._derived, set()
+        for name in derived:
+            self.read(name)
+
+    def remove(self, slots: NDArray[np.intp]) -> None:
+        """See `Group`."""
+        super().remove(slots)
+        self._stale.difference_update(slots.tolist())
+
+    def read(self, name: str) -> NDArray[Any]:
+        """See `Group`; a live array."""
+        array = self._fields.get(name)
+        if array is None:
+            array = self._fields[name] = self.batch.bind(name)
+            if name not in STATE_FIELDS:
+                self._derived.add(name)
+                self._stale.update(np.flatnonzero(self.envs >= 0).tolist())
+        if self._stale and name in self._derived:
+            self.batch.forward(np.array(sorted(self._stale), np.int32), stage=_VELOCITY_STAGE)
+            self._stale.clear()
+        return array
+
+    def write(self, name: str) -> NDArray[Any]:
+        """See `Group`."""
+        return self.read(name)
+
+    def measured(self) -> NDArray[np.float64]:
+        """See `Group`."""
+        if self._unmeasured:
+            slots = np.array(sorted(self._unmeasured), np.int32)
+            self._unmeasured.clear()
+            if len(self._probed):
+                with contextlib.suppress(SimulationError):  # the next step meets and reports it
+                    self.batch.forward(slots)
+                self._sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
+        return self._sensors
+
+    def touched(self, slots: Index) -> None:
+        """See `Group`."""
+        if self._derived:
+            self._stale.update(self.ids(slots).tolist())
+
+    def expand(self, name: str) -> NDArray[Any]:
+        """See `Group`; a live array."""
+        self._expanded.add(name)
+        return self.batch.expand(name)
+
+    def values(self, name: str) -> NDArray[Any]:
+        """See `Group`; read-only unless expanded."""
+        values = self.batch.expanded(name)
+        if values is None:
+            template = model_field(self.scene.model, name)
+            return np.broadcast_to(template, (self.capacity, *template.shape))
+        return values
+
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        """See `Group`."""
+        self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
+        self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
+        self.touched(slots)
+
+    def ray(
+        self,
+        slots: NDArray[np.intp],
+        origins: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        geom_groups: Sequence[int],
+        body: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """See `Group`."""
+        seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups).astype(np.uint8)
+        ids = None if len(slots) == self.capacity else slots.astype(np.int32)
+        distances, geoms = self.batch.ray(origins, directions, seen, True, body, ids)
+        distances[geoms < 0] = np.inf
+        return distances, geoms
+
+    def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
+        """See `Group`."""
+        failed: dict[int, str] = {}
+        batch = self.batch
+        stage = _VELOCITY_STAGE if self._derived else _NO_STAGE
+        try:
+            batch.step(slots, substeps, stage)
+        except SimulationError as error:
+            for slot in error.ids:
+                failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
+        rows = slice(None) if slots is None else slots
+        self._efforts[rows] = self._step_efforts[rows]
+        self._sensors[rows] = self._step_sensors[rows]
+        if slots is None:
+            self._unmeasured.clear()
+        elif self._unmeasured:
+            self._unmeasured.difference_update(slots.tolist())
+        if stage == _NO_STAGE:
+            self._stale.clear()  # nothing derived is bound: the next binding forwards every env
+        elif self._stale:
+            self._stale.difference_update(range(self.capacity) if slots is None else slots.tolist())
+        counts = batch.warning[:, _FATAL, 1]
+        if counts.any():
+            for kind, quantity in _DIVERGED.items():
+                for slot in np.flatnonzero(batch.warning[:, kind, 1]):
+                    env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
+                    if env_id >= 0:
+                        failed.setdefault(env_id, f'the simulation diverged: bad {quantity} {index}')
+            counts[:] = 0
+        return failed
+
+    def full_state(self, slot: int) -> NDArray[np.float64]:
+        """See `Group`; a live array."""
+        return self.batch.state[slot]
+
+    def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
+        """See `Group`."""
+        return self.batch.get_model(slot, copy.copy(scene.model))
+
+    def data(self, slot: int) -> mujoco.MjData:
+        """See `Group`."""
+        return self.batch.get_data(slot)
+
+    def _resize(self, capacity: int) -> None:
+        self.rebuild(capacity, self.nthread)
+
+    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = self._defaults
+        self.batch.warning[slot] = 0
+        for name, value in state.items():
+            self.read(name)[slot] = value
+        self._efforts[slot] = self._sensors[slot] = 0.0
+        self._stale.add(slot)
+
+    def _state(self, slot: int) -> Arrays:
+        rows = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
+        return {name: array[slot].copy() for name, array in rows.items()}
+
+    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = saved['state']
+        self.batch.warning[slot] = 0
+        self._efforts[slot], self._sensors[slot] = saved['efforts'], saved['sensors']
+        self._stale.add(slot)
+
+    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        value = model_field(scene.model, name)
+        # this one is per simulation for the bodies' volumes only, which come first
+        return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value
+
+
+def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
+    """A field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
+    return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))

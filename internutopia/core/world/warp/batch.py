@@ -1,0 +1,405 @@
+"""`n` worlds of one model on a Warp device: state, steps, capacities.
+
+A call of the engine is a fixed sequence of kernels over all worlds. On CUDA it is captured once as a graph and then
+launched as a whole. Worlds that a step shall leave alone are computed like all others and then put back, bit for bit.
+
+Contacts and constraints live in buffers of a fixed size. They begin with what the scene is likely to need; where that
+was too little, the engine would drop contacts: the call is undone, the buffers are doubled, and it is made again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from internutopia.core.util import log
+from internutopia.core.world.warp.arrays import (
+    Mirror,
+    copy_rows,
+    find_bad,
+    find_failed,
+    find_overflow,
+    put_array,
+    rows_of,
+)
+from internutopia.core.world.warp.model import put_model
+
+_MOVING = ('time', 'qpos', 'qvel', 'act', 'history', 'plastic', 'qacc_warmstart')  # a step changes them
+STATE_FIELDS = (*_MOVING, 'ctrl', 'qfrc_applied', 'xfrc_applied', 'eq_active', 'mocap_pos', 'mocap_quat', 'userdata')
+_STATIC = ('geom_xpos', 'geom_xmat')  # of geoms that never move: the engine does not compute them
+_MAX_VALUE = 1e10  # mjMAXVAL: beyond it, numbers of a state are bad
+OF_MASSES = (
+    *('body_subtreemass', 'body_invweight0', 'dof_invweight0', 'tendon_invweight0', 'actuator_acc0'),
+    *('cam_poscom0', 'light_poscom0'),
+)  # what `mjw.set_const` derives from masses and inertias, and what else it writes
+_NOT_OF_MASSES = (
+    *('geom_aabb', 'geom_rbound', 'geom_size', 'tendon_length0', 'eq_data'),
+    *('cam_pos0', 'cam_mat0', 'light_pos0', 'light_dir0'),
+)
+_O = mjw.OverflowType
+_CONTACTS = _O.BROADPHASE | _O.NARROWPHASE | _O.CCD
+_UNBOUNDED = _O.HFIELD | _O.EPA_HORIZON | _O.TACTILE  # limits of the engine itself
+_HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of what is known of where a ray hits
+_GROWABLE = _CONTACTS | _O.NEFC | _O.NJMAX_NNZ | _O.CONTACT_MATCH
+
+
+@dataclasses.dataclass
+class Capacities:
+    """How much there is room for."""
+
+    contacts: int  # per world, in the mean
+    constraints: int  # per world
+    nonzeros: int | None = None  # of a sparse constraint Jacobian, per world; None is a guess of the engine
+    matches: int = 64  # contacts per contact sensor
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel) -> Capacities:
+        """What a scene is likely to need: all its limits, and some contacts for each geom that moves."""
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
+        contacts = 16 + 2 * int((moves & touches).sum()) + 4 * model.npair
+        rows = 2 * (int(max([3, *model.geom_condim, *model.pair_dim])) - 1)  # of the friction pyramid of a contact
+        rest = 6 * model.neq + 2 * (model.njnt + model.ntendon) + int((model.dof_frictionloss > 0).sum())
+        return cls(contacts, rows * contacts + rest)
+
+
+class WarpBatch:
+    """`n` worlds on a device, each at the model's defaults."""
+
+    def __init__(self, model: mujoco.MjModel, n: int, device: wp.Device, capacities: Capacities | None = None):
+        self.n = n
+        self.device = device
+        self.capacities = capacities or Capacities.of(model)
+        self.model = model
+        self._said = 0  # which limits of the engine were logged
+        self._model = put_model(model, device)
+        self._batched: dict[str, Mirror] = {}  # model fields with values of their own in each world
+        self._starts: dict[str, Any] = {}  # how worlds begin: rows of state fields and batched model fields
+        self._family: list[Mirror] = []
+        with wp.ScopedDevice(device):
+            self.chosen = Mirror(wp.zeros(n, dtype=bool))
+            self.failed = Mirror(wp.zeros(n, dtype=bool))
+            self.overflow = Mirror(wp.zeros(1, dtype=int))  # flags of all steps since somebody cleared them
+            self._report = Mirror(wp.zeros((n, 3), dtype=int), self._family)
+            self.efforts = Mirror(wp.zeros((n, model.nv), dtype=float), self._family)
+            self.sensors = Mirror(wp.zeros((n, model.nsensordata), dtype=float), self._family)
+        self._allocate()
+
+    def field(self, name: str) -> Mirror:
+        """An array of the engine's data."""
+        if name not in self._fields:
+            self._fields[name] = Mirror(getattr(self._data, name), self._family)
+        return self._fields[name]
+
+    def expand(self, name: str) -> Mirror:
+        """A model field `(n, ...)` that has values of its own in each world from now on."""
+        if name not in self._batched:
+            shared = getattr(self._model, name)
+            own = wp.array(np.repeat(shared.numpy(), self.n, axis=0), dtype=shared.dtype, device=self.device)
+            setattr(self._model, name, own)
+            self._batched[name] = Mirror(own)
+            self._graphs.clear()
+            if self._starts:
+                self._starts[name] = rows_of(wp.clone(own))
+        return self._batched[name]
+
+    @cached_property
+    def stream(self) -> wp.Stream:
+        """A CUDA stream on which this batch can be stepped beside others."""
+        return wp.Stream(self.device)
+
+    def choose(self, chosen: NDArray[np.bool_]) -> None:
+        """Say which worlds, `(n,)`, the next calls are about."""
+        if not np.array_equal(self.chosen.read(), chosen):
+            self.chosen.write()[:] = chosen
+
+    def values(self, name: str) -> Any:
+        """A model field `(n, ...)` as a tensor, not to be written to."""
+        if name in self._batched:
+            return self._batched[name].tensor()
+        shared = wp.to_torch(getattr(self._model, name), requires_grad=False)
+        return shared.expand(self.n, *shared.shape[1:])
+
+    def take(self, other: WarpBatch) -> None:
+        """Take over the worlds of a smaller batch of the same model as the first ones."""
+        other._upload()
+        for name in other._batched:
+            self.expand(name)
+            _copy_first(getattr(other._model, name), getattr(self._model, name))
+            self._batched[name].expire()
+        self._copy_state(other._data)
+        _copy_first(other.efforts.array, self.efforts.array)
+        _copy_first(other.sensors.array, self.sensors.array)
+        if other._starts:
+            self.keep_starts(np.zeros(self.n, bool))
+            for name, rows in other._starts.items():
+                _copy_first(rows, self._starts[name])
+        self._expire()
+
+    def step(self, chosen: NDArray[np.bool_], substeps: int, kinematics: bool) -> NDArray[np.int32]:
+        """Advance the worlds that are chosen, `(n,)`; the others do not change.
+
+        Returns:
+            `(n, 3)`: what was wrong in each world (an index of `BAD_QUANTITIES`), and in which column. Worlds that
+            were chosen and went wrong are at the model's defaults now: bad numbers would go on from step to step.
+        """
+        self.choose(chosen)
+        self._call(*self._step_of(substeps, kinematics))
+        return self._report.read()
+
+    def launch_step(self, substeps: int, kinematics: bool) -> None:
+        """`step` for the worlds that `chosen` says, without waiting for it.
+
+        `failed` then says which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
+        """
+        self._launch(*self._step_of(substeps, kinematics))
+
+    def keep_starts(self, chosen: NDArray[np.bool_]) -> None:
+        """What the chosen worlds are now is what `launch_restart` makes them again."""
+        self.choose(chosen)
+        self._upload()
+        with wp.ScopedDevice(self.device):
+            for name, rows in self._restartable():
+                if name not in self._starts:
+                    self._starts[name] = wp.clone(rows)
+                self._copy_rows(self.chosen, True, rows, self._starts[name])
+
+    def launch_restart(self) -> None:
+        """Start the worlds that `chosen` says afresh, without waiting for it."""
+        self._launch(('restart',), self._restart)
+
+    def forward(self) -> None:
+        """Compute everything that follows from the state of all worlds, sensors included."""
+        self._call(('forward',), self._forward)
+
+    def kinematics(self) -> None:
+        """Compute the poses and velocities of bodies from the state of all worlds."""
+        self._launch(('kinematics',), self._kinematics)
+
+    def set_constants(self) -> None:
+        """Compute what follows from the masses and inertias of the worlds that `chosen` says."""
+        for name in OF_MASSES:
+            self.expand(name)
+        self._upload()
+        model = self._model
+        with wp.ScopedDevice(self.device):
+            before = {name: wp.clone(getattr(model, name)) for name in (*OF_MASSES, *_NOT_OF_MASSES)}
+            mjw.set_const(model, self._data)
+            for name in OF_MASSES:
+                rows = rows_of(before[name]), rows_of(getattr(model, name))
+                self._copy_rows(self.chosen, False, *rows)
+                self._batched[name].expire()
+            for name in _NOT_OF_MASSES:  # only rounding would change
+                wp.copy(getattr(model, name), before[name])
+        self._expire()
+
+    def paint(self, name: Hashable, draw: Callable[[mjw.Model, mjw.Data], None]) -> None:
+        """Let `draw`, a fixed sequence of kernels, take pictures; after `kinematics`. A name stands for one of them."""
+        self._launch(('paint', name), lambda: draw(self._model, self._data))
+
+    def ray(
+        self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Distances [m] and geoms hit by rays `(n, rays, 3)`, -1 for misses; after `kinematics`.
+
+        Args:
+            origins: of the rays [m].
+            directions: of the rays, unit vectors.
+            seen: the groups of geoms that rays see, `(mjNGROUP,)`.
+            body: whose geoms they do not see.
+        """
+        self._upload()
+        shape = origins.shape[:2]
+        groups: Any = wp.types.vector(mujoco.mjNGROUP, float)(*seen.astype(float).tolist())
+        with wp.ScopedDevice(self.device):
+            starts, along = (put_array(values, wp.vec3) for values in (origins, directions))
+            excluded = put_array(np.full(shape[1], body), int)
+            distances, geoms, normals = (put_array(np.zeros(shape + end), t) for end, t in _HIT)
+            mjw.rays(self._model, self._data, starts, along, groups, True, excluded, distances, geoms, normals)
+        return distances.numpy(), geoms.numpy()
+
+    def _allocate(self) -> None:
+        """New arrays, of the sizes that `capacities` says. MemoryError if they do not fit on the device."""
+        model, room = self.model, self.capacities
+        with wp.ScopedDevice(self.device):
+            try:
+                self._data = mjw.make_data(
+                    model, self.n, nconmax=room.contacts, njmax=room.constraints, njmax_nnz=room.nonzeros
+                )
+            except RuntimeError as error:
+                if 'allocate' not in str(error):
+                    raise
+                raise MemoryError(
+                    f'{self.n} envs with room for {room.contacts} contacts and {room.constraints} constraints each do '
+                    f'not fit into the memory of {self.device}: use a smaller env_num ({error})'
+                ) from error
+            self._model.opt.contact_sensor_maxmatch = room.matches
+            arrays = {name: getattr(self._data, name) for name in _MOVING}
+            self._moving = {name: rows_of(array) for name, array in arrays.items() if array.size}
+            self._before = {name: wp.zeros_like(array) for name, array in self._moving.items()}
+            states = {name: rows_of(getattr(self._data, name)) for name in STATE_FIELDS}
+            self._state = {name: rows for name, rows in states.items() if rows.size}
+            self._defaults = {name: wp.clone(rows[:1]) for name, rows in self._state.items()}
+            self._nothing = [wp.zeros((1, mirror.array.shape[1]), dtype=float) for mirror in self._results]
+        self._fields: dict[str, Mirror] = {}
+        self._family[:] = [self._report, *self._results]
+        self._graphs: dict[tuple[Any, ...], Any] = {}
+        self._loaded: set[tuple[Any, ...]] = set()
+
+    @property
+    def _results(self) -> tuple[Mirror, Mirror]:
+        return self.efforts, self.sensors
+
+    def _restartable(self) -> Iterator[tuple[str, Any]]:
+        """What differs between the beginnings of worlds."""
+        yield from self._state.items()
+        for name, mirror in self._batched.items():
+            yield name, rows_of(mirror.array)
+
+    def _copy_state(self, data: mjw.Data) -> None:
+        """Take over the state of as many worlds as there are in `data`."""
+        for name in (*STATE_FIELDS, *_STATIC):
+            _copy_first(getattr(data, name), getattr(self._data, name))
+
+    def _upload(self) -> None:
+        for mirror in (self.chosen, self.overflow, *self._results, *self._fields.values(), *self._batched.values()):
+            mirror.upload()
+
+    def _expire(self) -> None:
+        for mirror in (self._report, self.failed, self.overflow, *self._results, *self._fields.values()):
+            mirror.expire()
+
+    def _call(self, key: tuple[Any, ...], call: Callable[[], None]) -> None:
+        """Make a call until the buffers are large enough for it."""
+        while True:
+            self._launch(key, call)
+            flags = int(np.bitwise_or.reduce(self._report.read()[:, 2]))
+            if not self.make_room(flags, retry=True):
+                return
+
+    def make_room(self, flags: int, retry: bool) -> bool:
+        """Enlarge what was too small, and say so; the worlds keep the state that they have, or, to `retry`, had.
+
+        Args:
+            flags: of `mjw.OverflowType`.
+            retry: whether the call in which they were raised is undone and will be made again.
+
+        Returns:
+            Whether something was enlarged.
+        """
+        if flags & _UNBOUNDED & ~self._said:
+            self._said |= flags & _UNBOUNDED
+            log.warning('mujoco_warp left out contacts: %s', mjw.OverflowType(flags & _UNBOUNDED))
+        if not flags & _GROWABLE:
+            return False
+        if retry:
+            for name, array in self._moving.items():
+                wp.copy(array, self._before[name])
+        else:
+            log.warning('contacts or constraints were left out in steps until now: there was too little room for them')
+        self._grow(flags)
+        return True
+
+    def _launch(self, key: tuple[Any, ...], call: Callable[[], None]) -> None:
+        """Make a call of the engine after what the host wrote; its results are fetched when they are asked for."""
+        self._upload()
+        with wp.ScopedDevice(self.device):
+            if self.device.is_cpu or key not in self._loaded:
+                call()  # compiles and loads kernels, which cannot be captured
+                self._loaded.add(key)
+            else:
+                if key not in self._graphs:
+                    # on a stream of its own: torch works on the default stream, which cannot be captured
+                    with wp.ScopedStream(self.stream), wp.ScopedCapture(stream=self.stream) as capture:
+                        call()
+                    self._graphs[key] = capture.graph
+                wp.capture_launch(self._graphs[key])
+        self._expire()
+
+    def _step_of(self, substeps: int, kinematics: bool) -> tuple[tuple[Any, ...], Callable[[], None]]:
+        return ('step', substeps, kinematics), lambda: self._step(substeps, kinematics)
+
+    def _step(self, substeps: int, kinematics: bool) -> None:
+        data = self._data
+        self._begin()
+        for _ in range(substeps):
+            mjw.step(self._model, data)
+        self._look_for_overflow()
+        for kind, values in enumerate((data.ctrl, data.qpos, data.qvel, data.qacc), 1):
+            wp.launch(find_bad, self.n, [values, kind, _MAX_VALUE], [self._report.array])
+        wp.launch(find_failed, self.n, [self.chosen.array, self._report.array], [self.failed.array])
+        self._copy_rows(self.chosen, True, data.qfrc_actuator, self.efforts.array)
+        self._copy_rows(self.chosen, True, data.sensordata, self.sensors.array)
+        for name, array in self._moving.items():
+            self._copy_rows(self.chosen, False, self._before[name], array)
+        for name, array in self._state.items():
+            self._copy_rows(self.failed, True, self._defaults[name], array)
+        self._forget(self.failed)
+        if kinematics:
+            self._kinematics()
+
+    def _restart(self) -> None:
+        for name, rows in self._restartable():
+            self._copy_rows(self.chosen, True, self._starts[name], rows)
+        self._forget(self.chosen)
+
+    def _forget(self, worlds: Mirror) -> None:
+        """Nothing was measured in these worlds yet."""
+        for mirror, zeros in zip(self._results, self._nothing, strict=True):
+            self._copy_rows(worlds, True, zeros, mirror.array)
+
+    def _forward(self) -> None:
+        self._begin()
+        mjw.forward(self._model, self._data)
+        self._look_for_overflow()
+
+    def _kinematics(self) -> None:
+        mjw.fwd_kinematics(self._model, self._data)
+        mjw.com_vel(self._model, self._data)
+
+    def _begin(self) -> None:
+        """Keep the state that the worlds have now."""
+        for name, array in self._moving.items():
+            wp.copy(self._before[name], array)
+        self._data.overflow.zero_()
+        self._report.array.zero_()
+
+    def _look_for_overflow(self) -> None:
+        data = self._data
+        counters = [data.overflow, data.nefc, data.nacon, data.ncollision]
+        limits = [data.njmax, data.naconmax, int(_O.NEFC), int(_O.NARROWPHASE)]
+        wp.launch(find_overflow, self.n, [*counters, *limits], [self._report.array, self.overflow.array])
+
+    def _copy_rows(self, worlds: Mirror, which: bool, source: Any, target: Any) -> None:
+        if target.size:
+            wp.launch(copy_rows, target.shape, [worlds.array, which, source], [target])
+
+    def _grow(self, flags: int) -> None:
+        """Double the buffers that were too small; the worlds keep their state."""
+        old, room = self._data, self.capacities
+        if flags & _CONTACTS:
+            room = dataclasses.replace(room, contacts=2 * room.contacts)
+        if flags & _O.NEFC:
+            room = dataclasses.replace(room, constraints=2 * room.constraints)
+        if flags & _O.CONTACT_MATCH:
+            room = dataclasses.replace(room, matches=2 * room.matches)
+        if flags & _O.NJMAX_NNZ or room.nonzeros is not None:
+            room = dataclasses.replace(room, nonzeros=room.constraints * self.model.nv)
+        log.warning('%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, room)
+        self.capacities = room
+        self._allocate()
+        self._copy_state(old)
+
+
+def _copy_first(source: Any, target: Any) -> None:
+    """Copy to the first rows of an array."""
+    if source.size:
+        wp.copy(target[: source.shape[0]], source)

@@ -1,0 +1,207 @@
+"""Envs that share one `WarpBatch`: slots are its worlds, per-slot model fields are fields with a batch axis."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.world.batched.group import Arrays, Group, Index, Slots
+from internutopia.core.world.warp.arrays import BAD_QUANTITIES
+from internutopia.core.world.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
+from internutopia.core.world.warp.model import BATCHED_FIELDS, warp_scene
+
+
+class WarpGroup(Group):
+    """The envs of one model structure on a Warp device."""
+
+    fields = BATCHED_FIELDS
+
+    def __init__(self, scene: CompiledScene, capacity: int, device: wp.Device):
+        super().__init__(scene, capacity)
+        self._own = warp_scene(scene)
+        self.batch = WarpBatch(self._own.model, capacity, device)
+        self._scratch = mujoco.MjData(self._own.model)
+        self._defaults = {name: np.array(getattr(self._scratch, name)) for name in STATE_FIELDS}
+        self._derives = False  # whether derived fields are read, so that a step computes them, too
+        self._stale = True  # whether derived fields do not describe the state
+        self._mixed = False  # whether geoms that never move stand elsewhere in some slots
+
+    @property
+    def efforts(self) -> NDArray[np.float32]:
+        """See `Group`."""
+        return self.batch.efforts.read()
+
+    @property
+    def sensors(self) -> NDArray[np.float32]:
+        """See `Group`."""
+        return self.batch.sensors.read()
+
+    def measured(self) -> NDArray[np.float32]:
+        """See `Group`."""
+        if self._unmeasured and len(self._probed):
+            self.batch.forward()
+            self._stale = False
+            where = np.ix_(np.array(sorted(self._unmeasured)), self._probed)
+            self.batch.sensors.write()[where] = self.batch.field('sensordata').read()[where]
+        self._unmeasured.clear()
+        return self.sensors
+
+    def read(self, name: str) -> NDArray[Any]:
+        """See `Group`; a state field, or a pose or velocity of bodies."""
+        self.derive(name)
+        return self.batch.field(name).read()
+
+    def derive(self, name: str) -> None:
+        """Let a field describe the current state."""
+        if name not in STATE_FIELDS:
+            self._derives = True
+            if self._stale:
+                self.batch.kinematics()
+                self._stale = False
+
+    def write(self, name: str) -> NDArray[Any]:
+        """See `Group`."""
+        return self.batch.field(name).write()
+
+    def touched(self, slots: Index) -> None:
+        """See `Group`."""
+        self._stale = True
+
+    def expand(self, name: str) -> NDArray[Any]:
+        """See `Group`."""
+        self._expanded.add(name)
+        return self.batch.expand(name).write()
+
+    def values(self, name: str) -> NDArray[Any]:
+        """See `Group`."""
+        if name in self._expanded:
+            return self.batch.expand(name).read()
+        shared = self._own.rows[name]
+        return np.broadcast_to(shared, (self.capacity, *shared.shape))
+
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        """See `Group`."""
+        chosen = np.zeros(self.capacity, bool)
+        chosen[slots] = True if mask is None else mask
+        self.batch.choose(chosen)
+        self.recompute_constants()
+
+    def recompute_constants(self) -> None:
+        """`set_constants` of the slots that `batch.chosen` says."""
+        self.batch.set_constants()
+        self._expanded.update(OF_MASSES)
+        self._stale = True
+
+    def ray(
+        self,
+        slots: NDArray[np.intp],
+        origins: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        geom_groups: Sequence[int],
+        body: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """See `Group`."""
+        self.read('geom_xpos')  # describes the state from here on
+        everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
+        everywhere[0, slots], everywhere[1, slots] = origins, directions
+        seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups)
+        distances, geoms = self.batch.ray(everywhere[0], everywhere[1], seen, body)
+        return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
+
+    def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
+        """See `Group`."""
+        chosen = np.zeros(self.capacity, bool)
+        chosen[slice(None) if slots is None else slots] = True
+        report = self.batch.step(chosen, substeps, self._derives)
+        self._stale = not self._derives
+        self._unmeasured.difference_update(np.flatnonzero(chosen).tolist())
+        failed: dict[int, str] = {}
+        for slot in np.flatnonzero(chosen & (report[:, 0] > 0)).tolist():
+            kind, index = report[slot, :2].tolist()
+            failed[int(self.envs[slot])] = f'the simulation diverged: bad {BAD_QUANTITIES[kind]} {index}'
+        return failed
+
+    def launch_step(self, substeps: int) -> None:
+        """Advance the slots that `batch.chosen` says, without waiting for it."""
+        self.batch.launch_step(substeps, self._derives)
+        self._stale = not self._derives
+        self._unmeasured.clear()
+
+    def launch_restart(self) -> None:
+        """Start the slots that `batch.chosen` says afresh, without waiting for it."""
+        self.batch.launch_restart()
+        self._stale = True
+
+    def full_state(self, slot: int) -> NDArray[np.float64]:
+        """See `Group`."""
+        self._fill(self._scratch, slot)
+        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.empty(mujoco.mj_stateSize(self._own.model, kind))
+        mujoco.mj_getState(self._own.model, self._scratch, state, kind)
+        return state
+
+    def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
+        """See `Group`."""
+        model = copy.copy(scene.model)
+        for name in self._expanded:
+            row = self.values(name)[slot]
+            if not np.array_equal(row, self._row(scene, name), equal_nan=True):  # else it is more precise there
+                field = getattr(model, name)
+                field[...] = row.reshape(field.shape)
+        return model
+
+    def data(self, slot: int) -> mujoco.MjData:
+        """See `Group`."""
+        data = mujoco.MjData(self._own.model)
+        self._fill(data, slot)
+        return data
+
+    def _fill(self, data: mujoco.MjData, slot: int) -> None:
+        for name in STATE_FIELDS:
+            row = self.read(name)[slot]
+            if name == 'time':
+                data.time = float(row)
+            else:
+                getattr(data, name)[...] = row
+
+    def _resize(self, capacity: int) -> None:
+        old = self.batch
+        self.batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
+        self.batch.take(old)
+        self._stale = True
+
+    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        for name in STATE_FIELDS:
+            self.write(name)[slot] = state.get(name, self._defaults[name])
+        self.batch.efforts.write()[slot] = self.batch.sensors.write()[slot] = 0.0
+        self._stale = True
+
+    def _state(self, slot: int) -> Arrays:
+        state = np.concatenate([self.read(name)[slot].ravel() for name in STATE_FIELDS], dtype=np.float32)
+        return {'state': state, 'efforts': self.efforts[slot].copy(), 'sensors': self.sensors[slot].copy()}
+
+    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
+        ends = np.cumsum([self._defaults[name].size for name in STATE_FIELDS])
+        for name, values in zip(STATE_FIELDS, np.split(saved['state'], ends[:-1]), strict=True):
+            self.write(name)[slot] = values.reshape(self._defaults[name].shape)
+        self.batch.efforts.write()[slot] = saved['efforts']
+        self.batch.sensors.write()[slot] = saved['sensors']
+        self._stale = True
+
+    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        return warp_scene(scene).rows[name]
+
+    def _write_model(self, slot: int, scene: CompiledScene) -> None:
+        super()._write_model(slot, scene)
+        self._mixed |= scene is not self.scene
+        if self._mixed:
+            geoms, positions, rotations = warp_scene(scene).static_geoms
+            self.batch.field('geom_xpos').write()[slot, geoms] = positions
+            self.batch.field('geom_xmat').write()[slot, geoms] = rotations

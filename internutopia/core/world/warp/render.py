@@ -1,0 +1,203 @@
+"""Pictures of one camera in all worlds of a Warp batch, ray traced by the engine in one launch.
+
+What is computed is a fixed sequence of kernels without a look at the host, so that it can be captured in a CUDA graph.
+The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Lens`, so that
+pictures cover what OpenGL's cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
+skins and transparency are not.
+"""
+
+# pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
+# (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from internutopia.core.render.lens import FAR, NEAR, Lens, PictureKind, Quality
+from internutopia.core.world.warp.arrays import Mirror
+
+_IDS = itertools.count()
+_SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
+# Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
+# first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
+_SAMPLES: dict[Quality, NDArray[np.float64]] = {
+    'fast': np.zeros((1, 2)),
+    'full': np.array([[0.0, 0.0], [0.0, -1 / 3], [3**0.5 / 6, 1 / 6], [-(3**0.5) / 6, 1 / 6]]),
+}
+
+
+class Film:
+    """Pictures of all envs on a device, `(env_num, ...)`, see `Frame`."""
+
+    def __init__(self, env_num: int, size: tuple[int, int], kinds: tuple[PictureKind, ...], device: wp.Device):
+        self.size = size
+        self.kinds = kinds
+        width, height = size
+        with wp.ScopedDevice(device), _fitting(size, env_num):
+            # of those that are not wanted: no envs
+            n = {kind: env_num if kind in kinds else 0 for kind in ('rgba', 'depth', 'labels')}
+            self.rgba: Any = wp.zeros((n['rgba'], height, width, 4), dtype=wp.uint8)
+            self.depth: Any = wp.zeros((n['depth'], height, width), dtype=float)
+            self.labels: Any = wp.zeros((n['labels'], height, width), dtype=int)
+        self._mirrors: dict[PictureKind, Mirror] = {}
+        self._tensors: dict[PictureKind, Any] = {}
+
+    def read(self, kind: PictureKind) -> NDArray[Any]:
+        """Pictures of a kind on the host, copied there once."""
+        if kind not in self._mirrors:
+            self._mirrors[kind] = Mirror(getattr(self, kind))
+        return self._mirrors[kind].read()
+
+    def tensor(self, kind: PictureKind) -> Any:
+        """The same memory as a torch tensor."""
+        if kind not in self._tensors:
+            self._tensors[kind] = wp.to_torch(getattr(self, kind), requires_grad=False)
+        return self._tensors[kind]
+
+    def exposed(self) -> None:
+        """The device wrote to it."""
+        for mirror in self._mirrors.values():
+            mirror.expire()
+
+
+class Tracer:
+    """Traces what a camera sees in the worlds of a batch.
+
+    Args:
+        model: of the worlds; textures, meshes and the headlight are those of this one.
+        worlds: number of worlds.
+        camera: number of the camera in the model.
+        lens: how it projects.
+        labels: label of each geom, -1 for none.
+        film: where the pictures go.
+        quality: `'full'` has shadows and smooth edges.
+
+    Raises:
+        MemoryError: it does not fit on the device.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        worlds: int,
+        camera: int,
+        lens: Lens,
+        labels: NDArray[np.int32],
+        film: Film,
+        quality: Quality,
+    ):
+        self.id = next(_IDS)
+        self._film = film
+        samples = _SAMPLES[quality] if 'rgba' in film.kinds else _SAMPLES['fast']
+        with wp.ScopedDevice(film.rgba.device), _fitting(film.size, worlds):
+            self._context = context = mjw.create_render_context(
+                model,
+                worlds,
+                cam_active=[camera],
+                cam_res=film.size,
+                render_rgb='rgba' in film.kinds,
+                render_depth='depth' in film.kinds,
+                render_seg='labels' in film.kinds,
+                enabled_geom_groups=_SEEN,
+                render_skybox=True,
+                use_shadows=quality == 'full',
+                shadow_light_fraction=0.0,
+                samples_per_pixel=round(len(samples) ** 0.5),
+            )
+            rays = [_rays(lens, film.size, (x, y)) for x, y in samples.tolist()]
+            context.ray_offset.assign(np.concatenate([origins for origins, _ in rays]))
+            context.ray.assign(np.concatenate([directions for _, directions in rays]))
+            # the same for all scenes: less to compile, and lights may differ between worlds
+            context.znear, context.zfar = NEAR, FAR
+            context.light_attenuation_is_default = False
+            context.has_orthographic_camera = True  # rays begin where we say
+            self._labels = wp.array(labels, dtype=int)
+            self._rows: Any = wp.array(np.full(worlds, -1), dtype=int)
+
+    def assign(self, rows: NDArray[np.intp]) -> None:
+        """Say which env of the film the pictures of each world `(worlds,)` belong to, -1 for none."""
+        self._rows.assign(rows.astype(np.int32))
+
+    def paint(self, model: mjw.Model, data: mjw.Data) -> None:
+        """Take the pictures; the poses of bodies describe the state."""
+        context, film = self._context, self._film
+        if context.bvh_ngeom + context.bvh_nflexgeom:  # the engine crashes if there is nothing to be seen
+            mjw.camlight(model, data)
+            mjw.refit_bvh(model, data, context)
+            mjw.render(model, data, context)
+        wp.launch(
+            _develop,
+            (len(self._rows), film.size[0] * film.size[1]),
+            [self._rows, film.size[0], context.rgb_data, context.depth_data, context.seg_data, self._labels],
+            [film.rgba, film.depth, film.labels],
+        )
+
+
+@contextmanager
+def _fitting(size: tuple[int, int], env_num: int) -> Iterator[None]:
+    """MemoryError if what is made of pictures meanwhile does not fit on the device."""
+    try:
+        yield
+    except RuntimeError as error:
+        if 'allocate' not in str(error):
+            raise
+        raise MemoryError(
+            f'pictures of {size[0]} x {size[1]} pixels of {env_num} envs do not fit into the memory of the device: '
+            f"use a smaller resolution or env_num, or SimConfig.renderer='opengl' ({error})"
+        ) from error
+
+
+def _rays(lens: Lens, size: tuple[int, int], shift: tuple[float, float]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Where rays through pixels begin [m], and their directions, `(height * width, 3)` each, camera frame.
+
+    They begin at the distance `NEAR`: what is nearer is not seen.
+    """
+    x, y = lens.pixels(size, shift)
+    across = np.stack([*np.meshgrid(x, y), np.zeros(size[::-1])], axis=-1).reshape(-1, 3)
+    ahead = np.array([0.0, 0.0, -1.0])
+    if lens.orthographic:
+        return across + NEAR * ahead, np.broadcast_to(ahead, across.shape)
+    directions = across + ahead
+    return NEAR * directions, directions / np.linalg.norm(directions, axis=-1, keepdims=True)
+
+
+@wp.kernel
+def _develop(
+    rows: wp.array[int],
+    width: int,
+    colours: wp.array2d[wp.uint32],
+    depths: wp.array2d[float],
+    geoms: wp.array2d[wp.vec2i],
+    geom_labels: wp.array[int],
+    rgba: wp.array4d[wp.uint8],
+    depth: wp.array3d[float],
+    labels: wp.array3d[int],
+):
+    """Write what the engine found at each pixel of each world into the pictures of its env."""
+    world, pixel = wp.tid()
+    row = rows[world]
+    if row < 0:
+        return
+    x = pixel % width
+    y = pixel // width
+    if rgba.shape[0] > 0:
+        colour = colours[world, pixel]
+        for channel in range(3):
+            rgba[row, y, x, channel] = wp.uint8((colour >> wp.uint32(16 - 8 * channel)) & wp.uint32(255))
+        rgba[row, y, x, 3] = wp.uint8(255)
+    if depth.shape[0] > 0:
+        value = depths[world, pixel]  # from where the ray begins
+        depth[row, y, x] = wp.where(value > 0.0, value + wp.static(NEAR), wp.inf)
+    if labels.shape[0] > 0:
+        hit = geoms[world, pixel]
+        labels[row, y, x] = -1
+        if hit[1] == wp.static(int(mujoco.mjtObj.mjOBJ_GEOM)):
+            labels[row, y, x] = geom_labels[hit[0]]

@@ -1,0 +1,187 @@
+"""What is compiled anew, and what is not."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internutopia.core.model import compiled
+from internutopia.core.model.compiled import SceneCache
+from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
+
+
+@pytest.fixture
+def scene(models) -> SceneModel:
+    return SceneModel(
+        models['floor'],
+        robots=(RobotModel('arm', models['arm']),),
+        objects=(ObjectModel('box', mass=1.0), ObjectModel('post', dynamic=False)),
+    )
+
+
+def with_robot(scene: SceneModel, **fields: Any) -> SceneModel:
+    return dataclasses.replace(scene, robots=(dataclasses.replace(scene.robots[0], **fields),))
+
+
+def with_box(scene: SceneModel, **fields: Any) -> SceneModel:
+    return dataclasses.replace(scene, objects=(dataclasses.replace(scene.objects[0], **fields), scene.objects[1]))
+
+
+def rewrite(path: str, old: str, new: str) -> None:
+    text = Path(path).read_text()
+    assert old in text
+    Path(path).write_text(text.replace(old, new))
+    status = os.stat(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))  # file systems may count in coarse steps
+
+
+def test_poses_and_joint_positions_are_state(scene):
+    cache = SceneCache()
+    first = cache.get(scene, 0.01)
+    for other in (
+        scene,
+        with_robot(scene, position=(1, 2, 3)),
+        with_robot(scene, orientation=(0, 1, 0, 0), joint_positions={'elbow': 0.3}),
+        with_box(scene, position=(4, 5, 6), orientation=(0, 0, 1, 0)),
+    ):
+        assert cache.get(other, 0.01) is first
+    state = first.initial_state(with_robot(scene, position=(1, 2, 3), joint_positions={'elbow': 0.3}))
+    assert state['mocap_pos'][first.robots['arm'].root.mocap].tolist() == [1, 2, 3]
+    assert state['qpos'][first.robots['arm'].qpos].tolist() == [0, 0.3]
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        lambda s, m: dataclasses.replace(s, asset=m['crates']),
+        lambda s, m: dataclasses.replace(s, asset=None),
+        lambda s, m: dataclasses.replace(s, scale=(2.0, 2.0, 2.0)),
+        lambda s, m: dataclasses.replace(s, raw_lengths=True),
+        lambda s, m: dataclasses.replace(s, position=(1.0, 0.0, 0.0)),
+        lambda s, m: dataclasses.replace(s, orientation=(0.0, 1.0, 0.0, 0.0)),
+        lambda s, m: dataclasses.replace(s, robots=()),
+        lambda s, m: dataclasses.replace(s, robots=(*s.robots, RobotModel('b', m['arm']))),
+        lambda s, m: with_robot(s, name='other'),
+        lambda s, m: with_robot(s, asset=m['hopper']),
+        lambda s, m: with_robot(s, scale=1.5),
+        lambda s, m: with_robot(s, raw_lengths=True),
+        lambda s, m: with_robot(s, fixed_base=False),
+        lambda s, m: with_robot(s, self_collisions=False),
+        lambda s, m: with_robot(s, drives=Drives(effort_limit=1.0)),
+        lambda s, m: with_robot(s, drives=Drives(stiffness=1.0)),
+        lambda s, m: with_robot(s, joint_order='breadth_first'),
+        lambda s, m: with_robot(s, joint_order=('elbow', 'shoulder')),
+        lambda s, m: with_robot(s, drives=Drives(stiffness={'elbow': 1.0})),
+        lambda s, m: with_robot(s, drives=Drives(damping=1.0)),
+        lambda s, m: with_robot(s, drives=Drives(only_if_bare=True)),
+        lambda s, m: with_box(s, name='other'),
+        lambda s, m: with_box(s, scale=(1.0, 1.0, 2.0)),
+        lambda s, m: with_box(s, raw_lengths=True),
+        lambda s, m: with_box(s, color=(1.0, 0.0, 0.0)),
+        lambda s, m: with_box(s, mass=2.0),
+        lambda s, m: with_box(s, mass=None, density=1.0),
+        lambda s, m: with_box(s, dynamic=False),
+        lambda s, m: with_box(s, collider=False),
+        lambda s, m: dataclasses.replace(s, objects=s.objects[::-1]),
+    ],
+)
+def test_other_content_is_another_model(scene, models, change):
+    cache = SceneCache()
+    assert cache.get(change(scene, models), 0.01) is not cache.get(scene, 0.01)
+
+
+def test_another_time_step_is_another_model(scene):
+    cache = SceneCache()
+    assert cache.get(scene, 0.01) is not cache.get(scene, 0.02)
+    assert cache.get(scene, 0.02).model.opt.timestep == 0.02
+
+
+def test_the_same_content_in_another_folder_is_the_same_model(scene, models, tmp_path):
+    (tmp_path / 'arm.xml').write_text(Path(models['arm']).read_text())
+    cache = SceneCache()
+    assert cache.get(with_robot(scene, asset=str(tmp_path / 'arm.xml')), 0.01) is cache.get(scene, 0.01)
+
+
+def test_a_file_that_was_edited_is_compiled_again(scene, write_model):
+    part = '<worldbody><body><geom size="0.1" mass="MASS"/></body></worldbody>'
+    path = write_model('edited', part.replace('MASS', '1'))
+    cache, edited = SceneCache(), dataclasses.replace(scene, asset=path)
+    first = cache.get(edited, 0.01)
+    rewrite(path, 'mass="1"', 'mass="2"')  # of the same length
+    second = cache.get(edited, 0.01)
+    assert second is not first
+    assert second.model.body_mass.sum() == pytest.approx(first.model.body_mass.sum() + 1)
+    rewrite(path, 'mass="2"', 'mass="1"')
+    assert cache.get(edited, 0.01) is first
+
+
+def test_a_file_that_an_asset_includes_counts_too(scene, write_model, tmp_path):
+    (tmp_path / 'part.xml').write_text('<mujoco><worldbody><geom name="g" size="0.1"/></worldbody></mujoco>')
+    whole = dataclasses.replace(scene, asset=write_model('whole', '<include file="part.xml"/>'))
+    cache = SceneCache()
+    first = cache.get(whole, 0.01)
+    rewrite(str(tmp_path / 'part.xml'), '0.1', '0.2')
+    assert cache.get(whole, 0.01).model.geom('scene/g').size[0] == pytest.approx(0.2)
+    assert first.model.geom('scene/g').size[0] == pytest.approx(0.1)
+
+
+def test_the_least_recently_used_scene_is_dropped(scene):
+    cache = SceneCache(capacity=2)
+    scenes = [cache.get(scene, dt) for dt in (0.01, 0.02)]
+    assert cache.get(scene, 0.01) is scenes[0]
+    cache.get(scene, 0.03)
+    assert cache.get(scene, 0.01) is scenes[0]
+    assert cache.get(scene, 0.02) is not scenes[1]
+
+
+def test_a_scene_that_failed_is_tried_again(scene, write_model):
+    path = write_model('broken', '<worldbody><geom size="-1"/></worldbody>')
+    cache, broken = SceneCache(), dataclasses.replace(scene, asset=path)
+    for _ in range(2):
+        with pytest.raises(ValueError, match='broken'):
+            cache.get(broken, 0.01)
+    rewrite(path, '-1', '0.1')
+    assert cache.get(broken, 0.01).model.ngeom > 0
+
+
+def test_episodes_that_differ_in_poses_compile_once(make_env, make_task, make_robot, make_block, monkeypatch):
+    count = 0
+    compose = compiled.compose
+
+    def counting(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return compose(*args)
+
+    monkeypatch.setattr(compiled, 'compose', counting)
+    tasks = [
+        make_task(
+            'floor',
+            robots=[make_robot(name='once', prim_path='/once', position=(0.1 * k, 0, 0))],
+            objects=[make_block('unique-to-this-test', 1.0, position=(0, 0.1 * k, 1), orientation=(1, 0.1 * k, 0, 0))],
+            note=k,
+        )
+        for k in range(12)
+    ]
+    env = make_env(tasks=tasks, env_num=3)
+    for _ in range(4):
+        obs, info = env.reset()
+        for one, config in zip(obs, info, strict=True):
+            assert one['once']['position'] == pytest.approx(config.robots[0].position)
+    second = make_env(tasks=tasks, env_num=2)
+    second.reset()
+    assert count == 1
+
+
+def test_an_env_keeps_its_model_when_the_file_changes(make_env, make_task, write_model):
+    path = write_model('live', '<worldbody><body name="b"><freejoint/><geom size="0.1" mass="1"/></body></worldbody>')
+    env = make_env(tasks=[make_task(path, robots=[])] * 4, env_num=2)
+    env.reset()
+    rewrite(path, 'mass="1"', 'mass="3"')
+    env.reset([1])
+    assert [env.runner.get_obj('b', i).get_mass() for i in range(2)] == pytest.approx([1.0, 3.0])
+    env.step([None] * 2)
+    env.reset([0])
+    assert [env.runner.get_obj('b', i).get_mass() for i in range(2)] == pytest.approx([3.0, 3.0])

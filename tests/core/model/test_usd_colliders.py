@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.core.model.importers import usd
+from internutopia.core.model.meshes.coacd_worker import CoacdProcess
+from internutopia.core.vec_env import Env
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+if importlib.util.find_spec('coacd') is None:
+    pytest.skip('needs coacd', allow_module_level=True)
+Gf, UsdGeom, UsdPhysics = (pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'UsdGeom', 'UsdPhysics'))
+
+GEOM = mujoco.mjtGeom
+CUBE = [-0.5, 0.5]
+SOLID = np.ones((1, 1, 1), bool)
+
+
+def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
+    """What the importer makes of a stage, and its notes."""
+    stage.Save()
+    spec, notes = usd.load_with_notes(Path(stage.GetRootLayer().realPath))
+    return spec.compile(), notes
+
+
+def colliders(model: mujoco.MjModel, path: str) -> list[Any]:
+    """Geoms of a prim that collide."""
+    geoms = [model.geom(i) for i in range(model.ngeom)]
+    return [geom for geom in geoms if geom.name.startswith(path) and geom.contype[0]]
+
+
+def make_body(mesh: Any, mass: float) -> None:
+    UsdPhysics.RigidBodyAPI.Apply(mesh.GetPrim())
+    UsdPhysics.MassAPI.Apply(mesh.GetPrim()).CreateMassAttr(mass)
+
+
+@pytest.mark.parametrize('approximation', ['none', 'meshSimplification', 'sdf', 'convexDecomposition', 'novel'])
+def test_what_is_concave_and_does_not_move_collides_as_parts(stage, add_mesh, trough, approximation):
+    add_mesh('/World/trough', *trough, approximation=approximation)
+    model, notes = read(stage)
+    assert {geom.name for geom in colliders(model, '/World/trough')} == {f'/World/trough/part_{i}' for i in range(3)}
+    assert {int(geom.group[0]) for geom in colliders(model, '/World/trough')} == {3}
+    shown = model.geom('/World/trough')
+    assert (shown.group[0], shown.contype[0], shown.conaffinity[0]) == (2, 0, 0)
+    assert model.mesh(int(shown.dataid[0])).facenum[0] == len(trough[1])  # the visual mesh is whole
+    assert bool(notes) == (approximation == 'novel')
+
+
+def test_hulls_and_convex_meshes_are_one_geom_that_is_seen_and_collides(stage, add_mesh, trough, blocks):
+    add_mesh('/hull', *trough, approximation='convexHull')
+    add_mesh('/cube', *blocks(CUBE, CUBE, CUBE, SOLID), approximation='none')
+    model, notes = read(stage)
+    assert model.ngeom == 2 and not notes
+    assert all(model.geom(name).group[0] == 0 and model.geom(name).contype[0] for name in ('/hull', '/cube'))
+
+
+def test_a_box_around_a_mesh_is_as_small_as_it_can_be(stage, add_mesh, blocks):
+    points, faces = blocks([-0.2, 0.2], [-0.3, 0.3], [-0.5, 0.5], SOLID)
+    turn = np.array([[0.8, -0.6, 0], [0.6, 0.8, 0], [0, 0, 1]])
+    for name, vertices in {'/straight': points, '/turned': points @ turn.T}.items():
+        mesh = add_mesh(name, vertices + [1, 2, 0], faces, approximation='boundingCube')
+        UsdGeom.Xformable(mesh).AddTranslateOp().Set(Gf.Vec3d(0, 0, 3))
+    model, _ = read(stage)
+    for name in '/straight', '/turned':
+        (box,) = colliders(model, name)
+        assert box.type[0] == GEOM.mjGEOM_BOX and box.group[0] == 3
+        np.testing.assert_allclose(np.sort(box.size), [0.2, 0.3, 0.5], atol=1e-5)
+        np.testing.assert_allclose(box.pos, [1, 2, 3], atol=1e-5)
+
+
+def test_a_sphere_around_a_mesh_is_hardly_larger_than_needed(stage, add_mesh, blocks):
+    points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
+    add_mesh('/cube', points + [1, 0, 0], faces, approximation='boundingSphere')
+    model, _ = read(stage)
+    (sphere,) = colliders(model, '/cube')
+    assert sphere.type[0] == GEOM.mjGEOM_SPHERE
+    assert np.sqrt(0.75) - 1e-6 <= sphere.size[0] < 1.01 * np.sqrt(0.75)
+    np.testing.assert_allclose(sphere.pos, [1, 0, 0], atol=0.01)
+
+
+def test_what_moves_is_decomposed_if_it_says_so_and_weighs_the_same(stage, add_mesh, trough):
+    for i, approximation in enumerate(('none', 'convexDecomposition', 'sdf')):
+        mesh = add_mesh(f'/body_{i}', *trough, approximation=approximation)
+        make_body(mesh, mass=2.0)
+    model, notes = read(stage)
+    assert [len(colliders(model, f'/body_{i}')) for i in range(3)] == [1, 3, 3]
+    assert len(notes) == 1 and '/body_0' in notes[0] and 'convex hull' in notes[0]
+    for i in range(3):
+        assert model.body(f'/body_{i}').mass[0] == pytest.approx(2)
+    # the centre of mass of the hollow thing, which its hull misses: a floor and two walls above it, of equal volumes
+    hollow = np.array([0.15, 0.1, (0.05 + 0.25 + 0.25) / 3])
+    np.testing.assert_allclose(model.body('/body_1').ipos, hollow, atol=5e-3)
+
+
+def test_an_invisible_collider_has_no_visual(stage, add_mesh, trough):
+    mesh = add_mesh('/ghost', *trough, approximation='none')
+    mesh.MakeInvisible()
+    model, _ = read(stage)
+    assert model.ngeom == 3 and {int(group) for group in model.geom_group} == {3}
+
+
+def test_meshes_of_a_stage_without_colliders_stay_hollow_too(stage, add_mesh, trough):
+    add_mesh('/trough', *trough)
+    model, _ = read(stage)
+    assert len(colliders(model, '/trough')) == 3
+
+
+def test_all_instances_share_the_meshes_and_one_decomposition(stage, add_mesh, trough, monkeypatch, tmp_path):
+    monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))
+    runs, run = [], CoacdProcess.run
+    monkeypatch.setattr(CoacdProcess, 'run', lambda *arguments: (runs.append(1), run(*arguments))[1])
+    for i in range(3):
+        mesh = add_mesh(f'/trough_{i}', *trough, approximation='none')
+        UsdGeom.Xformable(mesh).AddTranslateOp().Set(Gf.Vec3d(i, 0, 0))
+    model, _ = read(stage)
+    assert len(runs) == 1
+    assert (model.ngeom, model.nmesh) == (12, 4)
+
+
+def test_the_apartment_is_as_its_tool_writes_it(make_apartment, monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['make_apartment.py', '--check'])
+    assert make_apartment.main() == 0
+
+
+def test_a_robot_drives_through_the_doorway_and_is_stopped_by_the_wall(stage, add_mesh, room, tmp_path):
+    import_extensions()
+    add_mesh('/World/room', *room, approximation='none')
+    ground = UsdGeom.Plane.Define(stage, '/World/ground')
+    UsdPhysics.CollisionAPI.Apply(ground.GetPrim())
+    stage.Save()
+
+    def drive(heading: tuple[float, float, float, float]) -> TaskCfg:
+        jetbot = JetbotRobotCfg(position=(0.5, 0.0, 0.03), orientation=heading, controllers=[move_by_speed_cfg])
+        return FiniteStepTaskCfg(scene_asset_path=str(tmp_path / 'stage.usda'), robots=[jetbot], max_steps=10_000)
+
+    half = 0.5**0.5
+    headings = (1.0, 0.0, 0.0, 0.0), (half, 0.0, 0.0, half)  # towards the doorway, to the left towards the wall
+    tasks = [drive(heading) for heading in headings]
+    simulator = SimConfig(physics_dt=1 / 240, substeps=4)
+    env = Env(Config(simulator=simulator, env_num=2, task_configs=tasks, metrics_save_path='none'))
+    env.reset()
+    obs: Any = None
+    for _ in range(240):  # 4 s
+        obs, *_ = env.step([{'jetbot': {'move_by_speed': [0.5, 0.0]}}] * 2)
+    through, stopped = (np.asarray(each['jetbot']['position']) for each in obs)
+    env.close()
+    assert through[0] > 1.5 and abs(through[1]) < 0.2
+    assert 0.5 < stopped[1] < 1.0
