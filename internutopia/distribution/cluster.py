@@ -93,7 +93,7 @@ class Cluster:
         from ray.exceptions import RaySystemError, RayTaskError
 
         with self._changed:
-            self._check()
+            self.check()
             self._calls += 1
         try:
             yield
@@ -149,7 +149,8 @@ class Cluster:
             if not self.envs and self._lost is None:
                 self.end()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """ConnectionError if the cluster is gone, or the connection was ended."""
         if self._lost is not None:
             raise self._gone()
         if not self.alive:

@@ -69,6 +69,10 @@ class Crew:
             self.dismiss()
             raise
 
+    def check(self) -> None:
+        """ConnectionError if Ray is gone."""
+        self._cluster.check()
+
     def call(self, group: int, method: str, *arguments: Any, after: Iterable[Call] = ()) -> Call:
         """Begin a call, once others have gone well; `gather` gives its result. ConnectionError if Ray is gone."""
         if group in self._setups:

@@ -91,6 +91,7 @@ class RayRunner:
 
     def step(self, actions: Sequence[Action]) -> list[StepResult]:
         """See `EnvRunner.step`."""
+        self._crew.check()  # also if no worker has anything to do
         todo = {group: ids for group in range(len(self.groups)) if (ids := self._active(group))}
         finished = self._finished_names()
         outcomes: dict[int, StepResult] = {}
@@ -146,6 +147,7 @@ class RayRunner:
 
     def get_obs(self) -> list[dict[str, Any] | None]:
         """See `EnvRunner.get_obs`."""
+        self._crew.check()
         observations = [None if env is None else copy.deepcopy(env.last[0]) for env in self.envs]
         for group, reply in self._ask_all('get_obs', lambda group: (self._active(group),)).items():
             for env_id, obs in zip(self._active(group), unpack(reply.values), strict=True):
@@ -154,6 +156,7 @@ class RayRunner:
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """See `EnvRunner.warm_up`."""
+        self._crew.check()
         for reply in self._ask_all('warm_up', lambda group: (steps, physics)).values():
             self._record(reply.results)
         self.results.flush()

@@ -263,6 +263,37 @@ env.close()
     wait_until(lambda: not any(map(alive, pids(told, 'gcs_server', 'ray::Worker'))))
 
 
+def test_calls_that_need_no_worker_say_that_the_cluster_is_gone(cluster, tmp_path: Path):
+    """The episode has ended, so no worker has anything to do."""
+    body = """
+env = make()
+env.reset()
+tell_cluster()
+while not env.step([None])[2][0]:
+    pass
+tell(ended=True)
+input()
+for call in (env.get_observations, lambda: env.step([None]), lambda: env.warm_up(1)):
+    error = ''
+    for _ in range(1000):  # it takes a moment to be noticed
+        try:
+            call()
+        except ConnectionError as gone:
+            error = str(gone)
+            break
+        time.sleep(0.01)
+    tell(error=error)
+"""
+    with script(tmp_path, body) as process:
+        told = read(process)
+        assert read(process) == {'ended': True}
+        (raylet,) = pids(told, 'raylet')
+        os.kill(raylet, signal.SIGKILL)
+        answer(process)
+        for _ in range(3):
+            assert read(process)['error'].startswith(f'the Ray cluster at {told["address"]} is gone')
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_cluster_ends_with_its_program(cluster, tmp_path: Path, number: signal.Signals):
     body = """
