@@ -1,7 +1,7 @@
 """The contract of a physics world: `env_num` scenes side by side, stepped together.
 
-The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco.py` (CPU) and
-`warp.py` (GPU) on what they share, `grouped.py`. An Isaac Sim world keeps a stage and works in world coordinates
+The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco/` (CPU) and
+`warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and works in world coordinates
 underneath.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env

@@ -266,7 +266,7 @@ def public(cls: type) -> set[str]:
 def calls_in(module: str) -> set[str]:
     """Names of functions that a module calls on things of Isaac Sim: on what begins with one of these."""
     roots = ('names', 'self.names', 'self._view', 'self._world', 'self._sensor', 'view', 'cloner', 'camera', 'app')
-    path = Path(importlib.import_module(f'internutopia.core.world.{module}').__file__ or '')
+    path = Path(importlib.import_module(f'internutopia.core.world.isaac.{module}').__file__ or '')
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -286,7 +286,7 @@ def test_every_call_fits_the_recorded_signatures(
     exercise(start(generation, config, monkeypatch))
     assert {'SimulationApp', 'GridCloner', 'clone', 'filter_collisions'} <= calls.names
     if everything:  # then all branches were taken
-        module = 'isaac_experimental' if generation == 'experimental' else 'isaac_legacy'
+        module = 'experimental' if generation == 'experimental' else 'legacy'
         assert calls_in(module) <= calls.names | {'initialize'}
         assert len(calls_in(module)) > 20
 

@@ -2,7 +2,7 @@
 
 A group hands out slots (rows of its batch) to envs and grows when it runs out. What differs between the models of its
 envs, and what is changed per env at run time (gains, masses), lives in per-slot values of model fields; a field costs
-nothing until the first env differs in it. `mujoco_group.py` and `warp_group.py` say what a batch is.
+nothing until the first env differs in it. `mujoco/group.py` and `warp/group.py` say what a batch is.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 This is the only module that imports Isaac Sim, and only inside functions. Isaac Sim has had three sets of names: those
 of `omni.isaac` (4.x; aliases in 5.x), those of `isaacsim.core` (4.5 and 5.x), and the experimental ones that replace
-them in 6.x. `load_names` takes the newest set that is complete. `isaac_legacy.py` speaks the first two,
-`isaac_experimental.py` the third; both are an `IsaacSim`.
+them in 6.x. `load_names` takes the newest set that is complete. `legacy.py` speaks the first two,
+`experimental.py` the third; both are an `IsaacSim`.
 
 Arrays here are float32, their rows are those of a handle's `paths`, and poses are in the world frame, quaternions
 `(w, x, y, z)`. Velocities are those of the centre of mass, as PhysX has them.
