@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import internutopia_extension
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import velocity
+from internutopia_extension.learning_tasks import velocity
 
 STEPS = 20
 WAITS = ('cudaStreamSynchronize', 'cudaDeviceSynchronize', 'cudaEventSynchronize', 'Memcpy DtoH', 'aten::item')

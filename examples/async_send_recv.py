@@ -9,8 +9,8 @@ import argparse
 import numpy as np
 
 from internutopia.rl.send_recv import AsyncEnvs
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 ELITE = 16  # gain vectors that the next ones are drawn around
 POPULATION = 64  # episodes between two updates

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 STEPS = 60  # of a trial, 20 ms each
 START = 0.15  # how far from upright and at rest poles begin [m, rad, m/s, rad/s]

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 ROLLOUT = 32  # steps between updates
 EPOCHS, BATCHES = 6, 4

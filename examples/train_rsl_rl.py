@@ -9,8 +9,8 @@ import torch
 from rsl_rl.runners import OnPolicyRunner
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 STEPS = 80_000
 ROLLOUT = 32  # steps between updates

@@ -12,8 +12,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from internutopia.rl.sb3 import SB3VecEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 STEPS = 60_000
 SETTINGS: dict[str, Any] = {

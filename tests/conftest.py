@@ -18,7 +18,7 @@ import pytest
 
 from internutopia import compat
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
-from internutopia.core.model.spec import Drives, ObjectModel, RobotModel
+from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec
 from internutopia.core.object import BaseObject
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError, open_context
@@ -27,7 +27,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
-from internutopia.rl.policy import PolicyCard, write_card
+from internutopia.rl.policy import PolicyMetadata, write_card
 
 MODELS = {
     # two hinges that turn in the x-z plane, on a fixed base
@@ -97,7 +97,7 @@ class ModelRobot(BaseRobot):
     """Whatever model the config names; that the arm has a fixed base is meant."""
 
     @classmethod
-    def model(cls, config: RobotCfg) -> RobotModel:
+    def model(cls, config: RobotCfg) -> RobotSpec:
         model = super().model(config)
         return replace(model, fixed_base=True) if Path(model.asset).stem == 'arm' else model
 
@@ -206,8 +206,8 @@ class ToyBlock(BaseObject):
     """A box; `mass` None makes it a fixed one."""
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
-        return ObjectModel(
+    def model(cls, config: Any) -> ObjectSpec:
+        return ObjectSpec(
             name=config.name,
             scale=config.scale,
             position=config.position,
@@ -359,7 +359,7 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
     """Writes a policy file and gives its path.
 
     `layers` are `(weights, bias)`, with an ELU after each but the last; `suffix` is '.onnx' or '.pt'. The file's
-    `PolicyCard` is that of a policy of two joints that sees the command alone, unless `card` says otherwise.
+    `PolicyMetadata` is that of a policy of two joints that sees the command alone, unless `card` says otherwise.
     """
 
     def write(layers: list[tuple[Any, Any]], suffix: str = '.onnx', with_card: bool = True, **card: Any) -> str:
@@ -379,7 +379,7 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
                 'command_low': [-1.0, -1.0, -1.0],
                 'command_high': [1.0, 1.0, 1.0],
             }
-            write_card(path, PolicyCard.model_validate(fields | card))
+            write_card(path, PolicyMetadata.model_validate(fields | card))
         return str(path)
 
     return write

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from internutopia.core.config import Config, RobotCfg, SimConfig
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
@@ -86,23 +86,23 @@ def portrait(robot: RobotCfg, scene: str) -> Image.Image:
     articulation.set_pose(position - [0.0, 0.0, corners(world)[:, 2].min()])
     size = SMOOTHING * WIDTH, SMOOTHING * HEIGHT
     frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
-    world.draw([Shot(0, framed(corners(world), size), frame)], quality='full')
+    world.draw([RenderRequest(0, framed(corners(world), size), frame)], quality='full')
     env.close()
     assert frame.rgba is not None
     return Image.fromarray(frame.rgba[..., :3]).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
 
 
-def framed(points: NDArray[np.float64], size: tuple[int, int]) -> Eye:
+def framed(points: NDArray[np.float64], size: tuple[int, int]) -> CameraPose:
     """A camera that sees all points, as near as it gets."""
-    lens = Lens.of_height(half_angle(24.0), size)
+    lens = Intrinsics.of_height(half_angle(24.0), size)
     target = 0.5 * (points.min(axis=0) + points.max(axis=0))
     towards = DIRECTION / np.linalg.norm(DIRECTION)
-    eye = Eye.looking_at(target, target + towards, lens)
+    eye = CameraPose.looking_at(target, target + towards, lens)
     right, up, back = ((points - target) @ eye.rotation).T
     distance = max(
         (MARGIN * np.abs(right) / lens.half_width + back).max(), (MARGIN * np.abs(up) / lens.half_height + back).max()
     )
-    return Eye.looking_at(target, target + distance * towards, lens)
+    return CameraPose.looking_at(target, target + distance * towards, lens)
 
 
 def main() -> None:

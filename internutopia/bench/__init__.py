@@ -16,11 +16,11 @@ from rich.console import Console
 import internutopia_extension
 from internutopia.bench import (
     ant,
-    array_door,
+    array_api,
+    both_apis,
     cameras,
     contacts,
     distribution,
-    front_doors,
     furnished,
     lidar,
     memory,
@@ -34,12 +34,12 @@ from internutopia.bench import (
 from internutopia.bench.measure import Row
 from internutopia.core.config import SimConfig
 from internutopia.core.util import did_you_mean
-from internutopia.core.world import create_world
+from internutopia.core.world.factory import create_world
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
-    'list': front_doors.list_front_door,
-    'array': array_door.array_front_door,
-    'restarts': array_door.restarts,
+    'list': both_apis.list_front_door,
+    'array': array_api.array_front_door,
+    'restarts': array_api.restarts,
     'scenes': scenes.different_scenes,
     'contacts': contacts.contacts,
     'ant': ant.ant,

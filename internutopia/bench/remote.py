@@ -13,7 +13,7 @@ import internutopia.remote as service  # what is heavy in it is imported when th
 from internutopia import rl
 from internutopia.bench.measure import Row, race
 from internutopia.core.config import Config
-from internutopia.rl.tasks import cart_pole, h1_stand
+from internutopia_extension.learning_tasks import cart_pole, h1_stand
 
 STEP_SIZE = 10
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import internutopia.remote as remote  # what is heavy in it is imported when the row is measured
 from internutopia.bench.measure import Row
-from internutopia.rl.tasks import cart_pole
+from internutopia_extension.learning_tasks import cart_pole
 
 SESSIONS, ENVS, STEP_SIZE = 32, 16, 10
 _ACTIONS = 64  # that a session repeats

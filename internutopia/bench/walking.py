@@ -19,9 +19,9 @@ from internutopia.core.vec_env import Env
 from internutopia.core.world.base import World
 from internutopia.rl import VectorEnv
 from internutopia.rl.policy import Policy, load_policy
-from internutopia.rl.tasks import velocity
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks import velocity
 
 SPEEDS = [0.6, 0.0, 0.0]  # forward, lateral [m/s], rotation [rad/s]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config, SimConfig, TaskCfg
-from internutopia.core.render.grid import overview_eye
+from internutopia.core.runner.grid import overview_eye
 from internutopia.core.vec_env import Env
 
 _RUN_FILES = ('.yaml', '.yml')

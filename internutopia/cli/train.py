@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.interrupts import INTERRUPTED, interrupts
-from internutopia.cli.pairs import parse_pairs
+from internutopia.cli.key_value import parse_pairs
 
 if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress

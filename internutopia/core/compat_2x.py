@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from internutopia.core.config import Config
-    from internutopia.core.env_runner import Action, EnvRunner, HeldEpisode, StepResult
-    from internutopia.core.model.spec import RobotModel, SceneModel
+    from internutopia.core.model.spec import RobotSpec, SceneSpec
     from internutopia.core.robot.robot import BaseRobot
+    from internutopia.core.runner.base import Action, EnvRunner, EpisodeView, StepResult
     from internutopia.core.task.task import BaseTask
 
 JOINTS: dict[str, Sequence[str]] = {}
@@ -103,7 +103,7 @@ class Compat2x:
             runner.close()
             raise
 
-    def results(self, results: Iterable[StepResult], envs: Iterable[HeldEpisode | None]) -> list[StepResult]:
+    def results(self, results: Iterable[StepResult], envs: Iterable[EpisodeView | None]) -> list[StepResult]:
         """What a script gets to see of the results of a step, each with what its env holds."""
         return [self._result(result, env) for result, env in zip(results, envs, strict=True)]
 
@@ -139,7 +139,7 @@ class Compat2x:
         """
         return set(scale) != {1.0}
 
-    def scene(self, model: SceneModel) -> SceneModel:
+    def scene(self, model: SceneSpec) -> SceneSpec:
         """What a scene is made of: with the joints that its robots have in 2.x, and lengths as 2.x took them."""
         raw = self.takes_raw_lengths
         robots = tuple(replace(_with_joints_of_2x(robot), raw_lengths=raw(robot.scale)) for robot in model.robots)
@@ -171,7 +171,7 @@ class Compat2x:
                 rows.append(None)
         return ids, rows
 
-    def _result(self, result: StepResult, env: HeldEpisode | None) -> StepResult:
+    def _result(self, result: StepResult, env: EpisodeView | None) -> StepResult:
         if env is None:
             return _FINISHED
         obs, reward, terminated, truncated, info = result
@@ -208,7 +208,7 @@ class Compat2x:
             log.warning("compat='2.x': %s", message)
 
 
-def _with_joints_of_2x(robot: RobotModel) -> RobotModel:
+def _with_joints_of_2x(robot: RobotSpec) -> RobotSpec:
     from internutopia.core.model.assets import PACKAGED_ASSETS, resolve
 
     asset = resolve(robot.asset)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def grid_offsets(env_num: int, size: float) -> NDArray[np.float64]:
+def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
     """World positions of the env frames, `(env_num, 3)` [m].
 
     Env `i` stands at `(i // columns * size, i % columns * size, 0)` with `columns = ceil(sqrt(env_num))`; the side of

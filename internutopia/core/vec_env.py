@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
-from internutopia.core.env_runner import EnvRunner, StepResult
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
-from internutopia.core.exchange import Exchange
-from internutopia.core.runner import SimulatorRunner
+from internutopia.core.runner.async_stepper import AsyncStepper
+from internutopia.core.runner.base import EnvRunner, StepResult
+from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.snapshot import SceneState
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.core.state import SceneState
 
 
 class SimulationApp:
@@ -84,7 +84,7 @@ class Env:
         if self.compat is not None:
             self.compat.begin_results(self._runner)
         self.num_envs = self._runner.env_num
-        self._exchange = Exchange(self._runner)
+        self._exchange = AsyncStepper(self._runner)
         self._simulation_app = SimulationApp(self)
 
     @property
@@ -271,7 +271,7 @@ class Env:
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
         """The full state of some envs, to go on from there later, to the bit; plain data that can be pickled.
 
-        What it holds is described in `internutopia.core.state`.
+        What it holds is described in `internutopia.core.runner.snapshot`.
 
         Args:
             env_ids: ids of the envs, each once; None means all that hold an episode.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import DistributionCfg, RayDistributionCfg
-from internutopia.core.env_runner import EnvRunner
 from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.runner.base import EnvRunner
 
 
 def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.env_runner import NOTHING, StepResult
 from internutopia.core.episodes import Episode
+from internutopia.core.runner.base import EMPTY_RESULT, StepResult
 
 
 @dataclass
@@ -20,7 +20,7 @@ class RemoteEpisode:
 
     episode: Episode
     task_config: TaskCfg
-    last: StepResult = NOTHING
+    last: StepResult = EMPTY_RESULT
     ended: bool = False
     lost: str | None = None
     requeued: bool = False

@@ -24,7 +24,7 @@ _LEAF: Layout = ('leaf',)
 
 
 @dataclass(frozen=True)
-class Group:
+class LeafGroup:
     """Values of one layout: where they stand in the sequence, and a column for every leaf, in order."""
 
     rows: list[int]
@@ -37,7 +37,7 @@ class Packed:
     """A sequence of `count` values."""
 
     count: int
-    groups: list[Group]
+    groups: list[LeafGroup]
 
 
 def pack(values: Sequence[Any]) -> Packed:
@@ -70,9 +70,9 @@ class _DifferentError(Exception):
     """Values are not of one layout."""
 
 
-def _group(rows: list[int], values: Sequence[Any]) -> Group:
+def _group(rows: list[int], values: Sequence[Any]) -> LeafGroup:
     columns: list[Column] = []
-    return Group(rows, _split(values, columns), columns)
+    return LeafGroup(rows, _split(values, columns), columns)
 
 
 def _split(values: Sequence[Any], columns: list[Column]) -> Layout:

@@ -17,19 +17,19 @@ import gymnasium
 from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
-from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.render.grid import merge
+from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
+from internutopia.core.runner.grid import merge
+from internutopia.core.runner.snapshot import EnvState, SceneState, rows_of
 from internutopia.core.scene.env_joints import EnvJoints
-from internutopia.core.state import EnvState, SceneState, rows_of
-from internutopia.core.task.blueprint import check_implemented
+from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.util import log
-from internutopia.distribution.crew import Call, Crew, WorkerDied
 from internutopia.distribution.episode import RemoteEpisode
-from internutopia.distribution.forms import KnownForms
 from internutopia.distribution.packing import pack, unpack
+from internutopia.distribution.signatures import SignatureCache
 from internutopia.distribution.worker import Assignment, Reply
+from internutopia.distribution.worker_pool import Call, WorkerDied, WorkerPool
 
 
 class RayRunner:
@@ -50,12 +50,12 @@ class RayRunner:
         self._retries = distribution.episode_retries
         self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
         self._known: list[set[int]] = [set() for _ in self.groups]  # tasks that each worker has
-        self._forms = [KnownForms() for _ in self.groups]
+        self._forms = [SignatureCache() for _ in self.groups]
         self._steps = [0] * len(self.groups)
         self._action_spaces: dict[tuple[int, str, str], gymnasium.spaces.Space[Any] | None] = {}  # by task
         self._at_work: dict[int, Call | None] = {}  # the step of each group that was launched; None if no env runs
         try:
-            self._crew = Crew(config, distribution, self.env_num, self._lose)
+            self._crew = WorkerPool(config, distribution, self.env_num, self._lose)
         except BaseException:
             self.results.close()
             raise
@@ -309,7 +309,7 @@ class RayRunner:
         if env_id in outcomes:
             return outcomes[env_id]
         if env is None:
-            return NOTHING
+            return EMPTY_RESULT
         if env.lost is not None and not env.ended:
             info = {**(env.last[4] or {}), 'metrics': {}, 'error': env.lost}
             env.ended = True
@@ -319,7 +319,7 @@ class RayRunner:
     def _lose(self, group: int, reason: str) -> None:
         """A worker has died: its running episodes go back to the queue."""
         self._known[group] = set()
-        self._forms[group] = KnownForms()
+        self._forms[group] = SignatureCache()
         back: list[Episode] = []
         for env_id in self._active(group):
             env = self._held(env_id)

@@ -17,23 +17,23 @@ from typing import Any
 import gymnasium
 
 from internutopia import compat
-from internutopia.core.commands import Commands
 from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
-from internutopia.core.env_runner import StepResult
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.model.spec import JointModel
+from internutopia.core.model.spec import JointSpec
 from internutopia.core.registries import REGISTRIES
-from internutopia.core.render.lens import Eye
-from internutopia.core.runner import SimulatorRunner
-from internutopia.core.state import SceneState, check_fit
-from internutopia.core.task.plan import EpisodePlan
+from internutopia.core.render.camera import CameraPose
+from internutopia.core.runner.actions import BatchedActions
+from internutopia.core.runner.base import StepResult
+from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.snapshot import SceneState, check_fit
+from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkerSpec:
     """What a worker is to be: `registries` are the registered classes by kind and name, pickled by Ray."""
 
     config: Config
@@ -49,7 +49,7 @@ class Assignment:
     episode_id: int
     task_index: int
     task_config: bytes | None
-    joints: tuple[JointModel, ...]
+    joints: tuple[JointSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Worker:
         self._runner: SimulatorRunner | None = None
         self._results = CollectedResults()
         self._tasks: dict[int, bytes] = {}
-        self._plans: dict[int, EpisodePlan] = {}
-        self._commands: Commands | None = None
+        self._plans: dict[int, PreparedEpisode] = {}
+        self._commands: BatchedActions | None = None
 
     @property
     def runner(self) -> SimulatorRunner:
@@ -102,7 +102,7 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, order: Order) -> None:
+    def set_up(self, order: WorkerSpec) -> None:
         """Make the classes of the main process known here, and the world."""
         os.environ.update(order.environment)
         if needs_stand_ins(order.config):  # before the modules of those classes are imported
@@ -174,11 +174,11 @@ class Worker:
         self.runner.warm_up(steps, physics)
         return self._reply([])
 
-    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Eye:
+    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
         """The camera that is meant; if it is one of an env, of one here."""
         return self.runner.eye(camera, size)
 
-    def draw(self, eye: Eye, size: tuple[int, int], shown: Sequence[int]) -> Any:
+    def draw(self, eye: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
         """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
         return self.runner.draw(eye, size, shown)
 

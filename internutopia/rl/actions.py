@@ -85,11 +85,11 @@ class ActionFormat:
             raise ValueError(f'action of env {row if env_ids is None else env_ids[row]} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """The actions `(n, k)` for `LearningCore.step`; rows that are no choice, which must not count, become one."""
+        """The actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice, which must not count, become one."""
         return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
-        """Actions as a tensor `(*batch, k)` for `LearningCore.step`; NaN where they are none of the choices.
+        """Actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
 
         ValueError for another shape or what are no real numbers (integers), but their values are not looked at.
         """

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util import did_you_mean
-from internutopia.rl.adapting import same_step_envs
+from internutopia.rl.conform import same_step_envs
 from internutopia.rl.vector_env import VectorEnv
 
 Received = tuple[

@@ -18,7 +18,7 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util.arrays import put
-from internutopia.rl.rows import Rows
+from internutopia.rl.env_selection import EnvSelection
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 
@@ -26,7 +26,7 @@ Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
-class Observations:
+class ObservationManager:
     """Observation terms side by side, `(n, dim)`; `last` is what was computed last."""
 
     def __init__(self, configs: Sequence[ObservationTermCfg], state: RobotState):
@@ -46,7 +46,7 @@ class Observations:
             self.last = self._state.xp.concat(parts, axis=-1)
         return self._state.xp.asarray(self.last, copy=True)
 
-    def first(self, rows: Rows) -> Array:
+    def first(self, rows: EnvSelection) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
         parts = [self._disturbed(cfg, rows.take(self._value(cfg, function))) for cfg, function in self._terms]
         if not parts:
@@ -55,7 +55,7 @@ class Observations:
         rows.put(self.last, values)
         return values
 
-    def start(self, rows: Rows) -> None:
+    def start(self, rows: EnvSelection) -> None:
         """Episodes start: there are no older values in these envs."""
         for index in self._delayed:
             cfg, function = self._terms[index]
@@ -67,7 +67,7 @@ class Observations:
             for past in history:
                 rows.put(past, rows.take(value))
 
-    def pass_time(self, rows: Rows) -> None:
+    def pass_time(self, rows: EnvSelection) -> None:
         """A step went by in these envs: remember the values that will be shown later."""
         for index in self._delayed:
             history = self._histories[index]
@@ -95,7 +95,7 @@ class Observations:
         return value * float(cfg.scale) if cfg.scale != 1.0 else value
 
 
-class Rewards:
+class RewardManager:
     """Reward terms, weighed and added up."""
 
     def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState):
@@ -113,7 +113,7 @@ class Rewards:
         return total
 
 
-class Terminations:
+class TerminationManager:
     """Reasons for an end."""
 
     def __init__(self, configs: Sequence[TerminationTermCfg], state: RobotState):
@@ -129,15 +129,15 @@ class Terminations:
         return terminated, truncated
 
 
-class Commands:
+class CommandManager:
     """Commands, in `state.commands`."""
 
     def __init__(self, configs: Mapping[str, CommandTermCfg], state: RobotState):
         self._state = state
         self._terms = {name: (cfg, look_up_term('command', cfg.term, cfg.params)) for name, cfg in configs.items()}
-        self._clock = Clock(state, [cfg.resample_time for cfg in configs.values()])
+        self._clock = Timers(state, [cfg.resample_time for cfg in configs.values()])
 
-    def draw(self, rows: Rows) -> None:
+    def draw(self, rows: EnvSelection) -> None:
         """Draw all commands of these envs."""
         for index, name in enumerate(self._terms):
             self._draw(index, name, rows)
@@ -149,7 +149,7 @@ class Commands:
             if rows is not None:
                 self._draw(index, name, rows)
 
-    def _draw(self, index: int, name: str, rows: Rows) -> None:
+    def _draw(self, index: int, name: str, rows: EnvSelection) -> None:
         cfg, function = self._terms[name]
         arrays, n = self._state.arrays, self._state.env_num
         values = arrays.asarray(function(self._state, rows.ids), 'float32')
@@ -164,15 +164,15 @@ class Commands:
         self._clock.wind(index, rows, cfg.resample_time)
 
 
-class Randomizations:
+class RandomizationManager:
     """What is made different in every env, at the start of an episode or now and then."""
 
     def __init__(self, configs: Sequence[RandomizationTermCfg], state: RobotState):
         self._state = state
         self._terms = [(cfg, look_up_term('randomization', cfg.term, cfg.params)) for cfg in configs]
-        self._clock = Clock(state, [cfg.interval for cfg in configs])
+        self._clock = Timers(state, [cfg.interval for cfg in configs])
 
-    def start(self, rows: Rows) -> None:
+    def start(self, rows: EnvSelection) -> None:
         """Episodes start."""
         with rows.only():
             for index, (cfg, function) in enumerate(self._terms):
@@ -192,14 +192,14 @@ class Randomizations:
                 self._state.changed()
 
 
-class Curriculum:
+class CurriculumManager:
     """What changes with the progress of learning."""
 
     def __init__(self, configs: Sequence[TermCfg], state: RobotState):
         self._state = state
         self._terms: list[Callable[..., Any]] = [look_up_term('curriculum', cfg.term, cfg.params) for cfg in configs]
 
-    def update(self, rows: Rows) -> None:
+    def update(self, rows: EnvSelection) -> None:
         """Episodes of these envs are over. The levels of others stay as they are, whatever a term does."""
         for function in self._terms:
             before = self._state.xp.asarray(self._state.levels, copy=True)
@@ -208,7 +208,7 @@ class Curriculum:
             self._state.levels = before
 
 
-class Clock:
+class Timers:
     """How long envs have until something happens to them again, one time for each of several things."""
 
     def __init__(self, state: RobotState, things: Sequence[Any]):
@@ -217,13 +217,13 @@ class Clock:
             None if thing is None else state.arrays.zeros(state.env_num, 'float64') + np.inf for thing in things
         ]
 
-    def wind(self, index: int, rows: Rows, time: Any) -> None:
+    def wind(self, index: int, rows: EnvSelection, time: Any) -> None:
         """It happens in these envs after a time [s], one number or `(m,)`."""
         left = self._left[index]
         if left is not None:
             rows.put(left, time)
 
-    def due(self, index: int, running: Bools) -> Rows | None:
+    def due(self, index: int, running: Bools) -> EnvSelection | None:
         """A step goes by in the running envs: those where it happens now, at the nearest step, None if nowhere."""
         left = self._left[index]
         if left is None:

@@ -1,7 +1,7 @@
 """Policy files: a network together with everything that is needed to run it on a robot.
 
 A policy maps observations `(n, dim)` to actions `(n, k)`: arrays of numpy, or torch tensors on a device if it is loaded
-for one. The file carries a `PolicyCard` as JSON: in an ONNX model it is the metadata entry `internutopia`, in a
+for one. The file carries a `PolicyMetadata` as JSON: in an ONNX model it is the metadata entry `internutopia`, in a
 TorchScript archive the extra file `internutopia.json`.
 """
 
@@ -30,7 +30,7 @@ CARD = 'internutopia'
 _BLOCK = 16  # rows that a TorchScript policy is given at once
 
 
-class PolicyCard(BaseCfg):
+class PolicyMetadata(BaseCfg):
     """How a policy is meant to be run. Joint values are in the order of `joint_names`."""
 
     robot: str
@@ -55,7 +55,7 @@ class PolicyCard(BaseCfg):
     """What made it: command line, seed, env steps, wall time."""
 
     @model_validator(mode='after')
-    def _lengths_agree(self) -> PolicyCard:
+    def _lengths_agree(self) -> PolicyMetadata:
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
         if isinstance(self.scale, list) and len(self.scale) != len(self.joint_names):
@@ -68,7 +68,7 @@ class PolicyCard(BaseCfg):
 class Policy:
     """A policy from a file; see `load_policy`. `policy(observations)` gives the actions."""
 
-    def __init__(self, path: Path, card: PolicyCard, infer: Infer):
+    def __init__(self, path: Path, card: PolicyMetadata, infer: Infer):
         self.path = path
         self.card = card
         self._infer = infer
@@ -108,17 +108,17 @@ def _load(file: Path, modified: int, device: str | None) -> Policy:
     text, infer = LOADERS[file.suffix](file, device)
     if text is None:
         raise ValueError(
-            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a `PolicyCard` '
-            f'into others (`internutopia.rl.policy.write_card`)'
+            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a '
+            f'`PolicyMetadata` into others (`internutopia.rl.policy.write_card`)'
         )
     try:
-        card = PolicyCard.model_validate_json(text)
+        card = PolicyMetadata.model_validate_json(text)
     except ValidationError as error:
         raise ValueError(f'policy {file}: wrong metadata: {error}') from error
     return Policy(file, card, infer)
 
 
-def write_card(path: str | os.PathLike[str], card: PolicyCard) -> None:
+def write_card(path: str | os.PathLike[str], card: PolicyMetadata) -> None:
     """Write how to run it into an ONNX or TorchScript file, in place.
 
     Raises:
@@ -140,7 +140,7 @@ def write_card(path: str | os.PathLike[str], card: PolicyCard) -> None:
     os.replace(draft, file)
 
 
-def _write_onnx(file: Path, card: PolicyCard, draft: Path) -> None:
+def _write_onnx(file: Path, card: PolicyMetadata, draft: Path) -> None:
     import onnx
 
     model = onnx.load(file)

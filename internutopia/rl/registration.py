@@ -2,7 +2,7 @@
 
 `import internutopia.rl` registers them, also as `gymnasium.make('internutopia.rl:InternUtopia/CartPole-v0')`; nothing
 heavy is imported before an env is made. Keyword arguments of `gymnasium.make` are those of the function `config` in
-`internutopia.rl.tasks.<task>`.
+`internutopia_extension.learning_tasks.<task>`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-_WALKERS = {  # robots of `internutopia.rl.tasks.walkers`
+_WALKERS = {  # robots of `internutopia_extension.learning_tasks.walkers`
     'H1': 'h1',
     'H1WithHand': 'h1_with_hand',
     'Aliengo': 'aliengo',
@@ -44,7 +44,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     },
     **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot}) for name, robot in _WALKERS.items()},
 }
-"""Module in `internutopia.rl.tasks`, and options of its `config`, by id."""
+"""Module in `internutopia_extension.learning_tasks`, and options of its `config`, by id."""
 
 VECTOR_ENTRY_POINT = f'{__name__}:make_vector'
 """How the specs of these ids, and of those that `register_task` adds, are told from others."""
@@ -55,7 +55,7 @@ Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 def register() -> None:
     """Make the ids known to Gymnasium; twice is fine. Episode lengths are the task's, not those of a `TimeLimit`."""
     for env_id, (task, options) in TASKS.items():
-        register_task(env_id, f'internutopia.rl.tasks.{task}', **options)
+        register_task(env_id, f'internutopia_extension.learning_tasks.{task}', **options)
 
 
 def register_task(env_id: str, module: str, **options: Any) -> None:

@@ -20,7 +20,7 @@ except ImportError as error:
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.adapting import same_step_envs
+from internutopia.rl.conform import same_step_envs
 from internutopia.rl.vector_env import VectorEnv
 
 

@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.adapting import check_endless
 from internutopia.rl.checks import check_open
+from internutopia.rl.conform import check_endless
 from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]

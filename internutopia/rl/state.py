@@ -12,7 +12,7 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import BodyView, World
-from internutopia.rl.rows import Rows, rows_of
+from internutopia.rl.env_selection import EnvSelection, select_envs
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -177,9 +177,9 @@ class RobotState:
             raise KeyError(f'there is no command {name!r}; commands: {", ".join(self.commands) or "none"}')
         return self.commands[name]
 
-    def rows(self, mask: NDArray[np.bool_]) -> Rows:
+    def rows(self, mask: NDArray[np.bool_]) -> EnvSelection:
         """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
-        return rows_of(self.world, mask)
+        return select_envs(self.world, mask)
 
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""

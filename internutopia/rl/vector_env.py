@@ -25,9 +25,9 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.rl.actions import ActionFormat
+from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
-from internutopia.rl.core import LearningCore, StepOutcome
-from internutopia.rl.rows import Rows
+from internutopia.rl.env_selection import EnvSelection
 
 RENDER_MODES = ('rgb_array',)
 _PICTURE_SIZE = 640, 480  # pixels
@@ -74,7 +74,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         observation_size, critic_size, self.action_format = _probe(config, learning)
         on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
-        self.core = _device_core(config, learning) if on_device else LearningCore(config, learning)
+        self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
         self.arrays: Literal['numpy', 'torch'] = arrays
         self._shown = torch_views if arrays == 'torch' and not on_device else _as_they_are
         self.device = getattr(self.core.arrays, 'device', 'cpu')
@@ -187,14 +187,14 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.core.close()
 
     def _checked(self, actions: Any) -> Any:
-        """What `LearningCore.step` gets for actions."""
+        """What `BatchedRLEnv.step` gets for actions."""
         if self.core.device_arrays:
             return self.action_format.on_device(actions, self.core.arrays, self.num_envs)
         actions = self.action_format.array(to_host(actions), self.num_envs)
         self.action_format.check(actions, counts=self.core.running)
         return self.action_format.decode(actions)
 
-    def _first_observations(self, rows: Rows, everywhere: bool) -> Array:
+    def _first_observations(self, rows: EnvSelection, everywhere: bool) -> Array:
         """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
         if not self._observed or everywhere:
             self._observed = True
@@ -237,10 +237,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return info
 
 
-def _device_core(config: Config, learning: LearningCfg | None) -> LearningCore:
-    from internutopia.rl.device_core import DeviceCore
+def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
+    from internutopia.rl.device_env import DeviceRLEnv
 
-    return DeviceCore(config, learning)
+    return DeviceRLEnv(config, learning)
 
 
 def _as_they_are(values: Any) -> Any:
@@ -250,7 +250,7 @@ def _as_they_are(values: Any) -> Any:
 def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, ActionFormat]:
     """Sizes of the observations and what actions are, found by starting the first task in an env of its own."""
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
-    core = LearningCore(config.model_copy(update=changes), learning)
+    core = BatchedRLEnv(config.model_copy(update=changes), learning)
     try:
         core.restart(core.rows(np.ones(1, bool)))
         observation_size = core.observe().shape[1]

@@ -18,9 +18,9 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import DeviceArrays, to_host
-from internutopia.rl.managers import Observations
+from internutopia.rl.env_selection import EnvIdSelection, EnvSelection
+from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
-from internutopia.rl.rows import ListedRows, Rows
 from internutopia.rl.state import RobotState
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
@@ -72,7 +72,7 @@ class MoveBySpeedController(BoxActionController):
         self._asks_for_base = type(robot).get_robot_base is not BaseRobot.get_robot_base
         self._robot_state.commands[card.command] = arrays.zeros((world.env_num, 3))
         try:
-            self._observations = Observations(card.observations, self._robot_state)
+            self._observations = ObservationManager(card.observations, self._robot_state)
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         self._offset, self._scale = arrays.asarray(card.offset, 'float32'), arrays.asarray(card.scale, 'float32')
@@ -100,7 +100,7 @@ class MoveBySpeedController(BoxActionController):
         if self._on_device:
             self._decide(self._robot_state.rows(due), command, now)
         elif due.any():
-            self._decide(ListedRows(rows[due]), command[due], now[due])
+            self._decide(EnvIdSelection(rows[due]), command[due], now[due])
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
@@ -113,7 +113,7 @@ class MoveBySpeedController(BoxActionController):
         self._due[rows] = -np.inf
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """What it remembers of these envs, see `internutopia.core.parts`."""
+        """What it remembers of these envs, see `internutopia.core.runner.object_state`."""
         return [to_host(array[self._rows(env_ids)]) for array in self._memory()]
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
@@ -142,7 +142,7 @@ class MoveBySpeedController(BoxActionController):
         home = dict(zip(card.joint_names, card.offset, strict=True))
         self._robot_state.bind(self.robot, home=home, base_link=base_link)
 
-    def _decide(self, rows: Rows, command: Any, now: Any) -> None:
+    def _decide(self, rows: EnvSelection, command: Any, now: Any) -> None:
         """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
         if self._asks_for_base:
             self._asks_for_base = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
 
@@ -16,14 +16,14 @@ class DynamicCube(BaseObject):
     """
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
+    def model(cls, config: Any) -> ObjectSpec:
         """What the box is made of."""
-        return ObjectModel(
+        return ObjectSpec(
             name=config.name,
             scale=config.scale,
             position=config.position,
             orientation=config.orientation,
-            color=config.color or ObjectModel.color,
+            color=config.color or ObjectSpec.color,
             mass=config.mass,
             density=config.density,
             collider=config.collider,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
 
@@ -13,13 +13,13 @@ class StaticCube(BaseObject):
     """A box with edge lengths `config.scale` [m] that collides and stays where it is put; it can be teleported."""
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
+    def model(cls, config: Any) -> ObjectSpec:
         """What the box is made of."""
-        return ObjectModel(
+        return ObjectSpec(
             name=config.name,
             scale=config.scale,
             position=config.position,
             orientation=config.orientation,
-            color=config.color or ObjectModel.color,
+            color=config.color or ObjectSpec.color,
             dynamic=False,
         )

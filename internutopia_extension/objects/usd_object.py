@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
 _MASS = 1.0  # [kg]
@@ -18,9 +18,9 @@ class UsdObject(BaseObject):
     """
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
+    def model(cls, config: Any) -> ObjectSpec:
         """What the object is made of."""
-        return ObjectModel(
+        return ObjectSpec(
             name=config.name,
             asset=config.usd_path,
             scale=config.scale,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 from internutopia_extension.objects.static_cube import StaticCube
 
@@ -15,6 +15,6 @@ class VisualCube(StaticCube):
     """A box with edge lengths `config.scale` [m] that stays where it is put and touches nothing."""
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
+    def model(cls, config: Any) -> ObjectSpec:
         """What the box is made of."""
         return replace(super().model(config), collider=False)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
-from internutopia.core.model.spec import Drives, RobotModel
+from internutopia.core.model.spec import Drives, RobotSpec
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
@@ -28,7 +28,7 @@ class GenericRobot(BaseRobot):
     batched = True
 
     @classmethod
-    def model(cls, config: RobotCfg) -> RobotModel:
+    def model(cls, config: RobotCfg) -> RobotSpec:
         """What the robot is made of."""
         assert isinstance(config, GenericRobotCfg)
         model = super().model(config)

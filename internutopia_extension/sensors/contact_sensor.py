@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotModel
+from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
@@ -36,7 +36,7 @@ class ContactSensor(BodySensor):
         self._noise = self.noise('force', cfg.noise)
 
     @classmethod
-    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let the contacts be measured."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, ContactSensorCfg))))
 

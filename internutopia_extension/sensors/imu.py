@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotModel
+from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
@@ -38,7 +38,7 @@ class IMU(BodySensor):
         self._angular_velocity_noise = self.noise('angular velocity', cfg.angular_velocity_noise)
 
     @classmethod
-    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let the acceleration be measured."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, IMUCfg))))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotModel
+from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
@@ -38,7 +38,7 @@ class JointForceSensor(BodySensor):
         self._wrench_noise = self.noise('wrenches', cfg.noise)
 
     @classmethod
-    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let efforts and wrenches be measured."""
         cfg = own_config(config, JointForceSensorCfg)
         return dataclasses.replace(model, probes=(*model.probes, *_efforts(cfg), *_wrenches(cfg)))

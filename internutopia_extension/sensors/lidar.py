@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotModel
+from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
@@ -44,7 +44,7 @@ class Lidar(BodySensor):
         self._last: dict[str, NDArray[Any]] = {}  # what was read for the observation, (env_num, ...)
 
     @classmethod
-    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Make sure that there is the link it sits on."""
         cfg = own_config(config, LidarCfg)
         return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
-from internutopia.core.render.lens import PictureKind
-from internutopia.core.robot.fleet import split_rows
+from internutopia.core.render.camera import PictureKind
+from internutopia.core.robot.batched import split_rows
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compose import compose
-from internutopia.core.model.spec import SceneModel
+from internutopia.core.model.spec import SceneSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.joint_names import GR1_54, H1_19
@@ -33,7 +33,7 @@ def compiled(name: str, frequency: int) -> mujoco.MjModel:
     """A robot with its drives, bolted to empty space."""
     config = CONFIGS[name]
     robot = BaseRobot.robots[config.type].model(config)
-    spec = compose(SceneModel(robots=(robot,)), 1 / frequency)
+    spec = compose(SceneSpec(robots=(robot,)), 1 / frequency)
     spec.delete(next(joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE))
     return spec.compile()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import Drives, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.sensors import RepCameraCfg
 
@@ -124,8 +124,8 @@ def test_drives_are_those_of_the_class(name):
     """Gains of the class that the registry has; a robot of no class of its own then holds its joints as well."""
     module = importlib.import_module(f'internutopia_extension.robots.{name}')
     drives = next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
-    robot = RobotModel('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
-    scene = CompiledScene(SceneModel(robots=(robot,)), 0.005)
+    robot = RobotSpec('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
+    scene = CompiledScene(SceneSpec(robots=(robot,)), 0.005)
     layout = scene.robots['own']
     for which, kind in enumerate(('position', 'velocity')):
         gains = scene.model.actuator_gainprm[layout.targets[kind], 0]

@@ -204,7 +204,7 @@ def test_seeds_of_python_numpy_and_torch(stand_ins):
 
 
 def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_path, monkeypatch, make_config):
-    from internutopia.distribution.worker import Order, Worker
+    from internutopia.distribution.worker import Worker, WorkerSpec
 
     (tmp_path / 'turning_robots.py').write_text(
         'from omni.isaac.core.utils.rotations import quat_to_euler_angles\n'
@@ -218,9 +218,9 @@ def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_pa
     compat.uninstall()
     del sys.modules['turning_robots']
     with pytest.raises(ImportError, match="a worker cannot import 'omni'"):
-        Worker().set_up(Order(make_config(), pickled, {}))
+        Worker().set_up(WorkerSpec(make_config(), pickled, {}))
     for config in (make_config(sim={'omni_compat': True}), make_config(compat='2.x')):
         compat.uninstall()
-        Worker().set_up(Order(config, pickled, {}))
+        Worker().set_up(WorkerSpec(config, pickled, {}))
         assert compat.is_installed()
         del sys.modules['turning_robots']

@@ -6,19 +6,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.layout import grid_offsets
+from internutopia.core.runner.grid import env_origins
 
 
 def test_known_grids():
-    assert grid_offsets(1, 5.0).tolist() == [[0, 0, 0]]
-    assert grid_offsets(2, 4.0).tolist() == [[0, 0, 0], [0, 4, 0]]
-    assert grid_offsets(3, 1.0)[:, :2].tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert grid_offsets(8, 1.0)[7].tolist() == [2, 1, 0]
+    assert env_origins(1, 5.0).tolist() == [[0, 0, 0]]
+    assert env_origins(2, 4.0).tolist() == [[0, 0, 0], [0, 4, 0]]
+    assert env_origins(3, 1.0)[:, :2].tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert env_origins(8, 1.0)[7].tolist() == [2, 1, 0]
 
 
 @given(st.integers(1, 5000), st.floats(0.01, 1e3))
 def test_side_never_exceeds_size_times_square_root(n, size):
-    offsets = grid_offsets(n, size)
+    offsets = env_origins(n, size)
     columns = math.ceil(math.sqrt(n))
     assert offsets.shape == (n, 3)
     assert offsets[n // 2].tolist() == [n // 2 // columns * size, n // 2 % columns * size, 0]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from internutopia.core.robot.controller import BaseController, box_action
-from internutopia.distribution.forms import KnownForms
 from internutopia.distribution.packing import pack
+from internutopia.distribution.signatures import SignatureCache
 from internutopia_extension import import_extensions
 
 NUMBERS = st.floats(-5, 5) | st.integers(-5, 5) | st.sampled_from([np.nan, np.inf, 1e39, 10**400, True, None, 'x'])
@@ -39,7 +39,7 @@ def taken(action: Any) -> bool:
 
 @given(st.lists(st.lists(ACTIONS, min_size=2, max_size=2), max_size=12))
 def test_what_is_covered_is_taken(steps: list[list[Any]]):
-    forms = KnownForms()
+    forms = SignatureCache()
     for actions in steps:
         packed = pack(actions)
         if forms.covers(packed, [0, 0]):
@@ -50,7 +50,7 @@ def test_what_is_covered_is_taken(steps: list[list[Any]]):
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
 def test_numbers_of_a_known_form_are_covered_in_envs_of_the_same_task_alone(first: list[float], second: list[float]):
-    forms = KnownForms()
+    forms = SignatureCache()
     forms.add(pack([{'arm': {'drive': first}}]), [3])
     assert forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
     assert not forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 4])

@@ -12,7 +12,7 @@ from ray_toys import ENVS, Deadly, Pair, alive, kill, move, pid_of, results_of, 
 
 from internutopia.core.task import BaseTask
 from internutopia.core.vec_env import Env
-from internutopia.distribution import crew
+from internutopia.distribution import worker_pool
 
 pytestmark = pytest.mark.xdist_group('ray')
 
@@ -210,7 +210,7 @@ def test_a_worker_that_dies_while_it_starts_is_started_again(cluster, distribute
 
 
 def test_a_worker_that_always_dies_while_it_starts_is_an_error(cluster, distributed, toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(crew, '_ATTEMPTS', 2)
+    monkeypatch.setattr(worker_pool, '_ATTEMPTS', 2)
     monkeypatch.setitem(BaseTask.tasks, 'Deadly', Deadly(tmp_path / 'log', times=99))
     with pytest.raises(RuntimeError, match='worker 0 died 2 times while it was starting; its log says why'):
         Env(distributed(proc_num=1, tasks=[toy()]))

@@ -11,7 +11,7 @@ from ray_toys import ENVS, Failure, Pair, move, outcome, same, take_ids
 
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.vec_env import Env
-from internutopia.distribution.crew import Crew
+from internutopia.distribution.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.xdist_group('ray')
 
@@ -43,13 +43,13 @@ BAD = {
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What workers are told, in order."""
     told: list[str] = []
-    call = Crew.call
+    call = WorkerPool.call
 
-    def spy(self: Crew, group: int, method: str, *arguments: Any, **options: Any) -> Any:
+    def spy(self: WorkerPool, group: int, method: str, *arguments: Any, **options: Any) -> Any:
         told.append(f'{method} {group}')
         return call(self, group, method, *arguments, **options)
 
-    monkeypatch.setattr(Crew, 'call', spy)
+    monkeypatch.setattr(WorkerPool, 'call', spy)
     return told
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from internutopia.core.vec_env import Env
-from internutopia.rl.tasks.walkers import WALKERS
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.walkers import WALKERS
 
 STAND, WALK, TURN = (0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5)  # m/s, m/s, rad/s
 SECOND = 48  # env steps

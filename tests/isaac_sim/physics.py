@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Usd
 
-from internutopia.core.model.spec import SceneModel
+from internutopia.core.model.spec import SceneSpec
 from internutopia.core.world.mujoco.world import MujocoWorld
 from isaac_sim import stage as stages
 
@@ -41,7 +41,7 @@ class Physics:
         self.link_rows: weakref.WeakSet[LinkRows] = weakref.WeakSet()
         self.broken: set[int] = set()  # envs that diverged
         self.world = MujocoWorld(0, np.zeros((0, 3)), dt, threads=1)
-        self._models: dict[str, SceneModel] = {}
+        self._models: dict[str, SceneSpec] = {}
 
     def read_stage(self) -> None:
         """Take up what was changed on the stage; envs that were not keep their state."""

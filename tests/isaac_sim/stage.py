@@ -19,7 +19,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from internutopia.core.model.drives import DRIVEN_JOINTS
 from internutopia.core.model.importers.load import content_key, load_spec
-from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, ObjectModel, Quat, RobotModel, SceneModel, Vec3
+from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there
 _ENV_ROOT = re.compile(r'^/.*?/env_\d+(?=/|$)')
@@ -70,7 +70,7 @@ def read_asset(path: str, content: str) -> Asset:
     return Asset('robot' if is_robot else 'scene', tuple(body.name for body in links), tuple(cameras))
 
 
-def scene_models(stage: Usd.Stage, source: Callable[[str], str | None], tracked: set[str]) -> dict[str, SceneModel]:
+def scene_models(stage: Usd.Stage, source: Callable[[str], str | None], tracked: set[str]) -> dict[str, SceneSpec]:
     """The scene of each env, by the path of its root prim, in the frame of that prim.
 
     `source` tells where physics reads the env of a prim, None if it reads it nowhere; `tracked` are the links whose
@@ -95,7 +95,7 @@ def scene_models(stage: Usd.Stage, source: Callable[[str], str | None], tracked:
             raise NotImplementedError(f'the stand-in simulates what lies in an env, not {path}')
         _add_part(parts[root], prim, path.removeprefix(f'{root}/'), asset, cache, tracked)
     models = {
-        root: SceneModel(**{**part, 'robots': tuple(part['robots']), 'objects': tuple(part['objects'])})
+        root: SceneSpec(**{**part, 'robots': tuple(part['robots']), 'objects': tuple(part['objects'])})
         for root, part in parts.items()
     }
     return {root: models[sources[root]] for root in models}
@@ -117,25 +117,25 @@ def _add_part(
         contact_links = tuple(t.removeprefix(f'{path}/') for t in sorted(tracked) if t.startswith(f'{path}/'))
         cameras = _cameras(prim, asset)
         scene['robots'].append(
-            RobotModel(name, asset, scale[0], position, orientation, contact_links=contact_links, cameras=cameras)
+            RobotSpec(name, asset, scale[0], position, orientation, contact_links=contact_links, cameras=cameras)
         )
     elif prim.HasAPI(UsdPhysics.RigidBodyAPI) or 'asset' in scene:
         mechanics = _mechanics(prim)
-        scene['objects'].append(ObjectModel(name, asset, scale, position, orientation, **mechanics))
+        scene['objects'].append(ObjectSpec(name, asset, scale, position, orientation, **mechanics))
     else:
         scene.update(asset=asset, scale=scale, position=position, orientation=orientation)
 
 
-def _cube(prim: Usd.Prim, name: str, position: Vec3, orientation: Quat) -> ObjectModel:
+def _cube(prim: Usd.Prim, name: str, position: Vec3, orientation: Quat) -> ObjectSpec:
     size = UsdGeom.Cube(prim).GetSizeAttr().Get()
     scale = tuple(float(size * np.linalg.norm(row)) for row in _local(prim)[2])
     color = UsdGeom.Gprim(prim).GetDisplayColorAttr().Get()
-    return ObjectModel(
+    return ObjectSpec(
         name=name,
         scale=(scale[0], scale[1], scale[2]),
         position=position,
         orientation=orientation,
-        color=tuple(color[0]) if color else ObjectModel.color,
+        color=tuple(color[0]) if color else ObjectSpec.color,
         collider=prim.HasAPI(UsdPhysics.CollisionAPI),
         **_mechanics(prim),
     )

@@ -10,8 +10,8 @@ import pytest
 from raw import Raw
 
 from internutopia.core.config import Config
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 pytest.importorskip('rich')
 from internutopia.bench.service import put_load_on

@@ -8,7 +8,7 @@ import pytest
 
 from internutopia.core.config import Config
 from internutopia.remote import ServerUnavailableError, create_vectorized_env, local_server
-from internutopia.rl.tasks import cart_pole
+from internutopia_extension.learning_tasks import cart_pole
 
 SERVED = Path(__file__).parents[2] / 'configs' / 'served.yaml'
 

@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER
 from internutopia.remote.server.users import add_token
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

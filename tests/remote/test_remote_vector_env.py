@@ -18,8 +18,8 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import ActionCfg
 from internutopia.remote import InvalidRequestError, SessionLostError, VectorEnv, create_vectorized_env
 from internutopia.rl.sb3 import SB3VecEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -19,8 +19,8 @@ from internutopia.core.config import Config
 from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.remote import protocol
 from internutopia.remote.encoding import JSON, MSGPACK
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -12,8 +12,8 @@ from raw import Raw, RawSession
 
 from internutopia.remote.encoding import JSON, MSGPACK, encode
 from internutopia.remote.protocol import PREFIX
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

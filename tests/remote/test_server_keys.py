@@ -13,8 +13,8 @@ import pytest
 from raw import Raw, RawSession
 
 from internutopia.remote.encoding import JSON
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -18,8 +18,8 @@ from raw import Answer, Raw, RawSession
 from internutopia.core.config import Config
 from internutopia.remote.server.limits import RateLimit
 from internutopia.remote.server.users import add_token
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

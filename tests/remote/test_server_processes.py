@@ -24,8 +24,8 @@ from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.serve import listen
 from internutopia.remote.server.serve import serve as run_server
 from internutopia.remote.server.settings import Settings
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -15,8 +15,8 @@ import pytest
 
 from internutopia.core.config import Config
 from internutopia.remote import ServerUnavailableError, SessionLostError, VectorEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -18,8 +18,8 @@ from internutopia.core.config import Config
 from internutopia.remote.server.serve import serve as run_server
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users, add_token, remove_token
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -27,8 +27,8 @@ from internutopia.remote import (
     create_vectorized_env,
 )
 from internutopia.remote.server.users import add_token
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

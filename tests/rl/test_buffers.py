@@ -7,7 +7,7 @@ import pytest
 
 from internutopia.rl import VectorEnv
 from internutopia.rl.buffers import FlatBuffers
-from internutopia.rl.tasks import cart_pole
+from internutopia_extension.learning_tasks import cart_pole
 
 NAMES = ('observations', 'actions', 'rewards', 'terminals', 'truncations', 'masks')
 LIMIT = 25  # steps; full pushes tip the pole after about 10 to 20

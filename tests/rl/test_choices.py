@@ -17,8 +17,8 @@ from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.send_recv import AsyncEnvs
-from internutopia.rl.tasks import cart_pole
 from internutopia.rl.training.loading import started
+from internutopia_extension.learning_tasks import cart_pole
 
 CHOICES = [[-1.0], [0.0], [1.0]]
 ENVS = 4

@@ -28,7 +28,7 @@ from internutopia.core.config.learning import (
 from internutopia.core.util import log
 from internutopia.core.util.arrays import DeviceArrays, to_host
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import cart_pole, jetbot_goal, velocity
+from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, velocity
 
 MODES = tuple(AutoresetMode)
 # what asks a device for values, so that the host has to wait for them

@@ -16,8 +16,8 @@ from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.send_recv import AsyncEnvs
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

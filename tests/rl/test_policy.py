@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.rl.policy import PolicyCard, load_policy, write_card
+from internutopia.rl.policy import PolicyMetadata, load_policy, write_card
 
 WritePolicy = Callable[..., str]
 
@@ -41,7 +41,7 @@ def layers(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize('suffix', SUFFIXES)
 def test_actions_and_card_are_those_of_the_file(write_policy: WritePolicy, suffix: str) -> None:
     policy = load_policy(write_policy(LINEAR, suffix, **FIELDS))
-    assert policy.card == PolicyCard.model_validate(FIELDS)
+    assert policy.card == PolicyMetadata.model_validate(FIELDS)
     obs = np.array([[1, 2, 3], [0, 0, 0], [-1, 0.5, 2]], np.float32)
     actions = policy(obs)
     assert actions.dtype == np.float32
@@ -80,7 +80,7 @@ def test_a_card_can_be_written_into_a_file_of_ones_own(write_policy: WritePolicy
     path = write_policy(LINEAR, suffix, with_card=False)
     with pytest.raises(ValueError, match=r'it does not say how to run it.*write_card'):
         load_policy(path)
-    card = PolicyCard.model_validate(FIELDS)
+    card = PolicyMetadata.model_validate(FIELDS)
     for scale in (0.25, 0.5):  # a second card replaces the first
         write_card(path, card.update(scale=scale))
         assert load_policy(path).card.scale == scale
@@ -95,7 +95,7 @@ def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None
     model = onnx.load(path)
     onnx.helper.set_model_props(model, {'author': 'me'})
     onnx.save(model, path)
-    write_card(path, PolicyCard.model_validate(FIELDS))
+    write_card(path, PolicyMetadata.model_validate(FIELDS))
     assert {prop.key for prop in onnx.load(path).metadata_props} == {'author', 'internutopia'}
 
 
@@ -112,7 +112,7 @@ def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None
 )
 def test_a_card_must_be_whole(field: str, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PolicyCard.model_validate({**FIELDS, field: value})
+        PolicyMetadata.model_validate({**FIELDS, field: value})
 
 
 class TestErrors:
@@ -123,7 +123,7 @@ class TestErrors:
     def test_suffix(self, tmp_path: Path) -> None:
         path = tmp_path / 'walk.txt'
         path.write_text('left, right')
-        for call in (load_policy, lambda path: write_card(path, PolicyCard.model_validate(FIELDS))):
+        for call in (load_policy, lambda path: write_card(path, PolicyMetadata.model_validate(FIELDS))):
             with pytest.raises(ValueError, match=r"suffix '\.txt' is not one of \.onnx, \.pt"):
                 call(path)
 

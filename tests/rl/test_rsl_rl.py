@@ -11,8 +11,8 @@ from warp_device import DEVICE
 from internutopia.core.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia.rl.training.engine import Engine
+from internutopia_extension.learning_tasks import cart_pole
 
 ROUNDING = 0.0 if DEVICE == 'cpu' else 1e-4  # on a GPU sums come in any order
 LIMIT = 25  # steps; full pushes tip the pole after about 10 to 20

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from internutopia.rl import VectorEnv
 from internutopia.rl.sb3 import SB3VecEnv
-from internutopia.rl.tasks import cart_pole
+from internutopia_extension.learning_tasks import cart_pole
 
 LIMIT = 25  # steps; full pushes tip the pole after about 10 to 20
 

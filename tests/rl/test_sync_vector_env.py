@@ -19,8 +19,8 @@ from internutopia.core.config.learning import RewardTermCfg
 from internutopia.core.gym_env import Env
 from internutopia.core.task import BaseReward, BaseTask
 from internutopia.rl import SingleEnv, VectorEnv
-from internutopia.rl.tasks import cart_pole
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole
 
 import_extensions()
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import cart_pole, h1_stand, jetbot_goal
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import cart_pole, h1_stand, jetbot_goal
 
 import_extensions()
 

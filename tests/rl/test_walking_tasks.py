@@ -8,9 +8,9 @@ import pytest
 
 from internutopia.core.model.assets import resolve
 from internutopia.rl import VectorEnv
-from internutopia.rl.tasks import navigation, velocity
-from internutopia.rl.tasks.walkers import WALKERS
 from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import navigation, velocity
+from internutopia_extension.learning_tasks.walkers import WALKERS
 
 import_extensions()
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compose import object_body, robot_prefix
-from internutopia.core.model.spec import ObjectModel, RobotModel
-from internutopia.core.render.lens import Lens, half_angle
+from internutopia.core.model.spec import ObjectSpec, RobotSpec
+from internutopia.core.render.camera import Intrinsics, half_angle
 from internutopia.core.util import did_you_mean
 
 _SCENE = 'scene/'
@@ -53,7 +53,7 @@ def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robo
     raise ValueError(f'there is no camera at {path!r} in {whose}; {did_you_mean(path, known)}')
 
 
-def lens_of(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Lens:
+def lens_of(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Intrinsics:
     """The lens of a camera for pictures of `size` (width, height) [pixels].
 
     Pixels are square: a camera with a size of its film shows its whole width, others their whole vertical field of
@@ -61,15 +61,15 @@ def lens_of(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Lens:
     """
     fovy = float(model.cam_fovy[camera])
     if model.cam_projection[camera] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-        return Lens.of_height(0.5 * fovy, size, orthographic=True)
+        return Intrinsics.of_height(0.5 * fovy, size, orthographic=True)
     width, focal = float(model.cam_sensorsize[camera, 0]), float(model.cam_intrinsic[camera, 0])
     if width > 0 and focal > 0:
         x, y = (float(value) / focal for value in model.cam_intrinsic[camera, 2:])
-        return replace(Lens.of_width(0.5 * width / focal, size, aperture=width), centre=(x, -y))
-    return Lens.of_height(half_angle(fovy), size)
+        return replace(Intrinsics.of_width(0.5 * width / focal, size, aperture=width), centre=(x, -y))
+    return Intrinsics.of_height(half_angle(fovy), size)
 
 
-def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotModel]) -> None:
+def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
     """Add the cameras that robots get beside those of their assets; on the robot's root where there is no such link."""
     for robot in robots:
         prefix = robot_prefix(robot.name)
@@ -81,7 +81,7 @@ def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotModel]) -> None:
             body.add_camera(name=prefix + camera.path, pos=camera.position, quat=camera.orientation, fovy=camera.fovy)
 
 
-def geom_labels(model: mujoco.MjModel, objects: Iterable[ObjectModel]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+def geom_labels(model: mujoco.MjModel, objects: Iterable[ObjectSpec]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """The labels in a scene, and for each geom the index of its label, -1 for none: objects are labelled by name."""
     names = tuple(obj.name for obj in objects)
     labels = np.full(model.ngeom, -1, np.int32)

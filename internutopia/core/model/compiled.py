@@ -26,7 +26,7 @@ from internutopia.core.model.joint_order import order_joints
 from internutopia.core.model.joints import add_joints, fix_bases
 from internutopia.core.model.overlaps import without_overlaps
 from internutopia.core.model.probes import add_probes, probe_addresses
-from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotModel, SceneModel
+from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
 
@@ -48,7 +48,7 @@ class BodyLayout:
 class ArticulationLayout:
     """Where a robot lives in `MjModel` and `MjData`.
 
-    Joint arrays follow the order that the robot's model asks for (`RobotModel.joint_order`). `targets[kind]` are the
+    Joint arrays follow the order that the robot's model asks for (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the model's own
     actuators. `start[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
     the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
@@ -84,7 +84,7 @@ class CompiledScene:
     `source`: what it was compiled from; poses in it are those of any of the envs that run it.
     """
 
-    def __init__(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None):
+    def __init__(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None):
         self.source = scene
         self.model: mujoco.MjModel = _compile(scene, timestep, contact)
         self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
@@ -102,8 +102,8 @@ class CompiledScene:
         """Names of the robots in it."""
         return tuple(self.robots)
 
-    def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneModel:
-        """What it was compiled from, but for `RobotModel.self_collisions` of some robots."""
+    def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneSpec:
+        """What it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
         robots = (
             dataclasses.replace(robot, self_collisions=flags.get(robot.name, robot.self_collisions))
             for robot in self.source.robots
@@ -147,7 +147,7 @@ class CompiledScene:
             digest.update(np.asarray(value).tobytes())
         return digest.digest()
 
-    def check(self, scene: SceneModel) -> None:
+    def check(self, scene: SceneSpec) -> None:
         """ValueError if `scene` gives initial positions for joints that a robot does not have."""
         for robot in scene.robots:
             names = self.robots[robot.name].dof_names
@@ -155,7 +155,7 @@ class CompiledScene:
             if unknown is not None:
                 raise ValueError(f'robot {robot.name!r} has no joint {unknown!r}; {did_you_mean(unknown, names)}')
 
-    def initial_state(self, scene: SceneModel) -> dict[str, NDArray[np.float64]]:
+    def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
         data = {name: value.copy() for name, value in self._unposed.items()}
         for robot in scene.robots:
@@ -190,7 +190,7 @@ class SceneCache:
         self.capacity = capacity
         self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
 
-    def get(self, scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
+    def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
         robots = [_robot_key(robot) for robot in scene.robots]
         scene = without_overlaps(scene, robots, timestep)
@@ -209,7 +209,7 @@ def _asset_key(path: str | None) -> str | None:
     return content_key(resolve(path)) if path else None
 
 
-def _robot_key(r: RobotModel) -> str:
+def _robot_key(r: RobotSpec) -> str:
     """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
     return repr(
         (
@@ -220,7 +220,7 @@ def _robot_key(r: RobotModel) -> str:
     )
 
 
-def _cache_key(scene: SceneModel, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
+def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
     """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
 
     `robots`: the keys of its robots.
@@ -239,7 +239,7 @@ def _cache_key(scene: SceneModel, robots: Sequence[str], timestep: float, contac
     return repr((timestep, contact, base, robots, passing, objects, joined))
 
 
-def _compile(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:
+def _compile(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:
     spec = _composed(scene, timestep, contact)
     add_probes(spec, scene.robots)
     add_cameras(spec, scene.robots)
@@ -252,7 +252,7 @@ def _compile(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> 
         ) from error
 
 
-def _composed(scene: SceneModel, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
+def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
     if not scene.joints:
         return compose(scene, timestep, contact)
     unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
@@ -275,7 +275,7 @@ def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
     )
 
 
-def _articulation(model: mujoco.MjModel, robot: RobotModel) -> ArticulationLayout:
+def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
     prefix = robot_prefix(robot.name)
     joints = [
         j
@@ -376,7 +376,7 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
     own_pos += pos
 
 
-def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotModel) -> None:
+def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotSpec) -> None:
     """Write initial joint positions and make them the position targets, but for joints with a target of their own."""
     given = [layout.dof_names.index(joint) for joint in robot.joint_positions]
     data['qpos'][layout.qpos[given]] = list(robot.joint_positions.values())

@@ -1,4 +1,4 @@
-"""Composition: one `SceneModel` -> one `MjSpec`.
+"""Composition: one `SceneSpec` -> one `MjSpec`.
 
 Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's
 body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
@@ -15,8 +15,8 @@ from pathlib import Path
 import mujoco
 
 from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.adapting import adapt
 from internutopia.core.model.assets import resolve
+from internutopia.core.model.conform import adapt
 from internutopia.core.model.contact_parameters import make_rigid
 from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
@@ -26,7 +26,7 @@ from internutopia.core.model.options import RobotAsset, set_options
 from internutopia.core.model.robot_world import captured_bodies, leave_world, release_captured, tell_left
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
-from internutopia.core.model.spec import ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean, log
 
 
@@ -45,7 +45,7 @@ def object_body(name: str) -> str:
     return f'objects/{name}'
 
 
-def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
+def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
     """Build the spec of a scene with its robots and objects.
 
     Args:
@@ -79,7 +79,7 @@ def compose(scene: SceneModel, timestep: float, contact: ContactCfg | None = Non
     return spec
 
 
-def load_robot(robot: RobotModel, timestep: float) -> mujoco.MjSpec:
+def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
     return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
@@ -91,14 +91,14 @@ def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, tim
     return load_spec(path, short_names=True, scale=sizes, raw_lengths=raw_lengths, timestep=timestep)
 
 
-def _load_object(obj: ObjectModel, timestep: float) -> mujoco.MjSpec | None:
+def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """The asset of an object; None for a cube, which has none."""
     if obj.asset is None:
         return None
     return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
 
 
-def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -> None:
+def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
     _name_parts(child)
     adapt(child, robot)
@@ -126,7 +126,7 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotModel, child: mujoco.MjSpec) -
     _add_contact_sensors(spec, robot)
 
 
-def _fix_or_free(robot: RobotModel, child: mujoco.MjSpec) -> bool:
+def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = [body for body in child.worldbody.bodies if not body.mocap]
@@ -170,7 +170,7 @@ def _name_parts(child: mujoco.MjSpec) -> None:
                 part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
 
 
-def _check_contact_links(robot: RobotModel, links: list[str]) -> None:
+def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:
     unknown = next((link for link in robot.contact_links if link not in links), None)
     if unknown is not None:
         raise ValueError(
@@ -179,7 +179,7 @@ def _check_contact_links(robot: RobotModel, links: list[str]) -> None:
         )
 
 
-def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
+def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotSpec) -> None:
     """Measure the net contact force on links, in world axes; MuJoCo gives that of the link on what it touches."""
     for link in robot.contact_links:
         body = robot_prefix(robot.name) + link
@@ -189,7 +189,7 @@ def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotModel) -> None:
         sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
-def _attach_object(spec: mujoco.MjSpec, obj: ObjectModel, child: mujoco.MjSpec | None) -> None:
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | None) -> None:
     body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
     if obj.dynamic:
         body.add_freejoint(name=object_body(obj.name))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from internutopia.core.model.spec import RobotModel
+from internutopia.core.model.spec import RobotSpec
 from internutopia.core.util import did_you_mean
 
 DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
@@ -28,14 +28,14 @@ class Drive(NamedTuple):
     targets: Mapping[str, float]
 
 
-def gets_drives(robot: RobotModel, child: mujoco.MjSpec) -> bool:
+def gets_drives(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     """Whether a robot gets joint drives; if not, it keeps the actuators of its asset."""
     own = [actuator for actuator in child.actuators if not _half(actuator)]
     motors = robot.drives.instead_of_motors and all(_is_motor(actuator) for actuator in own)
     return not robot.drives.only_if_bare or not own or motors
 
 
-def take_over(robot: RobotModel, child: mujoco.MjSpec) -> dict[str, Drive] | None:
+def take_over(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None:
     """Take the actuators out of a robot's asset and return the drives that its joints get instead, by joint.
 
     What the actuators can do at most is written into joints without a limit of their own. Of an asset with motors, only
@@ -77,7 +77,7 @@ def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) ->
                 actuator.userdata = [1.0, drive.targets[kind]]
 
 
-def check_joints(robot: RobotModel, joints: Collection[str]) -> None:
+def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
     """ValueError if a setting of the drives that somebody asked for names a joint that is not among these."""
     for name in robot.drives.asked_for:
         setting = getattr(robot.drives, name)
@@ -89,7 +89,7 @@ def check_joints(robot: RobotModel, joints: Collection[str]) -> None:
             )
 
 
-def _refuse_settings(robot: RobotModel, child: mujoco.MjSpec) -> None:
+def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """ValueError if somebody asked for gains or limits of drives that the robot does not get."""
     if robot.drives.asked_for:
         kept = ', '.join(actuator.name for actuator in child.actuators)
@@ -99,7 +99,7 @@ def _refuse_settings(robot: RobotModel, child: mujoco.MjSpec) -> None:
         )
 
 
-def _limit_efforts(robot: RobotModel, child: mujoco.MjSpec) -> None:
+def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Write the greatest efforts of drives into the joints: those of the config, else of joints, else of actuators."""
     setting = robot.drives.effort_limit
     for joint in child.joints:

@@ -16,7 +16,7 @@ def order_joints(model: mujoco.MjModel, joints: Sequence[int], names: Sequence[s
         model: the compiled scene.
         joints: joint ids, depth first.
         names: what the robot calls them.
-        order: see `RobotModel`.
+        order: see `RobotSpec`.
     """
     places = list(range(len(joints)))
     if order == 'depth_first':

@@ -1,4 +1,4 @@
-"""Joints of a scene beside those of its assets (`SceneModel.joints`), as MuJoCo holds them.
+"""Joints of a scene beside those of its assets (`SceneSpec.joints`), as MuJoCo holds them.
 
 A joint that fixes the root of a robot to the env where it stands is the robot's fixed base. All others are equality
 constraints between two sites, which mark the frame of the joint on its bodies: a weld, a connect, or for a hinge two
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compose import object_body, robot_prefix
-from internutopia.core.model.spec import IDENTITY_QUAT, JointModel, RobotModel, SceneModel
+from internutopia.core.model.spec import IDENTITY_QUAT, JointSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 
@@ -34,7 +34,7 @@ _EQUALITIES = {'fixed': mujoco.mjtEq.mjEQ_WELD, 'ball': mujoco.mjtEq.mjEQ_CONNEC
 Floats = NDArray[np.float64]
 
 
-def fix_bases(scene: SceneModel, unjoined: CompiledScene) -> SceneModel:
+def fix_bases(scene: SceneSpec, unjoined: CompiledScene) -> SceneSpec:
     """The scene, with robots whose root a joint fixes to the env where it stands fixed by their base instead.
 
     Args:
@@ -45,7 +45,7 @@ def fix_bases(scene: SceneModel, unjoined: CompiledScene) -> SceneModel:
         ValueError: a joint names a body that is not there.
     """
     roots = {_root(robot, unjoined): robot.name for robot in scene.robots}
-    fixed, others = set[str](), list[JointModel]()
+    fixed, others = set[str](), list[JointSpec]()
     for joint in scene.joints:
         bodies = {body_name(path, joint, scene, unjoined) for path in joint.bodies}
         given = any(value is not None for value in (*joint.positions, *joint.orientations))
@@ -58,7 +58,7 @@ def fix_bases(scene: SceneModel, unjoined: CompiledScene) -> SceneModel:
     return replace(scene, robots=robots, joints=tuple(others))
 
 
-def add_joints(spec: mujoco.MjSpec, scene: SceneModel, unjoined: CompiledScene) -> None:
+def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -> None:
     """Add the joints of a scene to its composed spec; arguments and errors as for `fix_bases`."""
     if not scene.joints:
         return
@@ -82,7 +82,7 @@ def add_joints(spec: mujoco.MjSpec, scene: SceneModel, unjoined: CompiledScene) 
                 spec.body(body).add_site(name=site, pos=position, quat=frame.quat, group=_NEVER_DRAWN, size=[0.01] * 3)
 
 
-def body_name(path: str | None, joint: JointModel, scene: SceneModel, unjoined: CompiledScene) -> str:
+def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: CompiledScene) -> str:
     """What the body at a prim path below the env is called in the composed model.
 
     Raises:
@@ -118,7 +118,7 @@ class _Frame:
     quat: Floats
 
 
-def _frames(joint: JointModel, scene: SceneModel, bodies: tuple[_Frame, _Frame]) -> tuple[_Frame, _Frame]:
+def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -> tuple[_Frame, _Frame]:
     """The frame of a joint on each of its bodies, which start at these poses."""
     lead = 1 if joint.bodies[1] is not None else 0  # where it is, if nothing is said
     positions: list[Floats | None] = [
@@ -146,7 +146,7 @@ def _frames(joint: JointModel, scene: SceneModel, bodies: tuple[_Frame, _Frame])
     return frames[0], frames[1]
 
 
-def _start(scene: SceneModel, unjoined: CompiledScene) -> dict[str, _Frame]:
+def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
     """Where the bodies are at the start, env frame."""
     model = unjoined.model
     data = mujoco.MjData(model)
@@ -156,7 +156,7 @@ def _start(scene: SceneModel, unjoined: CompiledScene) -> dict[str, _Frame]:
     return {model.body(i).name: _Frame(data.xpos[i].copy(), data.xquat[i].copy()) for i in range(model.nbody)}
 
 
-def _root(robot: RobotModel, unjoined: CompiledScene) -> str:
+def _root(robot: RobotSpec, unjoined: CompiledScene) -> str:
     """The link that the rest of a robot hangs on, as it is called in the composed model."""
     layout, model = unjoined.robots[robot.name], unjoined.model
     if layout.root.qpos >= 0:
@@ -165,7 +165,7 @@ def _root(robot: RobotModel, unjoined: CompiledScene) -> str:
     return model.body(int(children[0])).name
 
 
-def _scale(path: str | None, scene: SceneModel) -> float | tuple[float, ...]:
+def _scale(path: str | None, scene: SceneSpec) -> float | tuple[float, ...]:
     """By what lengths on the body at a prim path are multiplied."""
     if path is None:
         return 1.0
@@ -178,5 +178,5 @@ def _path(prim_path: str, kind: str, name: str) -> str:
     return prim_path or f'/{kind}/{name}'
 
 
-def _unknown(joint: JointModel, path: str, what: str, name: str, known: Iterable[str]) -> ValueError:
+def _unknown(joint: JointSpec, path: str, what: str, name: str, known: Iterable[str]) -> ValueError:
     return ValueError(f'joint {joint.path!r}, body {path!r}: {what}; {did_you_mean(name, known)}')

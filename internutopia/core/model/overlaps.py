@@ -20,7 +20,7 @@ from internutopia.core.model.compose import attach_robot, load_robot, robot_pref
 from internutopia.core.model.importers.load import is_mjcf
 from internutopia.core.model.robot_world import leave_world
 from internutopia.core.model.self_collision import says_which
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.util import log
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
@@ -31,8 +31,8 @@ _KEPT = 64  # robots that are remembered
 Pairs = frozenset[tuple[str, str]]
 
 
-def without_overlaps(scene: SceneModel, keys: Sequence[str], timestep: float) -> SceneModel:
-    """The scene, its robots saying which of their links pass through each other (`RobotModel.passing`).
+def without_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> SceneSpec:
+    """The scene, its robots saying which of their links pass through each other (`RobotSpec.passing`).
 
     `keys`: equal for robots that are made of the same.
     """
@@ -43,7 +43,7 @@ def without_overlaps(scene: SceneModel, keys: Sequence[str], timestep: float) ->
     return dataclasses.replace(scene, robots=tuple(robots))
 
 
-def _passing(robot: RobotModel, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
+def _passing(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
     alone = _ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
     return alone.passing(robot.joint_positions) if alone is not None else ()
 
@@ -51,7 +51,7 @@ def _passing(robot: RobotModel, key: str, timestep: float) -> tuple[tuple[str, s
 class _Alone:
     """A robot with nothing around it."""
 
-    def __init__(self, robot: RobotModel, timestep: float):
+    def __init__(self, robot: RobotSpec, timestep: float):
         robot = dataclasses.replace(robot, passing=(), contact_links=())
         spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
         leave_world(child, robot, in_scene=True)
@@ -118,7 +118,7 @@ class _Robots:
     def __init__(self) -> None:
         self._robots: OrderedDict[tuple[str, float], _Alone | None] = OrderedDict()
 
-    def get(self, robot: RobotModel, key: str, timestep: float) -> _Alone | None:
+    def get(self, robot: RobotSpec, key: str, timestep: float) -> _Alone | None:
         """The robot alone; None if its asset says which links collide, or cannot be used, which others will tell."""
         place = key, timestep
         if place not in self._robots:

@@ -1,4 +1,4 @@
-"""Probes: what sensors ask the engine to measure on a robot (`RobotModel.probes`), as sensors of the composed model.
+"""Probes: what sensors ask the engine to measure on a robot (`RobotSpec.probes`), as sensors of the composed model.
 
 The engine computes what a probe needs only in models that have one: a robot without probes pays nothing for them.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.drives import DRIVEN_JOINTS
-from internutopia.core.model.spec import Probe, RobotModel
+from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.util import did_you_mean
 
 _SENSORS = mujoco.mjtSensor
@@ -35,7 +35,7 @@ def named(target: str, names: Sequence[str]) -> str | None:
     return next((name for name in (target, target.rsplit('/', 1)[-1]) if name in names), None)
 
 
-def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotModel]) -> None:
+def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
     """Add what the probes of these robots need to the composed spec. ValueError for a target that is not there."""
     add = {'contact': _add_contact, 'effort': _add_efforts}
     for robot in robots:
@@ -43,7 +43,7 @@ def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotModel]) -> None:
             add.get(probe.kind, _add_site)(spec, robot, probe, _name(robot, index))
 
 
-def probe_addresses(model: mujoco.MjModel, robot: RobotModel) -> Mapping[Probe, NDArray[np.intp]]:
+def probe_addresses(model: mujoco.MjModel, robot: RobotSpec) -> Mapping[Probe, NDArray[np.intp]]:
     """Where in `sensordata` each probe of a robot is measured; nowhere for a mere frame."""
     addresses: dict[Probe, NDArray[np.intp]] = {}
     for index, probe in enumerate(dict.fromkeys(robot.probes)):
@@ -55,11 +55,11 @@ def probe_addresses(model: mujoco.MjModel, robot: RobotModel) -> Mapping[Probe, 
     return addresses
 
 
-def _name(robot: RobotModel, index: int) -> str:
+def _name(robot: RobotSpec, index: int) -> str:
     return f'{robot_prefix(robot.name)}probes/{index}'
 
 
-def _add_site(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str) -> None:
+def _add_site(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     """A frame on a link, and what is measured in it."""
     joint = named(probe.target, _joints(spec, robot)) if probe.kind == 'wrench' and probe.target else None
     if joint is not None:
@@ -72,7 +72,7 @@ def _add_site(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str) -
         spec.add_sensor(name=f'{name}/{k}', type=kind, objtype=_OBJECTS.mjOBJ_SITE, objname=name)
 
 
-def _add_efforts(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str) -> None:
+def _add_efforts(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     joints = _joints(spec, robot)
     if probe.target:
         joint = named(probe.target, joints)
@@ -84,7 +84,7 @@ def _add_efforts(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str
         sensor.objtype, sensor.objname = _OBJECTS.mjOBJ_JOINT, robot_prefix(robot.name) + joint
 
 
-def _add_contact(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str) -> None:
+def _add_contact(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     sensor = spec.add_sensor(name=f'{name}/0', type=_SENSORS.mjSENS_CONTACT)
     sensor.objtype, sensor.objname = _touchable(spec, robot, probe, probe.target)
     if probe.against is not None:
@@ -92,7 +92,7 @@ def _add_contact(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, name: str
     sensor.intprm[:3] = _NET_CONTACT
 
 
-def _touchable(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, target: str) -> tuple[mujoco.mjtObj, str]:
+def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str) -> tuple[mujoco.mjtObj, str]:
     """A link by its name, else an object or movable scene body with all that hangs on it."""
     links = _links(spec, robot)
     link = named(target, links)
@@ -110,13 +110,13 @@ def _touchable(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe, target: str
     return _OBJECTS.mjOBJ_XBODY, objects[name]
 
 
-def _links(spec: mujoco.MjSpec, robot: RobotModel) -> list[str]:
+def _links(spec: mujoco.MjSpec, robot: RobotSpec) -> list[str]:
     """Names of the links, the root first."""
     prefix = robot_prefix(robot.name)
     return [body.name.removeprefix(prefix) for body in spec.bodies if body.name.startswith(prefix)]
 
 
-def _joints(spec: mujoco.MjSpec, robot: RobotModel) -> list[str]:
+def _joints(spec: mujoco.MjSpec, robot: RobotSpec) -> list[str]:
     """Names of the joints with one degree of freedom, in joint order."""
     prefix = robot_prefix(robot.name)
     return [
@@ -126,7 +126,7 @@ def _joints(spec: mujoco.MjSpec, robot: RobotModel) -> list[str]:
     ]
 
 
-def _link(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe) -> str:
+def _link(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe) -> str:
     links = _links(spec, robot)
     link = named(probe.target, links)
     if link is None:
@@ -137,7 +137,7 @@ def _link(spec: mujoco.MjSpec, robot: RobotModel, probe: Probe) -> str:
 
 
 def _unknown(
-    robot: RobotModel, probe: Probe, what: str, choices: Iterable[str], target: str | None = None
+    robot: RobotSpec, probe: Probe, what: str, choices: Iterable[str], target: str | None = None
 ) -> ValueError:
     target = target or probe.target
     hint = did_you_mean(target.rsplit('/', 1)[-1], choices)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import mujoco
 
-from internutopia.core.model.spec import RobotModel
+from internutopia.core.model.spec import RobotSpec
 from internutopia.core.util import log
 
 _FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
@@ -14,7 +14,7 @@ _GEOM = mujoco.mjtObj.mjOBJ_GEOM
 _COPY = 'copy!'
 
 
-def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> list[str]:
+def leave_world(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:
     """Leave out of a robot's file what the scene has of its own, and keyframes; returns what is missed then.
 
     Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
@@ -38,7 +38,7 @@ def leave_world(child: mujoco.MjSpec, robot: RobotModel, *, in_scene: bool) -> l
     return left
 
 
-def tell_left(robot: RobotModel, left: list[str]) -> None:
+def tell_left(robot: RobotSpec, left: list[str]) -> None:
     """Log what was left out of a robot's file, once."""
     if left:
         _tell(robot.asset, ', '.join(left))

@@ -1,12 +1,12 @@
 """Self-collision filter of a robot's spec: which of its links pass through each other.
 
-| `RobotModel.self_collisions` | links of the robot that collide |
+| `RobotSpec.self_collisions` | links of the robot that collide |
 |---|---|
 | None | those that the asset lets collide |
 | True | likewise, and those that only `enabledSelfCollisions` of a USD file keeps from it |
 | False | none |
 
-Parent and child never do: MuJoCo sees to that, through fixed joints, too. `RobotModel.passing` names more pairs that do
+Parent and child never do: MuJoCo sees to that, through fixed joints, too. `RobotSpec.passing` names more pairs that do
 not (see `overlaps`). What links do with the scene, with objects and with other robots is left as it is.
 """
 
@@ -16,7 +16,7 @@ from itertools import combinations
 
 import mujoco
 
-from internutopia.core.model.spec import RobotModel
+from internutopia.core.model.spec import RobotSpec
 
 SWITCHED_OFF = 'self_collisions/'
 """Prefix of the names of excludes that stand for nothing but `enabledSelfCollisions` of a USD file."""
@@ -28,7 +28,7 @@ def says_which(spec: mujoco.MjSpec) -> bool:
     return bool(spec.excludes) or bool(spec.pairs) or not bits <= {(1, 1), (0, 0)}
 
 
-def filter_links(child: mujoco.MjSpec, robot: RobotModel) -> None:
+def filter_links(child: mujoco.MjSpec, robot: RobotSpec) -> None:
     """Let links of a robot's asset pass through each other, as the robot says."""
     links = {body.name for body in child.bodies if any(geom.contype or geom.conaffinity for geom in body.geoms)}
     links.discard(child.worldbody.name)

@@ -1,6 +1,6 @@
 """What a task's scene is made of, in terms that every physics backend understands.
 
-A `SceneModel` is built from a `TaskCfg` (see `internutopia.core.task.scene_model`) and handed to `World.prepare`. It
+A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
 holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.core.model.compose`), the Isaac
 Sim world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in
 the env frame.
@@ -95,7 +95,7 @@ class CameraModel:
 
 
 @dataclass(frozen=True)
-class RobotModel:
+class RobotSpec:
     """One articulated robot.
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
@@ -108,7 +108,7 @@ class RobotModel:
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
     `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
-    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
+    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneSpec`.
     `self_collisions`: which of its links collide with each other, see `internutopia.core.model.self_collision`.
     `passing`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
@@ -137,12 +137,12 @@ class RobotModel:
 
 
 @dataclass(frozen=True)
-class ObjectModel:
+class ObjectSpec:
     """One object beside the robots: a unit cube scaled to its edge lengths, or an asset file.
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
     `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
-    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`: as of a `SceneModel`.
+    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`: as of a `SceneSpec`.
     """
 
     name: str
@@ -160,7 +160,7 @@ class ObjectModel:
 
 
 @dataclass(frozen=True)
-class JointModel:
+class JointSpec:
     """A joint that is in the file of none of its two bodies.
 
     `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'ball'`, or `'free'`, which holds nothing. Bodies that
@@ -178,7 +178,7 @@ class JointModel:
 
 
 @dataclass(frozen=True)
-class SceneModel:
+class SceneSpec:
     """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
@@ -190,7 +190,7 @@ class SceneModel:
     scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
-    robots: tuple[RobotModel, ...] = ()
-    objects: tuple[ObjectModel, ...] = ()
+    robots: tuple[RobotSpec, ...] = ()
+    objects: tuple[ObjectSpec, ...] = ()
     raw_lengths: bool = False
-    joints: tuple[JointModel, ...] = ()
+    joints: tuple[JointSpec, ...] = ()

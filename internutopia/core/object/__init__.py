@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from internutopia.core.config.object import ObjectCfg
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import look_up, register_in
@@ -32,7 +32,7 @@ class BaseObject:
         return register_in(BaseObject.objs, name)
 
     @classmethod
-    def model(cls, config: Any) -> ObjectModel:
+    def model(cls, config: Any) -> ObjectSpec:
         """What the object is made of, for a config."""
         raise NotImplementedError(f'{cls.__name__} must say what it is made of')
 

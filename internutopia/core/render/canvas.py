@@ -17,8 +17,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.render.camera import FAR, NEAR, CameraPose, Frame, Intrinsics, Quality
 from internutopia.core.render.gl import open_context
-from internutopia.core.render.lens import FAR, NEAR, Eye, Frame, Lens, Quality
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -43,7 +43,7 @@ class Canvas:
         model: mujoco.MjModel,
         state: NDArray[np.float64],
         labels: NDArray[np.int32],
-        shots: Sequence[tuple[Eye, Frame]],
+        shots: Sequence[tuple[CameraPose, Frame]],
     ) -> None:
         """Draw one env as seen by some cameras.
 
@@ -113,7 +113,7 @@ class _Sheet:
         with _far_floor(model):
             mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
 
-    def draw(self, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
+    def draw(self, eye: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
         """Draw one picture."""
         self._look(eye)
         rect = mujoco.MjrRect(0, 0, *frame.size)
@@ -138,7 +138,7 @@ class _Sheet:
         """Give everything back."""
         self._context.free()
 
-    def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, eye: Eye) -> None:
+    def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, eye: CameraPose) -> None:
         """Make what a picture in colour left in the depth buffer what it would have left without a sky.
 
         A pixel shows the sky if nothing in it is nearer than a sky alone. Haze, the sky's lower edge over an infinite
@@ -161,7 +161,7 @@ class _Sheet:
             mujoco.mjr_readPixels(None, depth, rect, self._context)
             self._scene.flags[:] = self._flags
 
-    def _draw_plain(self, rect: mujoco.MjrRect, eye: Eye, frame: Frame, labels: NDArray[np.int32]) -> None:
+    def _draw_plain(self, rect: mujoco.MjrRect, eye: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
         """Depth and labels: every geom in one flat colour, which is its number."""
         for flag in _PLAIN:
             self._scene.flags[flag] = 1
@@ -185,7 +185,7 @@ class _Sheet:
                 table[drawn.segid + 1] = labels[drawn.objid]
         return table
 
-    def _look(self, eye: Eye) -> None:
+    def _look(self, eye: CameraPose) -> None:
         """Make this the camera of the scene (both eyes of it) and put the headlight there."""
         lens = eye.lens
         unit = 1.0 if lens.orthographic else NEAR
@@ -240,7 +240,7 @@ def _sky_distance(model: mujoco.MjModel) -> float | None:
     return 0.999 * _SKY * begin * prism  # single precision is better than that
 
 
-def _depth_value(distance: float, lens: Lens) -> float:
+def _depth_value(distance: float, lens: Intrinsics) -> float:
     """The most that the depth buffer holds of what is this far from the camera [m], wherever it is in the picture."""
     aside = math.hypot(abs(lens.centre[0]) + lens.half_width, abs(lens.centre[1]) + lens.half_height)
     if lens.orthographic:
@@ -249,7 +249,7 @@ def _depth_value(distance: float, lens: Lens) -> float:
     return NEAR * (FAR / ahead - 1.0) / (FAR - NEAR)
 
 
-def _metres(depth: NDArray[np.float32], eye: Eye) -> NDArray[np.float64]:
+def _metres(depth: NDArray[np.float32], eye: CameraPose) -> NDArray[np.float64]:
     """Distance along the viewing direction [m] from what the depth buffer holds: 1 at the near plane, 0 at the far."""
     value = depth.astype(np.float64)
     if eye.lens.orthographic:

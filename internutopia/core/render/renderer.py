@@ -19,8 +19,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.render.camera import CameraPose, Frame, Quality
 from internutopia.core.render.canvas import Canvas
-from internutopia.core.render.lens import Eye, Frame, Quality
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Scenery:
     model: mujoco.MjModel
     state: NDArray[np.float64]
     labels: NDArray[np.int32]
-    shots: Sequence[tuple[Eye, Frame]]
+    shots: Sequence[tuple[CameraPose, Frame]]
 
 
 class Renderer:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.spec import RobotModel
+from internutopia.core.model.spec import RobotSpec
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
@@ -249,7 +249,7 @@ class IArticulation(PoseMixin):
         return self._world.arrays.arange(self._world.env_num) if env_ids is ... else env_ids
 
 
-def _check_model(model: RobotModel, usd_path: str | None, scale: Any) -> None:
+def _check_model(model: RobotSpec, usd_path: str | None, scale: Any) -> None:
     """ValueError for a file or a scale that are not those of a robot's model."""
     if usd_path is not None and usd_path != model.asset and resolve(usd_path) != resolve(model.asset):
         raise ValueError(

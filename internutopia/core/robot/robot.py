@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
-from internutopia.core.model.spec import IDENTITY_QUAT, Drives, RobotModel, Vec3
+from internutopia.core.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
+from internutopia.core.robot.batched import own_values
 from internutopia.core.robot.controller import BaseController, create_controllers
-from internutopia.core.robot.fleet import own_values
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
@@ -33,7 +33,7 @@ from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, re
 
 if TYPE_CHECKING:
     from internutopia.core.config.task import TaskCfg
-    from internutopia.core.robot.fleet import Fleet
+    from internutopia.core.robot.batched import BatchedRobot
 
 
 class BaseRobot(OrderedKeys):
@@ -45,7 +45,7 @@ class BaseRobot(OrderedKeys):
         drives: joint drives that its model gets; by default those of the asset (USD), else none that hold it.
         home: initial joint positions by joint name [rad or m], which are the first position targets too; others 0.
         base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
-        fixed_base: see `RobotModel`.
+        fixed_base: see `RobotSpec`.
         feet: links it stands on, whose contact forces are measured.
         frozen: joints of its model that are left out, fixed at zero.
         synonyms: names of its joints and links, by the names that they have in other descriptions of the robot.
@@ -78,7 +78,7 @@ class BaseRobot(OrderedKeys):
         self.controllers: OrderedDict[str, BaseController] = OrderedDict()
         self.sensors: OrderedDict[str, BaseSensor] = OrderedDict()
         self.obs_keys: list[str] = []
-        self.fleet: Fleet | None = None
+        self.fleet: BatchedRobot | None = None
         self._scene = scene
         self._rigid_body_map: dict[str, IRigidBody] = {}
         self._robot_scale = np.array(config.scale or (1.0, 1.0, 1.0), np.float32)
@@ -91,14 +91,14 @@ class BaseRobot(OrderedKeys):
         return register_in(BaseRobot.robots, name)
 
     @classmethod
-    def model(cls, config: RobotCfg) -> RobotModel:
+    def model(cls, config: RobotCfg) -> RobotSpec:
         """What the robot is made of, for a config. ValueError for a scale that differs between axes."""
         scale = tuple(config.scale or (1.0, 1.0, 1.0))
         if len(set(scale)) != 1:
             raise ValueError(f'robot {config.name!r}: scale {scale} must be the same along x, y and z')
         if not config.usd_path:
             raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: which model shall it be?')
-        return RobotModel(
+        return RobotSpec(
             name=config.name,
             asset=str(config.usd_path),
             scale=float(scale[0]),

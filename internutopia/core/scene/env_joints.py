@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.spec import JointModel, Vec3
+from internutopia.core.model.spec import JointSpec, Vec3
 
 _current: ContextVar[EnvJoints | None] = ContextVar('env_joints', default=None)
 
@@ -27,7 +27,7 @@ class EnvJoints:
 
     def __init__(self, envs: Sequence[object | None]):
         self._envs = envs
-        self._joints: dict[int, dict[str, JointModel]] = {}
+        self._joints: dict[int, dict[str, JointSpec]] = {}
         self.use()
 
     @staticmethod
@@ -44,7 +44,7 @@ class EnvJoints:
         if _current.get() is self:
             _current.set(None)
 
-    def put(self, env_id: int, path: str, joint: JointModel | None) -> None:
+    def put(self, env_id: int, path: str, joint: JointSpec | None) -> None:
         """Give an env a joint at a prim path, or take it back (None).
 
         Raises:
@@ -64,12 +64,12 @@ class EnvJoints:
         if joint is not None:
             joints[path] = joint
 
-    def of(self, env_id: int) -> tuple[JointModel, ...]:
+    def of(self, env_id: int) -> tuple[JointSpec, ...]:
         """The joints of an env."""
         return tuple(self._joints.get(env_id, {}).values())
 
 
-def in_env_frame(joint: JointModel, offset: NDArray[np.float64]) -> JointModel:
+def in_env_frame(joint: JointSpec, offset: NDArray[np.float64]) -> JointSpec:
     """A joint whose position on the world, if it has one, is given in the frame of the env at `offset` `(3,)` [m]."""
     first, second = (
         _minus(position, offset) if body is None and position is not None else position

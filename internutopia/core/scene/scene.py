@@ -10,12 +10,12 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.model.spec import SceneModel
+from internutopia.core.model.spec import SceneSpec
 from internutopia.core.world.base import CameraView, World
 
 if TYPE_CHECKING:
     from internutopia.core.robot.articulation import IArticulation
-    from internutopia.core.robot.fleet import Fleets
+    from internutopia.core.robot.batched import BatchedRobots
     from internutopia.core.robot.rigid_body import IRigidBody
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
@@ -35,10 +35,10 @@ class IScene:
         object_paths: object name by absolute prim path.
     """
 
-    def __init__(self, world: World, env_id: Any, fleets: Fleets):
+    def __init__(self, world: World, env_id: Any, fleets: BatchedRobots):
         self.world = world
         self.env_id = env_id
-        self.model = SceneModel()
+        self.model = SceneSpec()
         self._lead_env = env_id
         self.fleets = fleets
         self.root_path = f'/World/env_{env_id}' if isinstance(env_id, int) else '/World/env_*'

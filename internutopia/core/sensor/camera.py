@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Frame, PictureKind
+from internutopia.core.render.camera import Frame, PictureKind
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.projection import camera_params, tight_boxes
 from internutopia.core.util.arrays import to_host

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import FAR, NEAR, Lens
+from internutopia.core.render.camera import FAR, NEAR, Intrinsics
 from internutopia.core.util.rotations import quat_to_matrix
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ BOX = np.dtype(
 MILLIMETRES = 1000.0
 
 
-def camera_params(positions: Any, orientations: Any, lens: Lens, size: tuple[int, int]) -> dict[str, Floats]:
+def camera_params(positions: Any, orientations: Any, lens: Intrinsics, size: tuple[int, int]) -> dict[str, Floats]:
     """Parameters of a camera at `n` places, a dict of arrays `(n, ...)`.
 
     Args:
@@ -104,7 +104,7 @@ def tight_boxes(labels: NDArray[np.int32], names: Sequence[str]) -> dict[str, An
     return {'data': data, 'info': {'idToLabels': {int(label): {'class': names[label]} for label in visible}}}
 
 
-def _projection(lens: Lens) -> Floats:
+def _projection(lens: Intrinsics) -> Floats:
     """OpenGL's projection matrix for row vectors."""
     matrix = np.zeros((4, 4))
     matrix[0, 0], matrix[1, 1] = 1.0 / lens.half_width, 1.0 / lens.half_height

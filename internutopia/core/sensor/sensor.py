@@ -16,8 +16,8 @@ import numpy as np
 
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import RobotModel
-from internutopia.core.robot.fleet import split_rows
+from internutopia.core.model.spec import RobotSpec
+from internutopia.core.robot.batched import split_rows
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.world.base import EnvIds, SceneHandle
@@ -47,7 +47,7 @@ class BaseSensor(OrderedKeys, ABC):
         return register_in(BaseSensor.sensors, name)
 
     @classmethod
-    def equip(cls, config: Any, model: RobotModel) -> RobotModel:
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """The model of a robot with whatever this sensor needs in it (a camera, a measured link, ...)."""
         return model
 

@@ -17,7 +17,7 @@ from internutopia.core.model.assets import resolve
 from internutopia.core.model.bounds import SceneBounds
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import length_unit
-from internutopia.core.model.spec import NO_SCALE, SceneModel
+from internutopia.core.model.spec import NO_SCALE, SceneSpec
 from internutopia.core.util import log
 
 SMALLEST, LARGEST = 1.0, 1000.0
@@ -41,7 +41,7 @@ class StartChecks:
         self._hints: dict[Hashable, str] = {}  # what was said of a scene's size, '' if nothing
         self._fallen: set[Hashable] = set()
 
-    def check(self, task_index: int, model: SceneModel, scene: CompiledScene) -> None:
+    def check(self, task_index: int, model: SceneSpec, scene: CompiledScene) -> None:
         """Say what is odd about a task of this scene, unless that was said before."""
         if model.asset is None:
             return
@@ -76,7 +76,7 @@ class StartChecks:
                 *(_size(bounds.extent), self._hints[asset]),
             )
 
-    def _check_size(self, model: SceneModel, bounds: SceneBounds) -> str:
+    def _check_size(self, model: SceneSpec, bounds: SceneBounds) -> str:
         """Warn of a scene that is too small or too large; returns what was likely meant."""
         extent, solid = _across(bounds.extent), _across(bounds.solid_extent)
         if extent is None or solid is None or (extent >= SMALLEST and solid <= LARGEST):
@@ -102,7 +102,7 @@ class StartChecks:
         )
         return hint
 
-    def _likely(self, model: SceneModel, unit: float, extent: float) -> str:
+    def _likely(self, model: SceneSpec, unit: float, extent: float) -> str:
         """What gives a scene a usual size, of the changes by powers of ten the likeliest; '' if there is none."""
         if unit <= 0:
             return ''  # USD takes any number

@@ -173,7 +173,7 @@ def _constant(values: Any) -> Any:
     return array
 
 
-class Echo:
+class AsyncReadback:
     """What the host learns of tensors some time after they were computed, without waiting for them."""
 
     def __init__(self) -> None:

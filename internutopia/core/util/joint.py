@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from internutopia.core.model.spec import JointModel
+from internutopia.core.model.spec import JointSpec
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.util import did_you_mean
 
@@ -72,7 +72,7 @@ def create_joint(
         raise NotImplementedError(f'{call}: joints do not break here; leave break_force and break_torque out')
     env_id, bodies = _bodies(call, body0, body1)
     parent, child = 'joint_frame_in_parent_frame', 'joint_frame_in_child_frame'
-    joint = JointModel(
+    joint = JointSpec(
         kind,
         bodies,
         (

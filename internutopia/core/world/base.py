@@ -14,7 +14,7 @@ values for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not to
 
 Life of a scene::
 
-    handle = world.prepare(scene_model)            # reads assets, compiles, may raise; changes nothing
+    handle = world.prepare(scene_spec)            # reads assets, compiles, may raise; changes nothing
     world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
     h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
     h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.kinematics import KinematicChain
-from internutopia.core.model.spec import Probe, SceneModel
-from internutopia.core.render.lens import Frame, Lens, PictureKind, Quality, Shot
+from internutopia.core.model.spec import Probe, SceneSpec
+from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality, RenderRequest
 from internutopia.core.util.arrays import ArrayMaker
 
 Array = NDArray[np.float32]
@@ -110,7 +110,7 @@ class CameraView(ABC):
         """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of what carries the camera, env frame."""
 
     @abstractmethod
-    def lens(self, env_id: int, size: tuple[int, int]) -> Lens:
+    def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         """How the camera projects onto pictures of `size` (width, height) [pixels]."""
 
     @abstractmethod
@@ -232,7 +232,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
-        """Let links of the robot collide with each other, or not, until the episode ends; see `RobotModel`.
+        """Let links of the robot collide with each other, or not, until the episode ends; see `RobotSpec`.
 
         ValueError where that cannot be changed any more.
         """
@@ -287,11 +287,11 @@ class World(ABC):
         return self.substeps * self.dt
 
     @abstractmethod
-    def prepare(self, scene: SceneModel) -> SceneHandle:
+    def prepare(self, scene: SceneSpec) -> SceneHandle:
         """Read and compile a scene (cached by content). FileNotFoundError, ValueError; changes nothing."""
 
     @abstractmethod
-    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
         """Start each given env afresh: its prepared scene, with the poses and joint positions of its scene model."""
 
     @abstractmethod
@@ -307,7 +307,7 @@ class World(ABC):
         """Everything that the physics of an env depends on, its changes of the model included; a copy."""
 
     @abstractmethod
-    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
+    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
         """Why an env cannot be put into a saved state, None if it can."""
 
     @abstractmethod
@@ -331,7 +331,7 @@ class World(ABC):
         """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
 
     @abstractmethod
-    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
         """Draw pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
 
         NoOpenGLError if nothing can be rendered here.

@@ -15,15 +15,15 @@ from internutopia.remote.protocol import ErrorCode
 from internutopia.remote.server import page, routes
 from internutopia.remote.server.bodies import error_response
 from internutopia.remote.server.errors import ServiceError, invalid
-from internutopia.remote.server.gate import Gate
 from internutopia.remote.server.metrics import Metrics
-from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.middleware import RequestMiddleware
+from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.users import Users
 
 _CODES: dict[int, ErrorCode] = {404: 'not_found', 405: 'method_not_allowed'}
 
 
-def create_app(registry: Registry, users: Users, metrics: Metrics) -> FastAPI:
+def create_app(registry: SessionManager, users: Users, metrics: Metrics) -> FastAPI:
     """The ASGI application; its lifespan ends the sessions of `registry`, whose config must have been probed."""
 
     @asynccontextmanager
@@ -50,7 +50,7 @@ def create_app(registry: Registry, users: Users, metrics: Metrics) -> FastAPI:
     app.add_exception_handler(ServiceError, _on_service_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
-    app.add_middleware(Gate, users=users, settings=registry.settings, metrics=metrics)
+    app.add_middleware(RequestMiddleware, users=users, settings=registry.settings, metrics=metrics)
     return app
 
 

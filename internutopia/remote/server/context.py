@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request
 
 from internutopia.remote.protocol import ErrorCode
-from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.users import User
 
 _KEY = 'internutopia'
@@ -42,6 +42,6 @@ async def caller(request: Request) -> User:
     return user
 
 
-async def registry(request: Request) -> Registry:
+async def registry(request: Request) -> SessionManager:
     """The sessions of the server."""
     return request.app.state.registry

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.episodes.results import plain
+from internutopia.core.world.base import EnvIds
 from internutopia.remote.protocol import Autoreset
 from internutopia.rl.actions import ActionFormat
-from internutopia.rl.core import LearningCore
-from internutopia.rl.rows import ListedRows
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.env_selection import EnvIdSelection
 
 RESULTS_SHOWN = 10
-
-EnvIds = NDArray[np.intp]
 
 
 @dataclass
@@ -57,7 +56,7 @@ class SessionEnvs:
     """
 
     def __init__(self, config: Config, observation_size: int, action_format: ActionFormat):
-        self._core = LearningCore(config)
+        self._core = BatchedRLEnv(config)
         self._format = action_format
         self._observed = False
         n = config.env_num
@@ -75,7 +74,7 @@ class SessionEnvs:
         if not self._observed or len(env_ids) == core.env_num:
             observations = core.observe()[env_ids]
         else:
-            observations = core.observe_rows(ListedRows(env_ids))
+            observations = core.observe_rows(EnvIdSelection(env_ids))
         self._observed = True
         episodes = core.episode_ids[env_ids]
         return {'observations': observations, 'active': episodes >= 0, 'episodes': episodes}
@@ -116,7 +115,7 @@ class SessionEnvs:
         if autoreset == 'same_step' and len(ended):
             starting = ended
             self._restart(starting)
-            course.now[starting] = core.observe_rows(ListedRows(starting))
+            course.now[starting] = core.observe_rows(EnvIdSelection(starting))
         started = np.zeros(core.env_num, bool)
         started[starting] = core.episode_ids[starting] >= 0
         reply |= {'active': core.episode_ids >= 0, 'episodes': core.episode_ids, 'started': started}
@@ -169,7 +168,7 @@ class SessionEnvs:
         return self._observed
 
     def _restart(self, env_ids: EnvIds) -> None:
-        self._core.restart(ListedRows(env_ids))
+        self._core.restart(EnvIdSelection(env_ids))
         self._terminated[env_ids] = self._truncated[env_ids] = False
         started = int((self._core.episode_ids[env_ids] >= 0).sum())
         self.progress.started += started

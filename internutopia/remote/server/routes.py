@@ -16,12 +16,12 @@ from internutopia.remote.server.checks import checked_actions, checked_step
 from internutopia.remote.server.context import caller, registry
 from internutopia.remote.server.documents import answers, takes
 from internutopia.remote.server.errors import later
-from internutopia.remote.server.registry import Registry
 from internutopia.remote.server.replies import Body, KeptReplies
+from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.users import User
 
 Caller = Annotated[User, Depends(caller)]
-Sessions = Annotated[Registry, Depends(registry)]
+Sessions = Annotated[SessionManager, Depends(registry)]
 SessionId = Annotated[protocol.Id, Path(description='Id of a session.')]
 Key = Annotated[
     str | None,

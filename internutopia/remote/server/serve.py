@@ -15,7 +15,7 @@ from internutopia.cli.interrupts import interrupts
 from internutopia.core.config import Config
 from internutopia.remote.server.app import create_app
 from internutopia.remote.server.metrics import Metrics
-from internutopia.remote.server.registry import Registry
+from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
@@ -50,7 +50,7 @@ class Server(uvicorn.Server):
     and SIGTERM in the main thread.
     """
 
-    def __init__(self, registry: Registry, users: Users, metrics: Metrics):
+    def __init__(self, registry: SessionManager, users: Users, metrics: Metrics):
         super().__init__(
             uvicorn.Config(
                 create_app(registry, users, metrics),
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
     async def of(cls, config: Config, users: Users, settings: Settings) -> Server:
         """A server of a config that is tried first. ValueError if it does not work."""
         metrics = Metrics()
-        registry = Registry(config, settings, metrics)
+        registry = SessionManager(config, settings, metrics)
         try:
             await registry.probe()
         except BaseException:

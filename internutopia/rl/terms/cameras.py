@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from internutopia.core.render.lens import PictureKind
+from internutopia.core.render.camera import PictureKind
 from internutopia.core.util import did_you_mean
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term

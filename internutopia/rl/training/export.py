@@ -13,13 +13,13 @@ import torch
 from rsl_rl.models import MLPModel
 
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.core import LearningCore
-from internutopia.rl.policy import PolicyCard, write_card
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.policy import PolicyMetadata, write_card
 
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
 
 
-def policy_card(core: LearningCore, training: dict[str, Any]) -> PolicyCard:
+def policy_card(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
     """How the policy that these envs train is to be run on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
@@ -28,7 +28,7 @@ def policy_card(core: LearningCore, training: dict[str, Any]) -> PolicyCard:
     if subset is None or learning.action.scale is None:
         raise ValueError('only policies that move the targets of joints (`ActionCfg.scale`) can be exported')
     name, low, high = _command(learning)
-    return PolicyCard(
+    return PolicyMetadata(
         robot=core.state.robot.config.type,
         step_dt=core.state.step_dt,
         joint_names=subset.joint_names,
@@ -43,7 +43,7 @@ def policy_card(core: LearningCore, training: dict[str, Any]) -> PolicyCard:
     )
 
 
-def export_onnx(actor: MLPModel, card: PolicyCard, path: Path) -> None:
+def export_onnx(actor: MLPModel, card: PolicyMetadata, path: Path) -> None:
     """Write a policy, its observation normalizer included, as an ONNX file with its card."""
     module: Any = actor.as_onnx(verbose=False)
     module.to('cpu').eval()
@@ -64,7 +64,7 @@ def export_onnx(actor: MLPModel, card: PolicyCard, path: Path) -> None:
     os.replace(draft, path)
 
 
-def export_torchscript(actor: MLPModel, card: PolicyCard, path: Path) -> None:
+def export_torchscript(actor: MLPModel, card: PolicyMetadata, path: Path) -> None:
     """Write a policy, its observation normalizer included, as a TorchScript file with its card."""
     module = torch.jit.script(actor.as_jit().to('cpu').eval())
     draft = path.with_suffix('.part.pt')

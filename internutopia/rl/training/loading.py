@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from internutopia.core.config import Config
-from internutopia.rl.policy import PolicyCard, load_policy
+from internutopia.rl.policy import PolicyMetadata, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import read_run
 from internutopia.rl.training.tasks import Task, find_task
@@ -35,7 +35,7 @@ class Trained:
     task: Task
     file: Path
     arrays: Arrays
-    card: PolicyCard | None = None
+    card: PolicyMetadata | None = None
 
 
 def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:

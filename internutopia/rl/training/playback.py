@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.render import video
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia.core.render.video import Video
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import to_host
@@ -133,17 +133,17 @@ class _Camera:
     def __init__(self, envs: VectorEnv, env_id: int, size: tuple[int, int]):
         self._core, self._env_id = envs.core, env_id
         self._world: Any = envs.core.runner.world  # pictures need more than its contract: the engine's own objects
-        self._lens = Lens.of_height(half_angle(_FOVY), size)
+        self._lens = Intrinsics.of_height(half_angle(_FOVY), size)
         self._frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
         self._episode = -1
 
-    def shot(self) -> Shot:
+    def shot(self) -> RenderRequest:
         """The picture to take of it now."""
         if self._episode != self._core.episode_ids[self._env_id]:
             self._start()
         x, y, _ = to_host(self._core.state.base_position[self._env_id])
         target = np.array([x, y, self._height])  # a fixed height: who falls, falls in the picture
-        return Shot(self._env_id, Eye.looking_at(target, target + self._arm, self._lens), self._frame)
+        return RenderRequest(self._env_id, CameraPose.looking_at(target, target + self._arm, self._lens), self._frame)
 
     def image(self) -> Image:
         """What it saw last `(height, width, 3)`."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Eye, Frame, Lens
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
 from internutopia.core.render.renderer import Renderer, Scenery
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -95,7 +95,7 @@ def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
         state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
         mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
         pixels = np.zeros((48, 48, 4), np.uint8)
-        eye = Eye(np.asarray(position, float), np.asarray(rotation, float), Lens.of_height(half, (48, 48)))
+        eye = CameraPose(np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48)))
         renderer = Renderer(1, 'fast')
         renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
         renderer.close()

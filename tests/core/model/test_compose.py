@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
 BOX_MESH = """
 v -1 -1 -1
@@ -30,7 +30,7 @@ f 4 1 5 8
 
 
 def compiled(timestep: float = 0.005, **fields: Any) -> CompiledScene:
-    return CompiledScene(SceneModel(**fields), timestep)
+    return CompiledScene(SceneSpec(**fields), timestep)
 
 
 def names(model: mujoco.MjModel, kind: str) -> set[str]:
@@ -52,8 +52,8 @@ def one_body(write_model) -> Callable[..., str]:
 def test_names_in_the_composed_model(models):
     scene = compiled(
         asset=models['crates'],
-        robots=(RobotModel('left', models['arm']), RobotModel('right', models['arm'])),
-        objects=(ObjectModel('cup'), ObjectModel('table', dynamic=False)),
+        robots=(RobotSpec('left', models['arm']), RobotSpec('right', models['arm'])),
+        objects=(ObjectSpec('cup'), ObjectSpec('table', dynamic=False)),
     )
     bodies = {f'robots/{side}{link}' for side in ('left', 'right') for link in ('', '/base', '/upper', '/lower')}
     assert names(scene.model, 'body') == bodies | {'scene/crate', 'scene/drum', 'objects/cup', 'objects/table'}
@@ -72,7 +72,7 @@ def test_names_in_the_composed_model(models):
 
 
 def test_targets_of_a_robot_are_contiguous_and_point_at_its_joints(models):
-    scene = compiled(robots=(RobotModel('a', models['arm']), RobotModel('h', models['hopper'])))
+    scene = compiled(robots=(RobotSpec('a', models['arm']), RobotSpec('h', models['hopper'])))
     for robot in scene.robots.values():
         for kind, controls in robot.targets.items():
             assert (np.diff(controls) == 1).all()
@@ -84,7 +84,7 @@ def test_targets_of_a_robot_are_contiguous_and_point_at_its_joints(models):
 
 def test_gains_by_joint_name(models):
     drives = Drives(stiffness={'elbow': 7.0}, damping=0.5)
-    model = compiled(robots=(RobotModel('a', models['arm'], drives=drives),)).model
+    model = compiled(robots=(RobotSpec('a', models['arm'], drives=drives),)).model
     gains = {
         name: float(model.actuator(f'robots/a/{name}').gainprm[0]) for name in ('shoulder/position', 'elbow/position')
     }
@@ -105,7 +105,7 @@ def test_the_time_step_is_the_configs(one_body):
 def test_options_come_from_the_scene(one_body, models):
     scene = one_body(extra='<option gravity="0 0 -1" cone="elliptic" solver="CG" impratio="5" integrator="Euler"/>')
     robot = one_body(extra='<option gravity="0 0 -3" density="1.2"/>', name='robot')
-    for robots in ((), (RobotModel('r', robot),)):
+    for robots in ((), (RobotSpec('r', robot),)):
         opt = compiled(asset=scene, robots=robots).model.opt
         assert (opt.gravity[2], opt.cone, opt.solver, opt.impratio, opt.density) == (-1, 1, 1, 5, 0)
 
@@ -114,7 +114,7 @@ def test_drives_replace_euler_by_implicitfast(one_body, models):
     kind = mujoco.mjtIntegrator
     euler = one_body(extra='<option integrator="Euler"/>')
     runge = one_body(extra='<option integrator="RK4"/>', name='rk')
-    arm = RobotModel('a', models['arm'])
+    arm = RobotSpec('a', models['arm'])
     assert compiled(asset=euler).model.opt.integrator == kind.mjINT_EULER
     assert compiled(asset=euler, robots=(arm,)).model.opt.integrator == kind.mjINT_IMPLICITFAST
     assert compiled(asset=runge, robots=(arm,)).model.opt.integrator == kind.mjINT_RK4
@@ -125,7 +125,7 @@ def test_drives_replace_euler_by_implicitfast(one_body, models):
 
 
 def test_a_fixed_base_hangs_under_a_mocap_body(models):
-    scene = compiled(robots=(RobotModel('h', models['hopper'], fixed_base=True),))
+    scene = compiled(robots=(RobotSpec('h', models['hopper'], fixed_base=True),))
     assert scene.robots['h'].root.mocap == 0 and scene.robots['h'].root.qpos == -1
     assert (scene.model.nq, scene.model.nmocap) == (2, 1)
 
@@ -133,7 +133,7 @@ def test_a_fixed_base_hangs_under_a_mocap_body(models):
 def test_a_floating_base_gets_a_free_joint_without_defaults(one_body):
     # damping and armature that the model gives its joints must not slow its fall
     model = one_body(extra='<default><joint damping="5" armature="3" frictionloss="1"/></default>')
-    scene = compiled(robots=(RobotModel('r', model, fixed_base=False),))
+    scene = compiled(robots=(RobotSpec('r', model, fixed_base=False),))
     assert scene.robots['r'].root.qpos == 0
     assert not scene.model.dof_damping.any() and not scene.model.dof_armature.any()
     assert not scene.model.dof_frictionloss.any()
@@ -144,8 +144,8 @@ def test_the_pose_of_a_robot_is_that_of_its_asset(write_model):
     body = '<body name="b" pos="0 0 0.5" quat="0 0 0 1"><freejoint/><geom size="1" mass="1"/></body>'
     asset = write_model('raised', f'<worldbody>{body}</worldbody>')
     half = np.sqrt(0.5)
-    robot = RobotModel('r', asset, position=(1, 2, 3), orientation=(half, half, 0, 0))
-    scene = SceneModel(robots=(robot,))
+    robot = RobotSpec('r', asset, position=(1, 2, 3), orientation=(half, half, 0, 0))
+    scene = SceneSpec(robots=(robot,))
     qpos = CompiledScene(scene, 0.005).initial_state(scene)['qpos']
     assert qpos[:3] == pytest.approx([1, 1.5, 3]) and qpos[3:] == pytest.approx([0, 0, -half, half])
 
@@ -153,7 +153,7 @@ def test_the_pose_of_a_robot_is_that_of_its_asset(write_model):
 def test_a_root_without_a_name(one_body):
     for joint in ('<freejoint/>', ''):
         for fixed in (None, True, False):
-            scene = compiled(robots=(RobotModel('r', one_body(joint, body=''), fixed_base=fixed),))
+            scene = compiled(robots=(RobotSpec('r', one_body(joint, body=''), fixed_base=fixed),))
             assert (scene.robots['r'].root.qpos >= 0) == (fixed is False or (fixed is None and 'free' in joint))
 
 
@@ -165,7 +165,7 @@ def test_a_base_that_is_fixed_by_accident_is_said_once(write_model, caplog, body
     name = f'base_{len(body)}_{fixed_base}'
     path = write_model(name, f'<worldbody><body name="b">{body}<geom size="0.1" mass="1"/></body></worldbody>')
     for robot in ('one', 'two'):
-        scene = compiled(robots=(RobotModel(robot, path, fixed_base=fixed_base),))
+        scene = compiled(robots=(RobotSpec(robot, path, fixed_base=fixed_base),))
         assert (scene.robots[robot].root.qpos < 0) == (
             fixed_base is True or (fixed_base is None and 'free' not in body)
         )
@@ -183,16 +183,16 @@ def test_a_urdf_or_usd_says_itself_whether_its_base_is_fixed(tmp_path, caplog):
     (tmp_path / 'post.urdf').write_text(f'<robot name="r">{links}{joint}</robot>')
     example = Path(__file__).parents[3] / 'examples' / 'arm.usda'
     for asset in (tmp_path / 'post.urdf', example):
-        assert compiled(robots=(RobotModel('r', str(asset)),)).robots['r'].root.qpos < 0
+        assert compiled(robots=(RobotSpec('r', str(asset)),)).robots['r'].root.qpos < 0
     assert not caplog.records
 
 
 def test_several_root_bodies_cannot_float_together(write_model):
     geom = '<geom size="0.1" mass="1"/>'
     model = write_model('two', f'<worldbody><body name="one">{geom}</body><body name="two">{geom}</body></worldbody>')
-    assert compiled(robots=(RobotModel('r', model),)).robots['r'].root.mocap == 0
+    assert compiled(robots=(RobotSpec('r', model),)).robots['r'].root.mocap == 0
     with pytest.raises(ValueError, match="robot 'r'.*exactly one root body.*'one', 'two'"):
-        compiled(robots=(RobotModel('r', model, fixed_base=False),))
+        compiled(robots=(RobotSpec('r', model, fixed_base=False),))
 
 
 @pytest.mark.parametrize(('root', 'floats'), [('world', False), ('base_link', True)])
@@ -201,7 +201,7 @@ def test_a_urdf_floats_unless_its_root_is_the_world(tmp_path, root, floats):
     links = f'<link name="{root}">{"" if root == "world" else inertial}</link><link name="tip">{inertial}</link>'
     joint = f'<joint name="j" type="continuous"><parent link="{root}"/><child link="tip"/><axis xyz="0 0 1"/></joint>'
     (tmp_path / 'r.urdf').write_text(f'<robot name="r">{links}{joint}</robot>')
-    layout = compiled(robots=(RobotModel('r', str(tmp_path / 'r.urdf')),)).robots['r']
+    layout = compiled(robots=(RobotSpec('r', str(tmp_path / 'r.urdf')),)).robots['r']
     assert (layout.root.qpos >= 0) == floats and layout.dof_names == ('j',)
 
 
@@ -210,7 +210,7 @@ def test_joints_without_names_get_some(write_model):
     joints = '<joint/><joint name="joint_0" axis="0 1 0"/>'
     body = f'<body>{joints}<geom size="0.1" mass="1"/>{inner}</body>'
     model = write_model('anonymous', f'<worldbody>{body}</worldbody>')
-    dof_names = compiled(robots=(RobotModel('r', model),)).robots['r'].dof_names
+    dof_names = compiled(robots=(RobotSpec('r', model),)).robots['r'].dof_names
     assert len(set(dof_names)) == 3 and all(dof_names) and 'joint_0' in dof_names
 
 
@@ -221,10 +221,10 @@ def test_what_a_robot_asset_may_bring_along(one_body):
         '<actuator><motor name="m" joint="j"/></actuator><default><geom rgba="1 0 0 1"/></default>'
         '<contact><exclude body1="trunk" body2="world"/></contact>',
     )
-    robots = (RobotModel('a', model), RobotModel('b', model))
+    robots = (RobotSpec('a', model), RobotSpec('b', model))
     scene = compiled(robots=robots)
     assert (scene.model.nsensor, scene.model.nkey, scene.model.nu, scene.model.ncam) == (4, 0, 6, 2)
-    kept = compiled(robots=(RobotModel('a', model, drives=Drives(only_if_bare=True)),))
+    kept = compiled(robots=(RobotSpec('a', model, drives=Drives(only_if_bare=True)),))
     assert kept.robots['a'].control_names == ('m',)
 
 
@@ -283,7 +283,7 @@ def test_scaling_reaches_constraints(write_model):
 
 def test_pose_of_the_scene(models):
     half = np.sqrt(0.5)
-    scene = SceneModel(models['crates'], position=(1, 2, 3), orientation=(half, 0, 0, half), scale=(2.0, 2.0, 2.0))
+    scene = SceneSpec(models['crates'], position=(1, 2, 3), orientation=(half, 0, 0, half), scale=(2.0, 2.0, 2.0))
     model = CompiledScene(scene, 0.005).model
     wall = model.geom('scene/wall')
     assert wall.pos == pytest.approx([1, 2 + 3, 3 + 1]) and wall.size == pytest.approx([0.1, 2, 1])
@@ -293,11 +293,11 @@ def test_pose_of_the_scene(models):
 def test_objects_by_size_mass_and_density():
     scene = compiled(
         objects=(
-            ObjectModel('plain', scale=(0.1, 0.2, 0.5)),
-            ObjectModel('dense', scale=(0.1, 0.1, 0.1), density=500.0),
-            ObjectModel('given', scale=(0.1, 0.1, 0.1), density=500.0, mass=3.0, color=(1, 0, 0)),
-            ObjectModel('ghost', collider=False),
-            ObjectModel('post', dynamic=False),
+            ObjectSpec('plain', scale=(0.1, 0.2, 0.5)),
+            ObjectSpec('dense', scale=(0.1, 0.1, 0.1), density=500.0),
+            ObjectSpec('given', scale=(0.1, 0.1, 0.1), density=500.0, mass=3.0, color=(1, 0, 0)),
+            ObjectSpec('ghost', collider=False),
+            ObjectSpec('post', dynamic=False),
         )
     )
     model = scene.model
@@ -312,14 +312,14 @@ def test_objects_by_size_mass_and_density():
 def test_an_object_from_an_asset(one_body, tmp_path):
     for joint in ('', '<freejoint/>'):
         asset = one_body(joint)
-        model = compiled(objects=(ObjectModel('a', asset=asset, scale=(2, 2, 2), mass=5.0),)).model
+        model = compiled(objects=(ObjectSpec('a', asset=asset, scale=(2, 2, 2), mass=5.0),)).model
         assert model.njnt == 1 and model.body_subtreemass[model.body('objects/a').id] == pytest.approx(5.0)
         assert model.geom_size[-1] == pytest.approx([0.2, 0.4, 0.6])
     with pytest.raises(ValueError, match=r'thing.xml: scale \(1, 2, 1\) must be the same'):
-        compiled(objects=(ObjectModel('a', asset=one_body(), scale=(1, 2, 1)),))
+        compiled(objects=(ObjectSpec('a', asset=one_body(), scale=(1, 2, 1)),))
 
 
 def test_a_scene_that_does_not_compile_names_its_parts(one_body, models):
-    weightless = ObjectModel('dust', asset=one_body(), mass=1e-30)
+    weightless = ObjectSpec('dust', asset=one_body(), mass=1e-30)
     with pytest.raises(ValueError, match='arm.xml, .*thing.xml: .*mass and inertia'):
-        compiled(robots=(RobotModel('a', models['arm']),), objects=(weightless,))
+        compiled(robots=(RobotSpec('a', models['arm']),), objects=(weightless,))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import Drives, Probe, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, Probe, RobotSpec, SceneSpec
 
 # Depth first: left_a, left_b, right_a, right_b, aft. The link of `aft` comes first by name, and beside `left_b` hangs
 # a link that is fixed, with a joint below it
@@ -25,14 +25,14 @@ CHOSEN = ('right_b', 'aft', 'left_a')
 def scene(write_model):
     def compiled(order) -> CompiledScene:
         drives = Drives({joint: 10.0 * (k + 1) for k, joint in enumerate(DEPTH_FIRST)})
-        robot = RobotModel(
+        robot = RobotSpec(
             'r',
             write_model('tree', TREE),
             drives=drives,
             joint_order=order,
             probes=(Probe('effort'), Probe('effort', 'aft')),
         )
-        return CompiledScene(SceneModel(robots=(robot,)), 0.005)
+        return CompiledScene(SceneSpec(robots=(robot,)), 0.005)
 
     return compiled
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compose import compose
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 
 BALL = '<worldbody>{}<geom name="ball" size="0.5" rgba="0.5 0.5 0.5 1"/></worldbody>'
 SUN = '<light type="directional" diffuse="0.3 0.3 0.3"/>'
@@ -21,7 +21,7 @@ def lights(model: mujoco.MjModel) -> set[str]:
 
 @pytest.mark.parametrize('own', ['', SPARK, SUN])
 def test_default_lights_and_a_sky_are_for_scenes_without_any(write_model, own):
-    model = compose(SceneModel(asset=write_model('a.xml', BALL.format(own))), 0.01).compile()
+    model = compose(SceneSpec(asset=write_model('a.xml', BALL.format(own))), 0.01).compile()
     is_dark = own != SUN
     assert ({'default/sun', 'default/fill'} <= lights(model)) == is_dark
     assert (SKIES in model.tex_type) == is_dark
@@ -29,18 +29,18 @@ def test_default_lights_and_a_sky_are_for_scenes_without_any(write_model, own):
 
 def test_the_light_of_a_robot_is_enough(write_model):
     asset = write_model('a.xml', f'<worldbody>{SUN}<body name="b"><geom size="0.1"/></body></worldbody>')
-    model = compose(SceneModel(robots=(RobotModel(name='r', asset=asset),)), 0.01).compile()
+    model = compose(SceneSpec(robots=(RobotSpec(name='r', asset=asset),)), 0.01).compile()
     assert 'default/sun' not in lights(model)
 
 
 def test_there_is_one_sky(write_model):
     sky = '<asset><texture type="skybox" builtin="flat" rgb1="1 0 0" width="8" height="8"/></asset>'
-    model = compose(SceneModel(asset=write_model('a.xml', sky + BALL.format(''))), 0.01).compile()
+    model = compose(SceneSpec(asset=write_model('a.xml', sky + BALL.format(''))), 0.01).compile()
     assert (model.tex_type == SKIES).sum() == 1
 
 
 def test_pictures_of_an_unlit_scene_are_neither_black_nor_burnt_out(write_model, draw):
-    model = compose(SceneModel(asset=write_model('a.xml', BALL.format(''))), 0.01).compile()
+    model = compose(SceneSpec(asset=write_model('a.xml', BALL.format(''))), 0.01).compile()
     for back in np.array([(1.0, 0, 0.4), (-1, 0, 0.4), (0, 1, 0.4), (0, -1, 0.4)]):
         back /= np.linalg.norm(back)  # from the ball to the camera
         right = np.cross((0, 0, 1), back) / np.linalg.norm(back[:2])

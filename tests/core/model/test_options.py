@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from internutopia.core.config import ContactCfg, SimConfig
 from internutopia.core.model.compiled import CompiledScene, SceneCache
-from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
 INTEGRATOR, CONE, SOLVER = mujoco.mjtIntegrator, mujoco.mjtCone, mujoco.mjtSolver
 # Light links with stiff, damped servos: stable at any step if damping is implicit, else at none of the usual ones
@@ -37,26 +37,26 @@ def scene(write_model) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def robot(write_model) -> Callable[..., RobotModel]:
+def robot(write_model) -> Callable[..., RobotSpec]:
     """Makes a robot of one hinge that keeps its actuator, if it has one."""
 
-    def robot(option: str = '', name: str = 'r', joint: str = 'hinge', actuator: bool = True) -> RobotModel:
+    def robot(option: str = '', name: str = 'r', joint: str = 'hinge', actuator: bool = True) -> RobotSpec:
         hinge = f'<worldbody><body name="link"><joint name="{joint}"/><geom size="0.1"/></body></worldbody>'
         model = write_model(name, option + hinge + SERVO.replace('hinge', joint) * actuator)
-        return RobotModel(name, model, drives=Drives(stiffness=10.0, only_if_bare=True))
+        return RobotSpec(name, model, drives=Drives(stiffness=10.0, only_if_bare=True))
 
     return robot
 
 
 def options(contact: dict[str, Any] | None = None, **fields: Any) -> Any:
-    return CompiledScene(SceneModel(**fields), 0.005, ContactCfg(**(contact or {}))).model.opt
+    return CompiledScene(SceneSpec(**fields), 0.005, ContactCfg(**(contact or {}))).model.opt
 
 
 @pytest.mark.parametrize('timestep', [1 / 240, 1 / 500])
 def test_a_robot_that_holds_still_alone_does_so_in_any_scene(write_model, scene, timestep):
-    wrist = RobotModel('wrist', write_model('wrist', WRIST), drives=Drives(only_if_bare=True))
+    wrist = RobotSpec('wrist', write_model('wrist', WRIST), drives=Drives(only_if_bare=True))
     for asset in (None, scene(), scene('<option integrator="Euler"/>')):
-        compiled = CompiledScene(SceneModel(asset, robots=(wrist,)), timestep)
+        compiled = CompiledScene(SceneSpec(asset, robots=(wrist,)), timestep)
         assert compiled.model.opt.integrator == INTEGRATOR.mjINT_IMPLICITFAST
         data = mujoco.MjData(compiled.model)
         mujoco.mj_step(compiled.model, data, round(2.0 / timestep))
@@ -143,7 +143,7 @@ def test_mistakes_in_a_contact_config_are_refused():
 
 
 def test_another_contact_config_is_another_model(scene):
-    cache, model = SceneCache(), SceneModel(scene())
+    cache, model = SceneCache(), SceneSpec(scene())
     plain = cache.get(model, 0.005)
     assert cache.get(model, 0.005, ContactCfg()) is not cache.get(model, 0.005, ContactCfg(iterations=5))
     assert cache.get(model, 0.005, ContactCfg(iterations=5)).model.opt.iterations == 5
@@ -162,15 +162,15 @@ def test_where_something_bounces_a_gripper_does_not_change_the_integrator(scene,
     ball = write_model(
         'ball', '<worldbody><body><geom size="0.1" solref="-100 -300" solimp="0.99 0.99"/></body></worldbody>'
     )
-    opt = options(asset=scene(), robots=(robot(joint='finger'),), objects=(ObjectModel('ball', ball),))
+    opt = options(asset=scene(), robots=(robot(joint='finger'),), objects=(ObjectSpec('ball', ball),))
     assert (opt.integrator, opt.cone, opt.impratio) == (INTEGRATOR.mjINT_EULER, CONE.mjCONE_ELLIPTIC, 100)
 
 
 @pytest.mark.parametrize('timestep', [1 / 240, 1 / 500])
 def test_a_light_box_bears_a_hundred_times_its_weight(scene, timestep):
-    light = ObjectModel('light', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.1), mass=1.0)
-    heavy = ObjectModel('heavy', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.3), mass=100.0)
-    model = SceneModel(scene(), objects=(light, heavy))
+    light = ObjectSpec('light', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.1), mass=1.0)
+    heavy = ObjectSpec('heavy', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.3), mass=100.0)
+    model = SceneSpec(scene(), objects=(light, heavy))
     compiled = CompiledScene(model, timestep)
     data = mujoco.MjData(compiled.model)
     data.qpos[:] = compiled.initial_state(model)['qpos']

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compiled import CompiledScene, SceneCache
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.world.mujoco.world import MujocoWorld
 
 # A hand on three slides that a weld draws to a body moved by motion capture, as in robots for teleoperation
@@ -45,7 +45,7 @@ FURNISHED = """
 
 
 def compiled(asset: str, scene: str | None = None, **fields: Any) -> CompiledScene:
-    return SceneCache().get(SceneModel(scene, robots=(RobotModel('r', asset, **fields),)), 0.01)
+    return SceneCache().get(SceneSpec(scene, robots=(RobotSpec('r', asset, **fields),)), 0.01)
 
 
 def names(model: mujoco.MjModel, kind: str, count: int) -> list[str]:
@@ -77,7 +77,7 @@ def test_a_captured_body_of_a_fixed_robot_moves_on_its_own(captured):
 
 def test_what_is_welded_to_it_follows(captured):
     world = MujocoWorld(2, np.zeros((2, 3)), 0.005)
-    scene = SceneModel(robots=(RobotModel('r', captured, position=(1.0, 0.0, 0.0)),))
+    scene = SceneSpec(robots=(RobotSpec('r', captured, position=(1.0, 0.0, 0.0)),))
     world.load(dict.fromkeys((0, 1), (world.prepare(scene), scene)))
     view = world.articulation('r', 0)
     start = view.get_link_poses(['hand'])[0][:, 0].copy()

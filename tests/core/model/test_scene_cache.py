@@ -9,23 +9,23 @@ import pytest
 
 from internutopia.core.model import compiled
 from internutopia.core.model.compiled import SceneCache
-from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
 
 @pytest.fixture
-def scene(models) -> SceneModel:
-    return SceneModel(
+def scene(models) -> SceneSpec:
+    return SceneSpec(
         models['floor'],
-        robots=(RobotModel('arm', models['arm']),),
-        objects=(ObjectModel('box', mass=1.0), ObjectModel('post', dynamic=False)),
+        robots=(RobotSpec('arm', models['arm']),),
+        objects=(ObjectSpec('box', mass=1.0), ObjectSpec('post', dynamic=False)),
     )
 
 
-def with_robot(scene: SceneModel, **fields: Any) -> SceneModel:
+def with_robot(scene: SceneSpec, **fields: Any) -> SceneSpec:
     return dataclasses.replace(scene, robots=(dataclasses.replace(scene.robots[0], **fields),))
 
 
-def with_box(scene: SceneModel, **fields: Any) -> SceneModel:
+def with_box(scene: SceneSpec, **fields: Any) -> SceneSpec:
     return dataclasses.replace(scene, objects=(dataclasses.replace(scene.objects[0], **fields), scene.objects[1]))
 
 
@@ -62,7 +62,7 @@ def test_poses_and_joint_positions_are_state(scene):
         lambda s, m: dataclasses.replace(s, position=(1.0, 0.0, 0.0)),
         lambda s, m: dataclasses.replace(s, orientation=(0.0, 1.0, 0.0, 0.0)),
         lambda s, m: dataclasses.replace(s, robots=()),
-        lambda s, m: dataclasses.replace(s, robots=(*s.robots, RobotModel('b', m['arm']))),
+        lambda s, m: dataclasses.replace(s, robots=(*s.robots, RobotSpec('b', m['arm']))),
         lambda s, m: with_robot(s, name='other'),
         lambda s, m: with_robot(s, asset=m['hopper']),
         lambda s, m: with_robot(s, scale=1.5),

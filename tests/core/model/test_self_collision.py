@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.compiled import CompiledScene, SceneCache
-from internutopia.core.model.spec import Drives, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.world.mujoco.world import MujocoWorld
 
@@ -65,7 +65,7 @@ def write_urdf(tmp_path) -> Any:
 
 
 def compiled(asset: str, **fields: Any) -> CompiledScene:
-    return SceneCache().get(SceneModel(robots=(RobotModel('r', asset, **fields),)), 0.01)
+    return SceneCache().get(SceneSpec(robots=(RobotSpec('r', asset, **fields),)), 0.01)
 
 
 def excluded(asset: str, **fields: Any) -> set[str]:
@@ -80,9 +80,9 @@ def start(write_model) -> Any:
     """Starts envs with a robot on a rail, in the asset of a scene; the sliders are driven towards each other."""
 
     def start(env_num: int = 1, model: str = '', asset: str | None = None, **fields: Any) -> MujocoWorld:
-        robot = RobotModel('r', model or write_model('rail', RAIL), fixed_base=True, drives=DRIVES, **fields)
+        robot = RobotSpec('r', model or write_model('rail', RAIL), fixed_base=True, drives=DRIVES, **fields)
         world = MujocoWorld(env_num, np.zeros((env_num, 3)), 0.005)
-        scene = SceneModel(asset, robots=(robot,))
+        scene = SceneSpec(asset, robots=(robot,))
         world.load(dict.fromkeys(range(env_num), (world.prepare(scene), scene)))
         squeeze(world, env_num)
         return world
@@ -130,8 +130,8 @@ def test_links_that_overlap_where_the_robot_starts_do_too(write_urdf):
     assert excluded(path, joint_positions={'a': np.pi}) == {'base tip'}
     # poses are state: where nothing overlaps, nothing is compiled anew
     cache = SceneCache()
-    robots = [RobotModel('r', path, joint_positions={'a': angle}) for angle in (0.1, 0.2)]
-    one, other = (cache.get(SceneModel(robots=(robot,)), 0.01) for robot in robots)
+    robots = [RobotSpec('r', path, joint_positions={'a': angle}) for angle in (0.1, 0.2)]
+    one, other = (cache.get(SceneSpec(robots=(robot,)), 0.01) for robot in robots)
     assert one is other
 
 
@@ -192,10 +192,10 @@ def test_what_is_around_a_robot_stays_solid(start, write_model):
 def test_two_robots_collide_whatever_each_does_with_itself(write_model):
     model = write_model('rail', RAIL)
     robots = tuple(
-        RobotModel(name, model, position=(x, 0, 0), fixed_base=True, drives=DRIVES, self_collisions=False)
+        RobotSpec(name, model, position=(x, 0, 0), fixed_base=True, drives=DRIVES, self_collisions=False)
         for name, x in (('a', 0.0), ('b', 1.4))
     )
-    world, scene = MujocoWorld(1, np.zeros((1, 3)), 0.005), SceneModel(robots=robots)
+    world, scene = MujocoWorld(1, np.zeros((1, 3)), 0.005), SceneSpec(robots=robots)
     world.load({0: (world.prepare(scene), scene)})
     world.articulation('a', 0).set_targets(np.arange(1), positions=[0.0, 0.2])
     world.articulation('b', 0).set_targets(np.arange(1), positions=[-0.2, 0.0])
@@ -293,7 +293,7 @@ def test_a_saved_state_says_what_collides(start):
     world.articulation('r', 0).set_self_collisions(np.array([0]), False)
     distance(world, steps=40)
     saved = world.save(0)
-    assert other.misfit(0, saved) is None
+    assert other.check_compatible(0, saved) is None
     other.restore(0, saved)
     assert distance(other, 100) == distance(world, 100)
 

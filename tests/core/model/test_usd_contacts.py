@@ -13,7 +13,7 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.usd import load_with_notes
 from internutopia.core.model.importers.usd.physics_materials import MAX_PAIRS
-from internutopia.core.model.spec import ObjectModel, SceneModel
+from internutopia.core.model.spec import ObjectSpec, SceneSpec
 
 G = 9.81
 STEPS = [1 / 60, 1 / 120, 1 / 240, 1 / 500]
@@ -65,8 +65,8 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 def load(write: Callable[[str], Path]) -> Callable[..., mujoco.MjModel]:
     """Loads a stage as a scene, with objects beside it."""
 
-    def load(text: str, timestep: float = 1 / 240, objects: tuple[ObjectModel, ...] = ()) -> mujoco.MjModel:
-        return CompiledScene(SceneModel(str(write(text)), objects=objects), timestep).model
+    def load(text: str, timestep: float = 1 / 240, objects: tuple[ObjectSpec, ...] = ()) -> mujoco.MjModel:
+        return CompiledScene(SceneSpec(str(write(text)), objects=objects), timestep).model
 
     return load
 
@@ -128,7 +128,7 @@ def test_restitution_above_one_counts_as_one(write):
 
 
 def test_things_of_other_files_bounce_on_a_ground_that_does(load):
-    drop = ObjectModel('box', scale=(0.2, 0.2, 0.2), mass=1.0)
+    drop = ObjectSpec('box', scale=(0.2, 0.2, 0.2), mass=1.0)
     model = load(ground() + material(restitution=0.6, dynamicFriction=0.5), objects=(drop,))
     data = mujoco.MjData(model)
     data.qpos[2] = 1.1
@@ -232,6 +232,6 @@ def test_physx_iterations_raise_the_limit_of_the_solver(load):
 def test_parts_of_an_object_are_no_pairs(write):
     rough = material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
     path = str(write(thing('a', 0.0, 'slippery') + thing('b', 0.2, 'rough') + rough))
-    assert CompiledScene(SceneModel(path), 1 / 240).model.npair == 1
-    model = CompiledScene(SceneModel(objects=(ObjectModel('both', path),)), 1 / 240).model
+    assert CompiledScene(SceneSpec(path), 1 / 240).model.npair == 1
+    model = CompiledScene(SceneSpec(objects=(ObjectSpec('both', path),)), 1 / 240).model
     assert (model.npair, model.nv) == (0, 6)

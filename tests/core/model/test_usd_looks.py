@@ -10,7 +10,7 @@ from PIL import Image
 
 from internutopia.core.model.importers import usd
 from internutopia.core.model.importers.load import content_key
-from internutopia.core.render.lens import half_angle
+from internutopia.core.render.camera import half_angle
 
 Gf, Sdf, UsdGeom, UsdLux, UsdPhysics, UsdShade = (
     pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'Sdf', 'UsdGeom', 'UsdLux', 'UsdPhysics', 'UsdShade')

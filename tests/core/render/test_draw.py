@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from internutopia.core.render import canvas, gl
-from internutopia.core.render.lens import Eye, Frame, Lens, PictureKind, Shot, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest, half_angle
 
 SIZE = 32, 24
-LENS = Lens.of_height(half_angle(60.0), SIZE)
+LENS = Intrinsics.of_height(half_angle(60.0), SIZE)
 # What depth may be wrong by: 1 mm and 0.5 %
 ABSOLUTE, RELATIVE = 1e-3, 5e-3
 THINGS = """
@@ -45,7 +45,7 @@ def frame(size=SIZE, labels: bool = False) -> Any:
     )
 
 
-def cast(env, eye: Eye, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
+def cast(env, eye: CameraPose, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
     """Depth `(height, width)` [m] by rays, infinite where they hit nothing, and what geom they hit, -1 for none."""
     model, data = env.runner.world.model(0), env.runner.world.data(0)
     lens, (width, height) = eye.lens, size
@@ -77,23 +77,23 @@ def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) ->
     [
         ((0.0, 0.0, 0.8), (2.0, 0.0, 0.4), LENS),
         ((1.5, 0.0, 4.0), (1.5, 0.0, 0.0), LENS),
-        ((0.0, 0.0, 2.0), (2.0, 0.0, 0.4), Lens.of_height(1.0, SIZE, orthographic=True)),
+        ((0.0, 0.0, 2.0), (2.0, 0.0, 0.4), Intrinsics.of_height(1.0, SIZE, orthographic=True)),
         ((-1.0, 0.5, 1.5), (2.0, 0.0, 0.4), replace(LENS, centre=(0.15, -0.1))),
     ],
     ids=['ahead', 'down', 'orthographic', 'off_centre'],
 )
 def test_depth_is_what_rays_measure(env, quality, position, target, lens):
-    eye = Eye.looking_at(target, position, lens)
+    eye = CameraPose.looking_at(target, position, lens)
     picture = frame()
-    env.runner.world.draw([Shot(0, eye, picture)], quality)
+    env.runner.world.draw([RenderRequest(0, eye, picture)], quality)
     assert picture.depth is not None and picture.depth.dtype == np.float32
     assert_same_depth(picture.depth, cast(env, eye))
 
 
 def test_depth_alone_is_the_same(env):
-    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     depth = np.zeros(SIZE[::-1], np.float32)
-    env.runner.world.draw([Shot(0, eye, Frame(depth=depth))])
+    env.runner.world.draw([RenderRequest(0, eye, Frame(depth=depth))])
     assert_same_depth(depth, cast(env, eye))
 
 
@@ -114,14 +114,14 @@ KINDS: tuple[tuple[PictureKind, ...], ...]
 KINDS = ('depth',), ('rgba', 'depth'), ('depth', 'labels'), ('rgba', 'depth', 'labels')
 OPEN_VIEWS = {
     'ahead': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), LENS),
-    'wide': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), Lens.of_height(half_angle(168.0), SIZE)),
+    'wide': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), Intrinsics.of_height(half_angle(168.0), SIZE)),
     'off_centre': ((0.0, 0.0, 1.5), (2.0, 0.0, 1.5), replace(LENS, centre=(0.3, 0.4))),
-    'up': ((0.0, 0.0, 1.5), (0.0, 0.0, 2.0), Lens.of_height(0.1, SIZE)),
+    'up': ((0.0, 0.0, 1.5), (0.0, 0.0, 2.0), Intrinsics.of_height(0.1, SIZE)),
     'down': ((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), LENS),
     'from_below': ((0.0, 0.0, -1.0), (2.0, 0.0, 1.0), LENS),
     'high': ((0.0, 0.0, 700.0), (5.0, 0.0, 699.0), LENS),  # the floor ends in haze
-    'orthographic': ((0.0, 0.0, 2.0), (2.0, 0.0, 2.1), Lens.of_height(3.0, SIZE, orthographic=True)),
-    'orthographic_up': ((0.0, 0.0, 2.0), (0.0, 0.0, 4.0), Lens.of_height(50.0, SIZE, orthographic=True)),
+    'orthographic': ((0.0, 0.0, 2.0), (2.0, 0.0, 2.1), Intrinsics.of_height(3.0, SIZE, orthographic=True)),
+    'orthographic_up': ((0.0, 0.0, 2.0), (0.0, 0.0, 4.0), Intrinsics.of_height(50.0, SIZE, orthographic=True)),
 }
 
 
@@ -132,10 +132,12 @@ def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
     env.reset()
     empty = []
     for name, (position, target, lens) in OPEN_VIEWS.items():
-        eye = Eye.looking_at(target, position, lens)
+        eye = CameraPose.looking_at(target, position, lens)
         for quality, kinds in itertools.product(('fast', 'full') if name == 'ahead' else ('fast',), KINDS):
             frames, alone = Frame.blank(SIZE, kinds, 2), Frame.blank(SIZE, ('rgba',))
-            env.runner.world.draw([Shot(i, eye, frames.row(i)) for i in range(2)] + [Shot(0, eye, alone)], quality)
+            env.runner.world.draw(
+                [RenderRequest(i, eye, frames.row(i)) for i in range(2)] + [RenderRequest(0, eye, alone)], quality
+            )
             assert frames.depth is not None and alone.rgba is not None
             np.testing.assert_array_equal(frames.depth[0], frames.depth[1], f'{name}, {quality}, {kinds}')
             empty.append(np.isinf(frames.depth[0]).mean())
@@ -148,9 +150,9 @@ def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
 def test_colours_and_nothing(env):
     world = env.runner.world
     pictures = [frame(labels=True), frame(labels=True)]
-    up = Eye.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
-    red = Eye.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Lens.of_height(0.05, SIZE))
-    world.draw([Shot(0, up, pictures[0]), Shot(0, red, pictures[1])])
+    up = CameraPose.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
+    red = CameraPose.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Intrinsics.of_height(0.05, SIZE))
+    world.draw([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
     assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == -1).all()
     r, g, b, alpha = np.moveaxis(pictures[1].rgba.astype(int), -1, 0)
     assert (r > 60).all() and (g < 0.2 * r).all() and (b < 0.2 * r).all() and (alpha == 255).all()
@@ -162,15 +164,15 @@ def test_full_pictures_have_shadows(make_env, make_task, write_model, opengl):
     <geom type="box" size="0.5 0.5 0.02" pos="0 0 1"/></worldbody>"""
     env = make_env(tasks=[make_task(write_model('lit', lit), robots=[])], env_num=1)
     env.reset()
-    under = Eye.looking_at((0.0, 0.0, 0.0), (0.0, -1.5, 0.4), Lens.of_height(0.05, SIZE))
+    under = CameraPose.looking_at((0.0, 0.0, 0.0), (0.0, -1.5, 0.4), Intrinsics.of_height(0.05, SIZE))
     pictures = {quality: frame() for quality in ('fast', 'full')}
     for quality, picture in pictures.items():
-        env.runner.world.draw([Shot(0, under, picture)], quality)
+        env.runner.world.draw([RenderRequest(0, under, picture)], quality)
     assert pictures['full'].rgba[12, 16, 0] < 0.7 * pictures['fast'].rgba[12, 16, 0]
 
 
 def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, opengl):
-    eye = Eye.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
+    eye = CameraPose.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
     pictures = {}
     for threads in (1, 3):
         tasks = [make_task(scene, robots=[make_robot('hopper', position=(0, 0, 0.5))]) for scene in ('floor', 'crates')]
@@ -178,7 +180,7 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
         env.reset()
         pictures[threads] = [frame() for _ in range(4)]
         for _ in range(2):  # a second time with what is there already
-            env.runner.world.draw([Shot(i, eye, picture) for i, picture in enumerate(pictures[threads])])
+            env.runner.world.draw([RenderRequest(i, eye, picture) for i, picture in enumerate(pictures[threads])])
         env.close()
     for one, other in zip(*pictures.values(), strict=True):
         assert (one.rgba == other.rgba).all() and (one.depth == other.depth).all()
@@ -186,23 +188,23 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
 
 
 def test_pictures_may_become_larger(env):
-    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     large = frame((64, 48))
     for picture in (frame(), large):
-        env.runner.world.draw([Shot(0, eye, picture)])
+        env.runner.world.draw([RenderRequest(0, eye, picture)])
     assert_same_depth(large.depth, cast(env, eye, (64, 48)))
 
 
 def _draw_in_child(env, eye, expected, queue):
     picture = frame()
-    env.runner.world.draw([Shot(0, eye, picture)])
+    env.runner.world.draw([RenderRequest(0, eye, picture)])
     queue.put((picture.depth == expected).all())
 
 
 def test_a_forked_child_draws_too(env):
-    eye = Eye.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     picture = frame()
-    env.runner.world.draw([Shot(0, eye, picture)])
+    env.runner.world.draw([RenderRequest(0, eye, picture)])
     context = multiprocessing.get_context('fork')
     queue = context.SimpleQueue()
     child = context.Process(target=_draw_in_child, args=(env, eye, picture.depth, queue))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from internutopia.core import gym_env
-from internutopia.core.render.lens import Eye, Lens, half_angle
+from internutopia.core.render.camera import CameraPose, Intrinsics, half_angle
 
 SIZE = 96, 72
 COLOURS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0))
@@ -29,7 +29,7 @@ def grid(make_env, make_task, write_model, opengl):
     return env
 
 
-def seen_colour(picture: np.ndarray, eye: Eye, point: np.ndarray) -> tuple[int, ...]:
+def seen_colour(picture: np.ndarray, eye: CameraPose, point: np.ndarray) -> tuple[int, ...]:
     """Which of the three colours is strong where a point of the world frame is in the picture."""
     (x, y), ahead = eye.project(point)
     assert ahead > 0 and abs(x) < 1 and abs(y) < 1
@@ -41,7 +41,7 @@ def seen_colour(picture: np.ndarray, eye: Eye, point: np.ndarray) -> tuple[int, 
 def test_every_env_is_in_its_place(grid, view):
     picture = grid.render(view, SIZE)
     assert picture.shape == (SIZE[1], SIZE[0], 3) and picture.dtype == np.uint8
-    eye = Eye.looking_at(view[1], view[0], Lens.of_height(half_angle(45.0), SIZE))
+    eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
     for offset, colour in zip(grid.runner.world.offsets, COLOURS, strict=True):
         assert seen_colour(picture, eye, offset + [0.0, 0.0, 1.0]) == colour
 
@@ -70,7 +70,7 @@ def test_a_large_grid_shows_the_cells(make_env, make_task, write_model, opengl):
     middle = env.runner.world.offsets.mean(axis=0)
     view = (middle + [-9.0, -11.0, 9.0], middle)
     picture = env.render(view, SIZE)
-    eye = Eye.looking_at(view[1], view[0], Lens.of_height(half_angle(45.0), SIZE))
+    eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
     assert all(seen_colour(picture, eye, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.offsets)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.world.mujoco.world import MujocoWorld
 
 WriteModel = Callable[[str, str], str]
@@ -42,26 +42,26 @@ def make_world() -> Any:
 
 
 @pytest.fixture
-def plank(write_model: WriteModel) -> RobotModel:
+def plank(write_model: WriteModel) -> RobotSpec:
     """The plank on its feet, just above the ground."""
-    return RobotModel('plank', write_model('plank', PLANK), position=(0.0, 0.0, 0.051), contact_links=FEET)
+    return RobotSpec('plank', write_model('plank', PLANK), position=(0.0, 0.0, 0.051), contact_links=FEET)
 
 
 @pytest.fixture
 def start(models: dict[str, str], make_world: Any) -> Callable[..., MujocoWorld]:
     """Starts a world whose envs hold the given robots, one list per env, on a floor or on a scene of their own."""
 
-    def start(*envs: list[RobotModel], scenes: tuple[str, ...] = (), threads: int = 1) -> MujocoWorld:
+    def start(*envs: list[RobotSpec], scenes: tuple[str, ...] = (), threads: int = 1) -> MujocoWorld:
         world = make_world(len(envs), threads)
         files = scenes or (models['floor'],) * len(envs)
-        scene_models = [SceneModel(asset, robots=tuple(robots)) for asset, robots in zip(files, envs, strict=True)]
+        scene_models = [SceneSpec(asset, robots=tuple(robots)) for asset, robots in zip(files, envs, strict=True)]
         world.load({i: (world.prepare(scene), scene) for i, scene in enumerate(scene_models)})
         return world
 
     return start
 
 
-def moved(robot: RobotModel, **fields: Any) -> RobotModel:
+def moved(robot: RobotSpec, **fields: Any) -> RobotSpec:
     return dataclasses.replace(robot, **fields)
 
 
@@ -75,7 +75,7 @@ def forces(world: MujocoWorld, env_id: int = 0, robot: str = 'plank') -> np.ndar
     return world.articulation(robot, env_id).get_contact_forces()
 
 
-def test_feet_carry_the_weight(start: Any, plank: RobotModel) -> None:
+def test_feet_carry_the_weight(start: Any, plank: RobotSpec) -> None:
     """The ground pushes the robot up, more on the side of the load."""
     world = start([plank])
     run(world)
@@ -84,7 +84,7 @@ def test_feet_carry_the_weight(start: Any, plank: RobotModel) -> None:
     assert world.articulation('plank', 0).contact_links == FEET
 
 
-def test_forces_are_in_env_axes_with_friction(start: Any, plank: RobotModel, write_model: WriteModel) -> None:
+def test_forces_are_in_env_axes_with_friction(start: Any, plank: RobotSpec, write_model: WriteModel) -> None:
     """On a slope normal force and friction add up to the weight, straight up, however the robot is turned."""
     slope = write_model('slope', '<worldbody><geom type="plane" size="9 9 1" euler="8 0 0"/></worldbody>')
     tilt = np.radians(8 / 2)
@@ -95,13 +95,13 @@ def test_forces_are_in_env_axes_with_friction(start: Any, plank: RobotModel, wri
     np.testing.assert_allclose(forces(world).sum(axis=1), [[0, 0, LEFT + RIGHT]] * 2, rtol=0.01, atol=1.0)
 
 
-def test_nothing_touches_in_the_air(start: Any, plank: RobotModel) -> None:
+def test_nothing_touches_in_the_air(start: Any, plank: RobotSpec) -> None:
     world = start([moved(plank, position=(0.0, 0.0, 1.0))])
     run(world, 0.2)
     assert not forces(world).any()
 
 
-def test_only_the_links_asked_for_in_their_order(start: Any, plank: RobotModel) -> None:
+def test_only_the_links_asked_for_in_their_order(start: Any, plank: RobotSpec) -> None:
     world = start([moved(plank, contact_links=('right', 'plank', 'left'))])
     run(world)
     np.testing.assert_allclose(forces(world)[0, :, 2], [RIGHT, 0.0, LEFT], rtol=AT_REST, atol=0.01)
@@ -110,11 +110,11 @@ def test_only_the_links_asked_for_in_their_order(start: Any, plank: RobotModel) 
     assert forces(none).shape == (1, 0, 3)
 
 
-def test_each_env_has_its_own_since_its_reset(start: Any, plank: RobotModel, models: dict[str, str]) -> None:
+def test_each_env_has_its_own_since_its_reset(start: Any, plank: RobotSpec, models: dict[str, str]) -> None:
     world = start([plank], [plank], [plank])
     run(world)
     before = forces(world).copy()
-    scene = SceneModel(models['floor'], robots=(plank,))
+    scene = SceneSpec(models['floor'], robots=(plank,))
     world.load({1: (world.prepare(scene), scene)})
     assert not forces(world)[1].any(), 'no substep has gone by in this episode'
     np.testing.assert_array_equal(forces(world)[[0, 2]], before[[0, 2]])
@@ -123,7 +123,7 @@ def test_each_env_has_its_own_since_its_reset(start: Any, plank: RobotModel, mod
     np.testing.assert_array_equal(forces(world)[1], before[1])
 
 
-def test_two_robots_in_one_env_and_one_on_the_other(start: Any, plank: RobotModel) -> None:
+def test_two_robots_in_one_env_and_one_on_the_other(start: Any, plank: RobotSpec) -> None:
     light = moved(plank, name='light', position=(1.0, 0.0, 0.051), contact_links=('left',))
     rider = moved(plank, name='rider', position=(0.0, 0.0, 0.051 + 0.3))
     world = start([plank, light, rider])
@@ -135,7 +135,7 @@ def test_two_robots_in_one_env_and_one_on_the_other(start: Any, plank: RobotMode
 
 @pytest.mark.parametrize('threads', [1, 3])
 def test_robots_in_scenes_of_different_structure(
-    start: Any, plank: RobotModel, models: dict[str, str], threads: int
+    start: Any, plank: RobotSpec, models: dict[str, str], threads: int
 ) -> None:
     """One view shows all envs with the robot, whatever else is in them; the others are left alone."""
     other = moved(plank, name='other', position=(0.0, 3.0, 0.051))
@@ -152,7 +152,7 @@ def test_robots_in_scenes_of_different_structure(
     assert forces(world, env_id=2).shape == (4, 0, 3), 'a robot without such links is another kind of robot'
 
 
-def test_measuring_changes_nothing(start: Any, plank: RobotModel) -> None:
+def test_measuring_changes_nothing(start: Any, plank: RobotSpec) -> None:
     poses = []
     for links in ((), FEET):
         world = start([moved(plank, contact_links=links)])
@@ -161,21 +161,19 @@ def test_measuring_changes_nothing(start: Any, plank: RobotModel) -> None:
     np.testing.assert_array_equal(*poses)
 
 
-def test_unknown_link_is_named(start: Any, plank: RobotModel) -> None:
+def test_unknown_link_is_named(start: Any, plank: RobotSpec) -> None:
     with pytest.raises(ValueError, match=r"robot 'plank': there is no link 'lefft' in .*; did you mean 'left'"):
         start([moved(plank, contact_links=('lefft',))])
 
 
-def test_time_passes_for_stepped_envs_from_their_reset_on(
-    start: Any, plank: RobotModel, models: dict[str, str]
-) -> None:
+def test_time_passes_for_stepped_envs_from_their_reset_on(start: Any, plank: RobotSpec, models: dict[str, str]) -> None:
     world = start([plank], [plank], [plank])
     assert world.step_dt == pytest.approx(SUBSTEPS * DT)
     assert not world.times.any()
     world.step(np.arange(3))
     world.step(np.array([0, 2]))
     np.testing.assert_allclose(world.times, np.array([2, 1, 2]) * SUBSTEPS / 240)
-    scene = SceneModel(models['floor'], robots=(plank,))
+    scene = SceneSpec(models['floor'], robots=(plank,))
     world.load({2: (world.prepare(scene), scene)})
     world.step(np.array([1, 2]))
     np.testing.assert_allclose(world.times, np.array([2, 2, 1]) * SUBSTEPS / 240)

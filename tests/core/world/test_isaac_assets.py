@@ -10,11 +10,11 @@ import pytest
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import Drives, JointModel, ObjectModel, Probe, RobotModel, SceneModel
-from internutopia.core.task.blueprint import scene_model
-from internutopia.core.world import create_world
+from internutopia.core.model.spec import Drives, JointSpec, ObjectSpec, Probe, RobotSpec, SceneSpec
+from internutopia.core.task.scene_builder import scene_spec
+from internutopia.core.world.factory import create_world
 from internutopia.core.world.isaac.assets import check_assets, check_scene, prim_paths
-from internutopia.core.world.isaac.stage import Plot, envs_of
+from internutopia.core.world.isaac.stage import EnvPrims, envs_of
 from internutopia.core.world.isaac.world import whole_steps
 
 ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
@@ -28,13 +28,13 @@ def Xform "crate" {
 }"""
 
 
-def plot(**robot: Any) -> Plot:
-    model = SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), **robot),))
-    return Plot.of(CompiledScene(model, 0.01), model)
+def plot(**robot: Any) -> EnvPrims:
+    model = SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), **robot),))
+    return EnvPrims.of(CompiledScene(model, 0.01), model)
 
 
 def refused(**parts: Any) -> None:
-    model = SceneModel(**parts)
+    model = SceneSpec(**parts)
     check_scene(model, CompiledScene(model, 0.01))
 
 
@@ -42,13 +42,13 @@ def refused(**parts: Any) -> None:
 def test_assets_that_are_no_usd_are_refused_with_their_file(name: str, models: Any) -> None:
     file = models['arm']
     parts: dict[str, Any] = {
-        'robot': {'robots': (RobotModel('walker', file),)},
-        'object': {'objects': (ObjectModel('mug', file),)},
+        'robot': {'robots': (RobotSpec('walker', file),)},
+        'object': {'objects': (ObjectSpec('mug', file),)},
         'scene': {'asset': file},
     }
     with pytest.raises(ValueError, match=rf'reads USD .*{name}.*{file}.*usd_path'):
-        check_assets(SceneModel(**parts[name]))
-    check_assets(SceneModel(asset=str(ARM)))
+        check_assets(SceneSpec(**parts[name]))
+    check_assets(SceneSpec(asset=str(ARM)))
 
 
 def test_links_are_found_where_the_asset_has_them_by_the_names_of_the_robot() -> None:
@@ -62,18 +62,18 @@ def test_links_are_found_where_the_asset_has_them_by_the_names_of_the_robot() ->
 
 def test_plots_are_equal_where_only_poses_differ() -> None:
     here = plot()
-    there = Plot.of(
-        here.compiled, SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), position=(1, 2, 3)),))
+    there = EnvPrims.of(
+        here.compiled, SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), position=(1, 2, 3)),))
     )
-    moved = SceneModel(asset=str(ARM), robots=(RobotModel('arm', str(ARM), prim_path='/robots/other'),))
+    moved = SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), prim_path='/robots/other'),))
     assert here == there
-    assert here != Plot.of(here.compiled, moved)
+    assert here != EnvPrims.of(here.compiled, moved)
     assert envs_of(['/World/env_3/robots/arm', '/World/env_12']).tolist() == [3, 12]
 
 
 def test_prim_paths_of_configs_are_where_isaac_sim_gets_them(make_task: Any, make_robot: Any, make_block: Any) -> None:
     task = make_task(robots=[make_robot(prim_path='/left/h1')], objects=[make_block('mug', prim_path='/World/mug')])
-    model = scene_model(task)
+    model = scene_spec(task)
     assert [robot.prim_path for robot in model.robots] == ['/robots/left/h1']
     assert [obj.prim_path for obj in model.objects] == ['/objects/World/mug']
 
@@ -88,32 +88,32 @@ def test_prim_paths_of_configs_are_where_isaac_sim_gets_them(make_task: Any, mak
 )
 def test_what_isaac_sim_has_no_counterpart_of_is_refused(robot: dict[str, Any], message: str) -> None:
     with pytest.raises(NotImplementedError, match=message):
-        refused(robots=(RobotModel('arm', str(ARM), **robot),))
-    refused(robots=(RobotModel('arm', str(ARM), fixed_base=True, probes=(Probe('effort'), Probe('frame', 'upper'))),))
+        refused(robots=(RobotSpec('arm', str(ARM), **robot),))
+    refused(robots=(RobotSpec('arm', str(ARM), fixed_base=True, probes=(Probe('effort'), Probe('frame', 'upper'))),))
 
 
 def test_joints_beside_those_of_files_are_refused() -> None:
-    joint = JointModel('fixed', ('/robots/arm/upper', None), path='/fix_joint')
+    joint = JointSpec('fixed', ('/robots/arm/upper', None), path='/fix_joint')
     with pytest.raises(NotImplementedError, match="joint '/fix_joint': backend 'isaac_sim' has the joints that are in"):
-        refused(robots=(RobotModel('arm', str(ARM)),), joints=(joint,))
+        refused(robots=(RobotSpec('arm', str(ARM)),), joints=(joint,))
 
 
 def test_actuators_of_a_model_are_refused(write_model: Any) -> None:
     motor = """<worldbody><body><joint name="hinge"/><geom size=".1"/></body></worldbody>
       <actuator><motor joint="hinge"/></actuator>"""
     with pytest.raises(NotImplementedError, match='joint drives only'):
-        refused(robots=(RobotModel('own', write_model('own', motor), drives=Drives(only_if_bare=True)),))
+        refused(robots=(RobotSpec('own', write_model('own', motor), drives=Drives(only_if_bare=True)),))
 
 
 def test_objects_are_moved_by_their_default_prim(tmp_path: Path) -> None:
     file = tmp_path / 'crate.usda'
     file.write_text(CRATE)
     with pytest.raises(NotImplementedError, match=r"'mug'.*default prim.*crate\.usda has rigid bodies of its own"):
-        refused(objects=(ObjectModel('mug', str(file)),))
+        refused(objects=(ObjectSpec('mug', str(file)),))
     file.write_text(CRATE.replace('"PhysicsRigidBodyAPI", ', ''))
-    refused(objects=(ObjectModel('mug', str(file)),))
+    refused(objects=(ObjectSpec('mug', str(file)),))
     with pytest.raises(NotImplementedError, match=r"'mug'.*collider=False"):
-        refused(objects=(ObjectModel('mug', str(file), collider=False),))
+        refused(objects=(ObjectSpec('mug', str(file), collider=False),))
 
 
 @pytest.mark.parametrize('steps', [1, 60, 93, 99, 105, 117, 123, 240, 1000])

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import SimConfig
-from internutopia.core.layout import grid_offsets
-from internutopia.core.model.spec import CameraModel, Drives, RobotModel, SceneModel
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot
-from internutopia.core.world import World, create_world
+from internutopia.core.model.spec import CameraModel, Drives, RobotSpec, SceneSpec
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest
+from internutopia.core.runner.grid import env_origins
+from internutopia.core.world.base import World
+from internutopia.core.world.factory import create_world
 from internutopia.core.world.isaac.articulation import IsaacArticulationView
 from internutopia.core.world.isaac.view import Placed
 
@@ -31,7 +32,7 @@ def worlds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     """A world on Isaac Sim and one on the CPU engine, of three envs."""
     isaac_sim.install(monkeypatch, request.param)
     made = [
-        create_world(SimConfig(backend=backend, physics_dt=1 / 200), 3, grid_offsets(3, 5.0))
+        create_world(SimConfig(backend=backend, physics_dt=1 / 200), 3, env_origins(3, 5.0))
         for backend in ('isaac_sim', 'mujoco')
     ]
     yield made
@@ -40,21 +41,21 @@ def worlds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
 
 
 @pytest.fixture
-def arm(models: dict[str, str], tmp_path: Any) -> Callable[..., SceneModel]:
+def arm(models: dict[str, str], tmp_path: Any) -> Callable[..., SceneSpec]:
     """A scene with an arm that carries a camera, at a position of its elbow; it gets a second one."""
     file = tmp_path / 'seeing_arm.xml'
     with open(models['arm']) as plain:
         file.write_text(plain.read().replace('<body name="lower" pos="0 0 0.3">', EYE))
 
-    def make(elbow: float, **fields: Any) -> SceneModel:
+    def make(elbow: float, **fields: Any) -> SceneSpec:
         camera = CameraModel('upper/watch', (0.5, 0.0, 0.5), (0.9, 0.4, 0.0, 0.0), fovy=50.0)
         robot = {'drives': Drives(50, 5), 'joint_positions': {'elbow': elbow}, 'cameras': (camera,), **fields}
-        return SceneModel(models['crates'], robots=(RobotModel('arm', str(file), position=(0, 1, 0.2), **robot),))
+        return SceneSpec(models['crates'], robots=(RobotSpec('arm', str(file), position=(0, 1, 0.2), **robot),))
 
     return make
 
 
-def load(world: World, scenes: dict[int, SceneModel]) -> None:
+def load(world: World, scenes: dict[int, SceneSpec]) -> None:
     world.load({env_id: (world.prepare(scene), scene) for env_id, scene in scenes.items()})
 
 
@@ -103,7 +104,13 @@ def test_rays_and_pictures_of_envs_are_of_the_host(worlds: Any, arm: Any, opengl
         assert np.isinf(found[0]).any()
         assert (found[1] < found[0]).any()
         frame = Frame.blank((40, 30), ('rgba',))
-        world.draw([Shot(1, Eye.looking_at((0, 1, 0.3), (2, 1, 1), Lens.of_height(0.5, (40, 30))), frame)])
+        world.draw(
+            [
+                RenderRequest(
+                    1, CameraPose.looking_at((0, 1, 0.3), (2, 1, 1), Intrinsics.of_height(0.5, (40, 30))), frame
+                )
+            ]
+        )
         assert frame.rgba is not None
         seen.append([*(np.minimum(distances, 99.0) for distances in found), frame.rgba])
     for isaac, mujoco in zip(*seen, strict=True):
@@ -149,7 +156,7 @@ def test_a_saved_env_goes_on_as_it_did(worlds: Any, arm: Any) -> None:
     saved = world.save(1)
     ends = []
     for _ in range(2):
-        assert world.misfit(1, saved) is None
+        assert world.check_compatible(1, saved) is None
         world.restore(1, saved)
         for _ in range(8):
             world.step(ALL[:2])
@@ -158,8 +165,8 @@ def test_a_saved_env_goes_on_as_it_did(worlds: Any, arm: Any) -> None:
         robot.set_gains(np.array([1]), stiffness=[[1.0, 1.0]])
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)
     assert world.times[1] == pytest.approx(9 / 200)
-    load(world, {1: SceneModel()})
-    assert 'asset file' in (world.misfit(1, saved) or '')
+    load(world, {1: SceneSpec()})
+    assert 'asset file' in (world.check_compatible(1, saved) or '')
 
 
 def test_a_scene_that_cannot_be_loaded_leaves_the_others_as_they_were(
@@ -181,7 +188,7 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_others_as_they_were(
 
     monkeypatch.setattr(Placed, '_update', without_hopper)
     with pytest.raises(ValueError, match='other joints'):
-        load(world, {1: SceneModel(robots=(RobotModel('hopper', models['hopper'], drives=Drives(5, 1)),))})
+        load(world, {1: SceneSpec(robots=(RobotSpec('hopper', models['hopper'], drives=Drives(5, 1)),))})
     np.testing.assert_array_equal(robot.get_joint_positions()[0], before[0])
     np.testing.assert_array_equal(robot.get_joint_velocities()[0], before[1])
     with pytest.raises(ValueError, match='env 1 runs no scene'):

@@ -12,9 +12,9 @@ from isaac_sim.simulator import Simulator
 from isaac_sim.stage import get_world_pose
 
 from internutopia.core.config import SimConfig
-from internutopia.core.layout import grid_offsets
 from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.runner.grid import env_origins
 from internutopia.core.world.isaac import api, assets
 from internutopia.core.world.isaac.api import start_isaac_sim
 from internutopia_extension import import_extensions
@@ -152,7 +152,7 @@ def test_an_arm_from_usd(simulator, make_isaac, make_env, make_config, make_task
 def test_env_frames_stand_on_the_grid(simulator, make_isaac, make_task, make_robot):
     env = make_isaac([make_task(robots=[make_robot(position=(0.25, 0, 0.5))])] * 5, 5, env_offset_size=3.0)
     obs, _ = env.reset()
-    for env_id, offset in enumerate(grid_offsets(5, 3.0)):
+    for env_id, offset in enumerate(env_origins(5, 3.0)):
         assert get_world_pose(simulator.stage.GetPrimAtPath(root(env_id)))[0] == pytest.approx(offset)
         assert obs[env_id]['arm']['position'] == pytest.approx([0.25, 0, 0.5])
         assert arm_of(env, env_id).get_world_pose()[0] == pytest.approx(offset + [0.25, 0, 0.5])
@@ -161,7 +161,7 @@ def test_env_frames_stand_on_the_grid(simulator, make_isaac, make_task, make_rob
     paths = view.prim_paths if simulator.legacy else view.paths
     for path, position in zip(paths, positions, strict=True):
         env_id = int(path.split('/')[2].removeprefix('env_'))
-        assert position == pytest.approx(grid_offsets(5, 3.0)[env_id] + [0.25, 0, 0.5])
+        assert position == pytest.approx(env_origins(5, 3.0)[env_id] + [0.25, 0, 0.5])
 
 
 def test_equal_scenes_are_cloned_and_replicated_once(simulator, make_isaac, make_task):

@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.core.config import SimConfig
-from internutopia.core.model.spec import ObjectModel, RobotModel, SceneModel
-from internutopia.core.world import create_world
+from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
+from internutopia.core.world.factory import create_world
 
 CUBE = (0.04, 0.04, 0.04)  # m
 
 
-def start(scenes: list[SceneModel], **fields: Any) -> Any:
+def start(scenes: list[SceneSpec], **fields: Any) -> Any:
     world = create_world(SimConfig(threads=1, **fields), len(scenes), np.zeros((len(scenes), 3)))
     world.load({i: (world.prepare(scene), scene) for i, scene in enumerate(scenes)})
     return world
@@ -36,7 +36,7 @@ def start(scenes: list[SceneModel], **fields: Any) -> Any:
 )
 def test_a_physics_step_takes_as_few_equal_parts_as_are_short_enough(models, physics_dt, max_timestep, parts):
     fields = {'physics_dt': physics_dt} | ({'max_timestep': max_timestep} if max_timestep else {})
-    scene = SceneModel(models['floor'], robots=(RobotModel('arm', models['arm']),))
+    scene = SceneSpec(models['floor'], robots=(RobotSpec('arm', models['arm']),))
     world = start([scene], substeps=3, **fields)
     dt = SimConfig(**fields).physics_dt
     assert world.model(0).opt.timestep == dt / parts
@@ -48,7 +48,7 @@ def test_a_physics_step_takes_as_few_equal_parts_as_are_short_enough(models, phy
 
 
 def test_the_parts_are_the_time_steps_of_a_shorter_physics_step_to_the_bit(models):
-    scene = SceneModel(models['crates'], robots=(RobotModel('hopper', models['hopper'], position=(0, 0, 0.4)),))
+    scene = SceneSpec(models['crates'], robots=(RobotSpec('hopper', models['hopper'], position=(0, 0, 0.4)),))
     coarse, fine = start([scene], physics_dt='1/60'), start([scene], physics_dt='1/240', substeps=4)
     for _ in range(60):
         for world in (coarse, fine):
@@ -66,7 +66,7 @@ def through_the_wall(write_model, **fields) -> int:
         '<worldbody><geom type="plane" size="9 9 1"/><geom type="box" size="0.025 2 0.5" pos="1 0 0.5"/></worldbody>',
     )
     scenes = [
-        SceneModel(wall, objects=(ObjectModel('cube', scale=CUBE, position=(0.5 + 0.003 * i, 0, 0.3), mass=0.1),))
+        SceneSpec(wall, objects=(ObjectSpec('cube', scale=CUBE, position=(0.5 + 0.003 * i, 0, 0.3), mass=0.1),))
         for i in range(16)
     ]
     world = start(scenes, physics_dt='1/60', **fields)

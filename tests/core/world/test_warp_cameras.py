@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.model.spec import CameraModel, ObjectModel, RobotModel, SceneModel
+from internutopia.core.model.spec import CameraModel, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.render import canvas
-from internutopia.core.render.lens import PictureKind
-from internutopia.core.world import World, create_world
+from internutopia.core.render.camera import PictureKind
+from internutopia.core.world.base import World
+from internutopia.core.world.factory import create_world
 from internutopia.core.world.warp import arrays
 from internutopia_extension import import_extensions
 
@@ -29,7 +30,7 @@ OPENGL = {'backend': 'mujoco', 'renderer': 'opengl'}
 KINDS: tuple[PictureKind, ...] = ('rgba', 'depth', 'labels')
 ROUND = 5e-3  # what OpenGL's depth may be wrong by where shapes are round, for it draws polyhedra
 SCOUT = _names['SCOUT']
-CUBE = ObjectModel('cube', scale=(0.4, 0.6, 0.6), position=(2.0, 0.0, 0.3), color=(1.0, 0.0, 0.0), mass=1.0)
+CUBE = ObjectSpec('cube', scale=(0.4, 0.6, 0.6), position=(2.0, 0.0, 0.3), color=(1.0, 0.0, 0.0), mass=1.0)
 FACE = 1.8 - 0.05  # m, from the camera to the cube
 # every shape there is, side by side, on a dull floor and not in bright light: OpenGL lights large faces at their
 # corners only, and no texture beyond its own colours
@@ -71,7 +72,7 @@ def make_world() -> Iterator[Callable[..., World]]:
     """Makes a world whose envs are started in scenes, one for each; ray traced unless told otherwise."""
     worlds: list[World] = []
 
-    def make(*scenes: SceneModel, env_num: int = 0, device_arrays: bool = False, **sim: Any) -> World:
+    def make(*scenes: SceneSpec, env_num: int = 0, device_arrays: bool = False, **sim: Any) -> World:
         n = env_num or len(scenes)
         config = SimConfig.model_validate(RAYTRACE | sim)
         worlds.append(create_world(config, n, np.zeros((n, 3)), device_arrays))
@@ -84,12 +85,12 @@ def make_world() -> Iterator[Callable[..., World]]:
 
 
 @pytest.fixture
-def scene(write_model: Callable[[str, str], str], models: dict[str, str]) -> SceneModel:
+def scene(write_model: Callable[[str, str], str], models: dict[str, str]) -> SceneSpec:
     """A scout that looks at a red cube on a floor."""
-    return SceneModel(models['floor'], robots=(RobotModel('scout', write_model('scout', SCOUT)),), objects=(CUBE,))
+    return SceneSpec(models['floor'], robots=(RobotSpec('scout', write_model('scout', SCOUT)),), objects=(CUBE,))
 
 
-def start(world: World, scenes: dict[int, SceneModel]) -> None:
+def start(world: World, scenes: dict[int, SceneSpec]) -> None:
     world.load({env_id: (world.prepare(scene), scene) for env_id, scene in scenes.items()})
 
 
@@ -113,10 +114,10 @@ def drive(world: World, positions: list[float], env_ids: Any = None) -> None:
 
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('path', ['head/eye', 'head/map', 'head/left'])
-def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneModel, write_model: Any, path: str) -> None:
+def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_model: Any, path: str) -> None:
     left = CameraModel('head/left', (0.0, 0.0, 0.3), (0.5736, 0.4096, -0.4096, -0.5736), 80.0)
     robot = dataclasses.replace(scene.robots[0], cameras=(left,))
-    gallery = SceneModel(write_model('gallery', GALLERY), robots=(robot,), objects=(CUBE,))
+    gallery = SceneSpec(write_model('gallery', GALLERY), robots=(robot,), objects=(CUBE,))
     ours, other = look(make_world(gallery), path), look(make_world(gallery, **OPENGL), path)
     same = ours['labels'] == other['labels']
     assert same.mean() > 0.99
@@ -131,7 +132,7 @@ def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneModel, write_mo
     assert np.median(np.abs(colours - others)) < 8.0 and (ours['rgba'][..., 3] == 255).all()
 
 
-def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: SceneModel, write_model: Any) -> None:
+def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: SceneSpec, write_model: Any) -> None:
     lit = """<worldbody>
     <light pos="0 0 4" dir="0 0 -1" directional="true"/><geom type="plane" size="5 5 0.1"/>
     <geom type="box" size="0.5 0.5 0.02" pos="2 0 1.5"/></worldbody>"""
@@ -149,7 +150,7 @@ def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: Sce
 
 @pytest.mark.parametrize('apart', [False, True], ids=['shared', 'apart'])
 def test_pictures_follow_the_world(
-    make_world: Any, scene: SceneModel, monkeypatch: pytest.MonkeyPatch, apart: bool
+    make_world: Any, scene: SceneSpec, monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
     """Wherever the memory of the device is, and without OpenGL."""
     monkeypatch.setattr(arrays, 'shares_memory', lambda device: not apart)
@@ -167,7 +168,7 @@ def test_pictures_follow_the_world(
     assert ahead(world)[1] == pytest.approx(FACE + 1.0 - position[1], abs=1e-4)
 
 
-def test_groups_and_envs_that_come_and_go(make_world: Any, scene: SceneModel, models: dict[str, str]) -> None:
+def test_groups_and_envs_that_come_and_go(make_world: Any, scene: SceneSpec, models: dict[str, str]) -> None:
     """Three structures, an env that joins later so that its group grows, and one that leaves."""
     crates = dataclasses.replace(scene, asset=models['crates'], objects=())
     bare = dataclasses.replace(scene, objects=())
@@ -184,7 +185,7 @@ def test_groups_and_envs_that_come_and_go(make_world: Any, scene: SceneModel, mo
     assert (look(world, env_id=1)['labels'][1:] == 0).any(axis=(1, 2)).tolist() == [True, False, True, True]
 
 
-def test_colours_and_lenses_of_scenes_that_share_a_group(make_world: Any, scene: SceneModel, write_model: Any) -> None:
+def test_colours_and_lenses_of_scenes_that_share_a_group(make_world: Any, scene: SceneSpec, write_model: Any) -> None:
     wide = write_model('wide', SCOUT.replace('fovy="60"', 'fovy="90"'))
     blue = dataclasses.replace(CUBE, color=(0.0, 0.0, 1.0))
     other = dataclasses.replace(scene, robots=(dataclasses.replace(scene.robots[0], asset=wide),), objects=(blue,))
@@ -201,7 +202,7 @@ def test_colours_and_lenses_of_scenes_that_share_a_group(make_world: Any, scene:
 
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('sim', [RAYTRACE, OPENGL], ids=['raytrace', 'opengl'])
-def test_nobody_is_left(make_world: Any, scene: SceneModel, sim: dict[str, Any]) -> None:
+def test_nobody_is_left(make_world: Any, scene: SceneSpec, sim: dict[str, Any]) -> None:
     world = make_world(scene, scene, **sim)
     camera = world.camera('scout', 'head/eye', 0)
     before = np.array(camera.pictures(SIZE, KINDS)['depth'])
@@ -210,14 +211,14 @@ def test_nobody_is_left(make_world: Any, scene: SceneModel, sim: dict[str, Any])
 
 
 def test_nothing_to_see(make_world: Any, write_model: Any) -> None:
-    robot = RobotModel('scout', write_model('scout', SCOUT.replace('<geom ', '<geom group="3" ')))
-    pictures = look(make_world(SceneModel(None, robots=(robot,))))
+    robot = RobotSpec('scout', write_model('scout', SCOUT.replace('<geom ', '<geom group="3" ')))
+    pictures = look(make_world(SceneSpec(None, robots=(robot,))))
     assert np.isinf(pictures['depth']).all() and (pictures['labels'] == -1).all()
     assert (pictures['rgba'] == [0, 0, 0, 255]).all()
 
 
 def test_tensors_are_the_memory_of_the_engine(
-    make_world: Any, scene: SceneModel, monkeypatch: pytest.MonkeyPatch
+    make_world: Any, scene: SceneSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip('torch')
     world = make_world(scene, scene, device_arrays=True)
@@ -234,7 +235,7 @@ def test_tensors_are_the_memory_of_the_engine(
     np.testing.assert_allclose(middle, FACE - 0.5, atol=1e-4)  # the same tensor shows the new picture
 
 
-def test_who_draws_is_said_by_the_config(make_world: Any, scene: SceneModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_draws_is_said_by_the_config(make_world: Any, scene: SceneSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canvas, 'open_context', lambda: pytest.fail('OpenGL was opened'))
     look(make_world(scene))
     for sim in (OPENGL, {'renderer': 'opengl'}, {'renderer': 'auto'}):
@@ -244,7 +245,7 @@ def test_who_draws_is_said_by_the_config(make_world: Any, scene: SceneModel, mon
         make_world(scene, backend='mujoco')
 
 
-def test_too_many_pixels(make_world: Any, scene: SceneModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_pixels(make_world: Any, scene: SceneSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError('Failed to allocate 99 bytes')
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from warp_device import DEVICE
 
-from internutopia.core.model.spec import Drives, ObjectModel, Probe, RobotModel, SceneModel
+from internutopia.core.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 from internutopia.core.world.base import World
 from internutopia.core.world.mujoco.world import MujocoWorld
 from internutopia.core.world.warp.world import WarpWorld
@@ -50,7 +50,7 @@ def worlds() -> Any:
     """Makes the CPU world and that on Warp, each with one env per scene, started in it."""
     made: list[World] = []
 
-    def make(*scenes: SceneModel, substeps: int = 1) -> list[Any]:
+    def make(*scenes: SceneSpec, substeps: int = 1) -> list[Any]:
         offsets = np.zeros((len(scenes), 3))
         pair: list[Any] = [
             MujocoWorld(len(scenes), offsets, DT, substeps, 1),
@@ -83,9 +83,9 @@ def assert_same(cpu: Any, warp: Any, atol: float = SINGLE, rtol: float = SINGLE)
 
 
 @pytest.fixture
-def arm(write_model: Callable[[str, str], str]) -> Callable[..., RobotModel]:
+def arm(write_model: Callable[[str, str], str]) -> Callable[..., RobotSpec]:
     path = write_model('arm', ARM)
-    return lambda **fields: RobotModel(
+    return lambda **fields: RobotSpec(
         'arm', path, position=(0, 0, 1), drives=Drives(stiffness=40.0, damping=2.0), **fields
     )
 
@@ -104,7 +104,7 @@ TARGETS = {
 @pytest.mark.parametrize('targets', list(TARGETS))
 def test_joints_and_drives(worlds, arm, targets, fixed_base):
     """A base that floats or is bolted; hinge, slide and ball, in and beyond their ranges; every kind of target."""
-    pair = worlds(SceneModel(robots=(arm(fixed_base=fixed_base),)))
+    pair = worlds(SceneSpec(robots=(arm(fixed_base=fixed_base),)))
     for world in pair:
         view = world.articulation('arm', 0)
         view.set_joint_positions([0], [[-0.31, 0.02]])
@@ -137,7 +137,7 @@ def test_contacts(worlds, write_model, ground):
     scene = write_model(
         'shapes', f'<asset>{MESH}</asset><worldbody><geom type="{ground}" size="{size}"/>{bodies}</worldbody>'
     )
-    pair = worlds(SceneModel(scene))
+    pair = worlds(SceneSpec(scene))
     for world in pair:
         for name in SHAPES:
             world.body(name, 0).set_velocities([0], [[0.3, 0.1, -0.05]], [[0.1, 0.2, 0.3]])
@@ -161,8 +161,8 @@ def test_what_is_measured(worlds, arm, models, write_model):
         Probe('effort', 'turn'),
     )
     robot = arm(contact_links=('base', 'hand'), probes=probes)
-    block = ObjectModel('block', scale=(0.2, 0.2, 0.2), position=(1, 0, 0.0995), mass=2.0)
-    scene = SceneModel(models['floor'], robots=(robot,), objects=(block,))
+    block = ObjectSpec('block', scale=(0.2, 0.2, 0.2), position=(1, 0, 0.0995), mass=2.0)
+    scene = SceneSpec(models['floor'], robots=(robot,), objects=(block,))
     pair = worlds(scene, scene)
     for world in pair:
         view = world.articulation('arm', 0)
@@ -187,8 +187,8 @@ def test_what_is_measured(worlds, arm, models, write_model):
 
 def test_rays(worlds, arm, models):
     """Distances to the floor and to a box, past the robot's own link and through the whole robot."""
-    box = ObjectModel('box', scale=(0.4, 0.4, 0.4), position=(1.0, 0.0, 1.0))
-    scene = SceneModel(models['floor'], robots=(arm(),), objects=(box,))
+    box = ObjectSpec('box', scale=(0.4, 0.4, 0.4), position=(1.0, 0.0, 1.0))
+    scene = SceneSpec(models['floor'], robots=(arm(),), objects=(box,))
     pair = worlds(scene, scene)
     directions = np.array([[[1, 0, 0], [0, 0, -1], [0, 0, 1], [0.6, 0, -0.8]]] * 2, float)
     origins = np.array([[[0, 0, 1.0]], [[0.3, 0.1, 1.1]]])
@@ -214,7 +214,7 @@ def test_scenes_that_differ_in_numbers(worlds, write_model):
             '<body name="block" pos="0.125 0 0.0995"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
             '</worldbody>',
         )
-        scenes.append(SceneModel(asset))
+        scenes.append(SceneSpec(asset))
     pair = worlds(*scenes)
     assert len(pair[1].groups) == 1
     for world in pair:

@@ -12,8 +12,8 @@ import pytest
 from warp_device import DEVICE
 
 from internutopia.core.config import SimConfig
-from internutopia.core.model.spec import Drives, ObjectModel, RobotModel, SceneModel
-from internutopia.core.world import create_world
+from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
+from internutopia.core.world.factory import create_world
 from internutopia.core.world.warp import arrays
 from internutopia.core.world.warp.world import WarpWorld
 
@@ -30,7 +30,7 @@ def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(arrays, 'shares_memory', lambda device: request.param == 'shared')
     worlds: list[WarpWorld] = []
 
-    def make(*scenes: SceneModel, env_num: int = 0) -> WarpWorld:
+    def make(*scenes: SceneSpec, env_num: int = 0) -> WarpWorld:
         world = WarpWorld(env_num or len(scenes), np.zeros((env_num or len(scenes), 3)), DT, 2, 1, device=DEVICE)
         worlds.append(world)
         start(world, dict(enumerate(scenes)))
@@ -42,12 +42,12 @@ def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def hopper(models: dict[str, str]) -> SceneModel:
+def hopper(models: dict[str, str]) -> SceneSpec:
     """A hopper just above the floor."""
-    return SceneModel(models['floor'], robots=(RobotModel('hopper', models['hopper'], position=(0, 0, 0.27)),))
+    return SceneSpec(models['floor'], robots=(RobotSpec('hopper', models['hopper'], position=(0, 0, 0.27)),))
 
 
-def start(world: WarpWorld, scenes: dict[int, SceneModel]) -> None:
+def start(world: WarpWorld, scenes: dict[int, SceneSpec]) -> None:
     world.load({env_id: (world.prepare(scene), scene) for env_id, scene in scenes.items()})
 
 
@@ -128,7 +128,7 @@ def test_the_host_waits_once_per_step(make_world, hopper, monkeypatch):
 
 def test_scenes_of_different_structure(make_world, hopper, models):
     """Each forms a group; an env that changes scenes moves from one to the other."""
-    crates = SceneModel(models['crates'], robots=hopper.robots)
+    crates = SceneSpec(models['crates'], robots=hopper.robots)
     world = make_world(hopper, crates, hopper, crates)
     assert len(world.groups) == 2
     run(world, 0, 1, 2, 3)
@@ -147,7 +147,7 @@ def test_a_saved_state_goes_on_to_the_bit(make_world, hopper):
     saved = world.save(0)
     run(world, 0, 1)
     after = bits(world, 0)
-    assert world.misfit(1, saved) is None
+    assert world.check_compatible(1, saved) is None
     world.restore(1, saved)
     run(world, 1)
     assert bits(world, 1) == after
@@ -178,7 +178,7 @@ def test_buffers_grow_when_contacts_overflow(make_world, write_model, caplog):
         f'<worldbody><geom type="plane" size="9 9 1"/><body name="table" pos="0 0 .0999"><freejoint/>{feet}</body>'
         '</worldbody>',
     )
-    world = make_world(SceneModel(table), SceneModel(table))
+    world = make_world(SceneSpec(table), SceneSpec(table))
     with caplog.at_level('WARNING'):
         run(world, 0, 1, steps=60)
     assert sum('grows from' in record.getMessage() for record in caplog.records) >= 1
@@ -197,7 +197,7 @@ def test_buffers_grow_when_contacts_overflow(make_world, write_model, caplog):
 )
 def test_scenes_that_the_engine_cannot_run_are_refused(make_world, hopper, write_model, feature, named):
     body = '<worldbody><body><joint name="hinge"/><geom size=".1"/></body></worldbody>'
-    scene = SceneModel(write_model('refused', body + feature))
+    scene = SceneSpec(write_model('refused', body + feature))
     world = make_world(hopper)
     before = bits(world, 0)
     with pytest.raises(ValueError, match=f"mujoco_warp cannot run this scene: .*{named}.*; backend='mujoco' can"):
@@ -212,7 +212,7 @@ def test_scenes_that_the_engine_cannot_run_are_refused(make_world, hopper, write
 def test_contact_options_that_the_engine_does_not_have_are_refused(models, contact, named):
     world = create_world(SimConfig(backend='mujoco_warp', device=DEVICE, contact=contact), 1, np.zeros((1, 3)))
     with pytest.raises(ValueError, match=f"mujoco_warp cannot run this scene: .*{named}.*; backend='mujoco' can"):
-        world.prepare(SceneModel(models['floor'], robots=(RobotModel('arm', models['arm']),)))
+        world.prepare(SceneSpec(models['floor'], robots=(RobotSpec('arm', models['arm']),)))
     world.close()
 
 
@@ -232,9 +232,9 @@ def test_fingers_hold_a_cube(make_world, write_model):
           <position joint="right_finger" kp="1000" forcerange="-20 20" kv="40"/>
         </actuator>""",
     )
-    robot = RobotModel('pinch', pinch, drives=Drives(only_if_bare=True))
-    cube = ObjectModel('cube', scale=(0.04, 0.04, 0.04), position=(0, 0, 0.2), mass=0.5)
-    world = make_world(SceneModel(robots=(robot,), objects=(cube,)))
+    robot = RobotSpec('pinch', pinch, drives=Drives(only_if_bare=True))
+    cube = ObjectSpec('cube', scale=(0.04, 0.04, 0.04), position=(0, 0, 0.2), mass=0.5)
+    world = make_world(SceneSpec(robots=(robot,), objects=(cube,)))
     fingers = world.articulation('pinch', 0)
     fingers.set_controls(np.array([0]), [[0.03, 0.03]])
     run(world, 0, steps=20)
@@ -281,8 +281,8 @@ def test_pictures_show_the_state(make_env: Callable[..., Any], make_task, make_b
 
 
 def test_objects_can_be_posed(make_world, models):
-    fixed = ObjectModel('fixed', scale=(0.2, 0.2, 0.2), position=(1, 0, 0.5), dynamic=False)
-    world = make_world(SceneModel(models['floor'], objects=(fixed,)))
+    fixed = ObjectSpec('fixed', scale=(0.2, 0.2, 0.2), position=(1, 0, 0.5), dynamic=False)
+    world = make_world(SceneSpec(models['floor'], objects=(fixed,)))
     world.body('fixed', 0).set_poses(np.array([0]), [[2, 0, 0.5]], [[0, 0, 0, 2.0]])
     run(world, 0)
     position, orientation = world.body('fixed', 0).get_poses()
@@ -297,8 +297,8 @@ RAIL = """
 
 
 def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
-    robot = RobotModel('r', write_model('rail', RAIL), fixed_base=True, drives=Drives(400.0, 40.0))
-    world = make_world(*[SceneModel(robots=(robot,))] * 2)
+    robot = RobotSpec('r', write_model('rail', RAIL), fixed_base=True, drives=Drives(400.0, 40.0))
+    world = make_world(*[SceneSpec(robots=(robot,))] * 2)
     world.articulation('r', 0).set_targets(np.arange(2), positions=[0.5, -0.5])
     run(world, 0, 1, steps=30)
     world.articulation('r', 0).set_self_collisions(np.array([1]), False)
@@ -310,9 +310,9 @@ def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
 def test_with_arrays_on_a_device_they_cannot_be_switched(write_model):
     from internutopia.core.world.warp.device import WarpDeviceWorld
 
-    robot = RobotModel('r', write_model('rail', RAIL), fixed_base=True, self_collisions=True)
+    robot = RobotSpec('r', write_model('rail', RAIL), fixed_base=True, self_collisions=True)
     world = WarpDeviceWorld(1, np.zeros((1, 3)), DT, 1, 1, device=DEVICE)
-    start(world, {0: SceneModel(robots=(robot,))})
+    start(world, {0: SceneSpec(robots=(robot,))})
     world.articulation('r', 0).set_self_collisions(np.array([0]), True)  # they are what they are
     with pytest.raises(ValueError, match=r"env 0, robot 'r': .*device.*self_collisions=False.*GenericRobotCfg"):
         world.articulation('r', 0).set_self_collisions(np.array([0]), False)

@@ -1,6 +1,6 @@
 """The beacon."""
 
-from internutopia.core.model.spec import ObjectModel
+from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 from rover_lab.configs import BeaconCfg
 
@@ -8,8 +8,8 @@ from rover_lab.configs import BeaconCfg
 @BaseObject.register('Beacon')
 class Beacon(BaseObject):
     @classmethod
-    def model(cls, config: BeaconCfg) -> ObjectModel:
-        return ObjectModel(
+    def model(cls, config: BeaconCfg) -> ObjectSpec:
+        return ObjectSpec(
             name=config.name,
             scale=(0.1, 0.1, config.height),
             position=config.position,

@@ -17,10 +17,10 @@ from internutopia.core.world.base import Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.rays import RayCaster
-from internutopia.core.world.batched.view import Place, Segment, View, cells, joints_key
+from internutopia.core.world.batched.view import View, ViewSlice, WriteTarget, cells, joints_key
 
 if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import GroupedWorld
+    from internutopia.core.world.batched.world import BatchedWorld
 
 
 _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
@@ -29,7 +29,7 @@ _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number 
 class MujocoArticulationView(View, ArticulationView):
     """A robot."""
 
-    def __init__(self, world: GroupedWorld, layout: ArticulationLayout):
+    def __init__(self, world: BatchedWorld, layout: ArticulationLayout):
         name, signature = layout.name, layout.signature
 
         def find(scene: CompiledScene) -> ArticulationLayout | None:
@@ -56,7 +56,7 @@ class MujocoArticulationView(View, ArticulationView):
     def get_joint_efforts(self) -> Array:
         """See `ArticulationView`."""
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.columns['dof'])]
 
         return self._cached('effort', ((len(self.dof_names),),), fill)[0]
@@ -64,7 +64,7 @@ class MujocoArticulationView(View, ArticulationView):
     def get_contact_forces(self) -> Array:
         """See `ArticulationView`."""
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             contacts = segment.once('contacts', lambda: segment.layout.contacts)
             forces = -segment.group.sensors[cells(segment.rows, contacts)]
             buffers[0][segment.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
@@ -76,7 +76,7 @@ class MujocoArticulationView(View, ArticulationView):
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             values = segment.group.measured()[cells(segment.rows, segment.probe(probe))]
             # the engine gives the force of what is asked for on what it touches
             if probe.kind == 'contact':
@@ -98,7 +98,7 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
         distances = np.full(directions.shape[:-1], np.inf)
 
-        def cast(place: Place) -> None:
+        def cast(place: WriteTarget) -> None:
             bodies: Mapping[str, BodyLayout] = place.segment.layout.bodies
             through = [body.body for body in bodies.values()] if through_robot else []
             slots = place.group.ids(place.slots)
@@ -107,7 +107,7 @@ class MujocoArticulationView(View, ArticulationView):
             caster = RayCaster(place.group, slots[order], groups, bodies[link].body)
             distances[rows] = caster.cast(origins[rows], directions[rows], through)
 
-        self._world.share_out([(place.group, functools.partial(cast, place)) for place in self._rows(env_ids)])
+        self._world.run_batches([(place.group, functools.partial(cast, place)) for place in self._rows(env_ids)])
         return distances
 
     def get_root_poses(self) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
         names = self._checked_links(links)
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             where = cells(segment.rows, segment.links(names))
             for buffer, name in zip(buffers, ('xpos', 'xquat'), strict=True):
                 buffer[segment.envs] = segment.group.read(name)[where]
@@ -133,7 +133,7 @@ class MujocoArticulationView(View, ArticulationView):
         """See `ArticulationView`."""
         names = self._checked_links(links)
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             velocities = body_velocities(segment.group, segment.rows, segment.links(names), segment.roots(names))
             for buffer, velocity in zip(buffers, velocities, strict=True):
                 buffer[segment.envs] = velocity
@@ -187,7 +187,7 @@ class MujocoArticulationView(View, ArticulationView):
     def get_gains(self) -> tuple[Array, Array]:
         """See `ArticulationView`."""
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             gains = segment.group.values('actuator_gainprm')[..., 0]
             for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
                 buffer[segment.envs] = gains[cells(segment.rows, segment.targets(kind, slice(None)))]
@@ -272,7 +272,7 @@ class MujocoArticulationView(View, ArticulationView):
         return segment.group.scene.model, getattr(segment.layout, address)
 
     def _joint_values(self, field: str, address: str) -> Array:
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, segment.columns[address])]
 
         return self._cached(field, ((len(self.dof_names),),), fill)[0]
@@ -297,7 +297,7 @@ class MujocoArticulationView(View, ArticulationView):
                 f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
             )
 
-    def _set_own_targets(self, place: Place, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
+    def _set_own_targets(self, place: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
         """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
         columns = place.segment.layout.targets[kind][joints]
         has = columns >= 0
@@ -313,7 +313,7 @@ class MujocoArticulationView(View, ArticulationView):
         place.put(ctrl, where, values, kept)
 
 
-def _geoms(segment: Segment) -> NDArray[np.intp]:
+def _geoms(segment: ViewSlice) -> NDArray[np.intp]:
     """The geoms of a robot."""
     bodies = [body.body for body in segment.layout.bodies.values()]
     return np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))

@@ -9,17 +9,17 @@ from internutopia.core.model.compiled import BodyLayout, CompiledScene
 from internutopia.core.util.arrays import namespace_of
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, BodyView, EnvIds
-from internutopia.core.world.batched.group import Index, Side
-from internutopia.core.world.batched.view import Segment, View, cells
+from internutopia.core.world.batched.env_batch import BatchArrays, Index
+from internutopia.core.world.batched.view import View, ViewSlice, cells
 
 if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import GroupedWorld
+    from internutopia.core.world.batched.world import BatchedWorld
 
 
 class MujocoBodyView(View, BodyView):
     """A rigid body; `find` gives its layout in a compiled scene, or None."""
 
-    def __init__(self, world: GroupedWorld, name: str, find: Callable[[CompiledScene], BodyLayout | None]):
+    def __init__(self, world: BatchedWorld, name: str, find: Callable[[CompiledScene], BodyLayout | None]):
         super().__init__(world, find)
         self.name = name
 
@@ -34,7 +34,7 @@ class MujocoBodyView(View, BodyView):
     def get_masses(self) -> Array:
         """See `BodyView`."""
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             values = segment.group.values('body_mass')
             buffers[0][segment.envs] = values[segment.rows, segment.layout.body]
 
@@ -92,7 +92,7 @@ class MujocoBodyView(View, BodyView):
             place.group.set_constants(place.slots, place.mask)
             self._world.version += 1
 
-    def _fill_poses(self, segment: Segment, buffers: tuple[Array, ...]) -> None:
+    def _fill_poses(self, segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
         body: BodyLayout = segment.layout
         position, orientation = buffers
         if body.qpos >= 0:
@@ -105,7 +105,7 @@ class MujocoBodyView(View, BodyView):
             position[segment.envs] = segment.group.read('xpos')[segment.rows, body.body]
             orientation[segment.envs] = segment.group.read('xquat')[segment.rows, body.body]
 
-    def _fill_velocities(self, segment: Segment, buffers: tuple[Array, ...]) -> None:
+    def _fill_velocities(self, segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
         body: BodyLayout = segment.layout
         linear, angular = buffers
         group, rows = segment.group, segment.rows
@@ -119,7 +119,7 @@ class MujocoBodyView(View, BodyView):
             linear[segment.envs], angular[segment.envs] = (velocity[:, 0] for velocity in velocities)
 
 
-def body_velocities(group: Side, rows: Index, bodies: Index, roots: Index) -> tuple[Any, Any]:
+def body_velocities(group: BatchArrays, rows: Index, bodies: Index, roots: Index) -> tuple[Any, Any]:
     """Linear [m/s] and angular [rad/s] velocities of the frames of k bodies in n slots, `(n, k, 3)` each, env axes.
 
     `roots` are the bodies at the roots of their trees.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.core.model.cameras import CameraLayout, lens_of
-from internutopia.core.render.lens import Eye, Frame, Lens, PictureKind, Shot
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import (
     quat_conjugate,
@@ -23,11 +23,11 @@ from internutopia.core.util.rotations import (
     quat_to_matrix,
 )
 from internutopia.core.world.base import Array, CameraView, EnvIds
-from internutopia.core.world.batched.group import Group
-from internutopia.core.world.batched.view import Segment, View
+from internutopia.core.world.batched.env_batch import EnvBatch
+from internutopia.core.world.batched.view import View, ViewSlice
 
 if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import GroupedWorld
+    from internutopia.core.world.batched.world import BatchedWorld
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Album:
 class MujocoCameraView(View, CameraView):
     """A camera, found by its name in the model."""
 
-    def __init__(self, world: GroupedWorld, name: str):
+    def __init__(self, world: BatchedWorld, name: str):
         super().__init__(world, lambda scene: scene.cameras.get(name))
         self.name = name
         self._albums: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _Album] = {}
@@ -70,14 +70,14 @@ class MujocoCameraView(View, CameraView):
     def get_mount_poses(self) -> tuple[Array, Array]:
         """See `CameraView`."""
 
-        def fill(segment: Segment, buffers: tuple[Array, ...]) -> None:
+        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
             position, orientation = buffers
             position[segment.envs] = segment.group.read('xpos')[segment.rows, segment.layout.body]
             orientation[segment.envs] = segment.group.read('xquat')[segment.rows, segment.layout.body]
 
         return self._cached('mount', ((3,), (4,)), fill)
 
-    def lens(self, env_id: int, size: tuple[int, int]) -> Lens:
+    def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         """See `CameraView`."""
         scene = self._world.scene(env_id)
         return lens_of(scene.model, scene.cameras[self.name].camera, size)
@@ -88,7 +88,7 @@ class MujocoCameraView(View, CameraView):
         places, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
         self._world.draw(
             [
-                Shot(env_id, Eye(place, rotation, self.lens(env_id, frame.size)), frame)
+                RenderRequest(env_id, CameraPose(place, rotation, self.lens(env_id, frame.size)), frame)
                 for env_id, place, rotation, frame in zip(env_ids.tolist(), places, rotations, frames, strict=True)
             ]
         )
@@ -106,11 +106,11 @@ class MujocoCameraView(View, CameraView):
             album.version = world.version
         return album.shown
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[EnvBatch]:
         """The groups whose envs have the camera."""
         return [group for group in self._world.groups if group.used and self.name in group.scene.cameras]
 
-    def _fill_poses(self, segment: Segment, buffers: tuple[Array, ...]) -> None:
+    def _fill_poses(self, segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
         group, rows, layout = segment.group, segment.rows, segment.layout
         assert isinstance(layout, CameraLayout)
         mount_quat = group.read('xquat')[rows, layout.body]

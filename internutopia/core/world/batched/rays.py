@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.world.batched.group import Side
+from internutopia.core.world.batched.env_batch import BatchArrays
 
 _BEHIND = 1e-6  # [m], how far behind a hit a ray goes on that passes through it
 
@@ -15,7 +15,7 @@ _BEHIND = 1e-6  # [m], how far behind a hit a ray goes on that passes through it
 class RayCaster:
     """Casts rays in some slots of a group, ascending, at geoms of some geom groups, but not those of body `body`."""
 
-    def __init__(self, group: Side, slots: NDArray[np.intp], groups: Sequence[int], body: int):
+    def __init__(self, group: BatchArrays, slots: NDArray[np.intp], groups: Sequence[int], body: int):
         self._group = group
         self._slots = slots
         self._geom_groups = groups

@@ -21,17 +21,17 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import Probe
 from internutopia.core.util.arrays import beside, blend, is_tensor, namespace_of
 from internutopia.core.world.base import Array, DeviceWorld, EnvIds
-from internutopia.core.world.batched.group import Index, Side, as_index
+from internutopia.core.world.batched.env_batch import BatchArrays, Index, as_index
 
 if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import GroupedWorld
+    from internutopia.core.world.batched.world import BatchedWorld
 
 
 @dataclass(frozen=True)
-class Segment:
+class ViewSlice:
     """The envs of one group that hold what a view shows; `rows` are slots of the group, `envs` rows of the view."""
 
-    group: Side
+    group: BatchArrays
     rows: Index
     envs: Index
     layout: Any
@@ -77,16 +77,16 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Place:
+class WriteTarget:
     """Where a setter's values go in one group: its slots, and which rows of the values are for them."""
 
-    segment: Segment
+    segment: ViewSlice
     slots: Index
     mine: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
 
     @property
-    def group(self) -> Side:
+    def group(self) -> BatchArrays:
         """The group."""
         return self.segment.group
 
@@ -138,16 +138,16 @@ class _Buffers:
 class View:
     """Segments and cached buffers."""
 
-    def __init__(self, world: GroupedWorld, find: Callable[[CompiledScene], Any]):
+    def __init__(self, world: BatchedWorld, find: Callable[[CompiledScene], Any]):
         self._world = world
         self._find = find
-        self._segments: list[Segment] = []
+        self._segments: list[ViewSlice] = []
         self._places = b''  # the world's layout when the segments were found
-        self._last_rows: list[Place] = []
+        self._last_rows: list[WriteTarget] = []
         self._rows_key = (b'', b'')
         self._buffers: dict[Hashable, _Buffers] = {}
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[ViewSlice]:
         """Where the view's rows live; recomputed after envs moved."""
         if self._places != self._world.layout:
             self._places = self._world.layout
@@ -157,10 +157,10 @@ class View:
                 layout = self._find(group.scene)
                 if layout is not None and group.occupied is not None:
                     rows, envs = (self._world.upload(index) for index in group.occupied)
-                    self._segments.append(Segment(self._world.side(group), rows, envs, layout, self._world.upload))
+                    self._segments.append(ViewSlice(self._world.side(group), rows, envs, layout, self._world.upload))
         return self._segments
 
-    def _rows(self, env_ids: EnvIds) -> list[Place]:
+    def _rows(self, env_ids: EnvIds) -> list[WriteTarget]:
         """Where a setter's values for these envs go.
 
         Envs that do not hold what the view shows (any more) are left out.
@@ -168,7 +168,7 @@ class View:
         if isinstance(self._world, DeviceWorld) and is_tensor(env_ids):
             mask = self._world.mask
             return [
-                Place(segment, segment.rows, segment.envs, None if mask is None else mask[segment.envs])
+                WriteTarget(segment, segment.rows, segment.envs, None if mask is None else mask[segment.envs])
                 for segment in self.segments()
             ]
         env_ids = np.asarray(env_ids, np.intp)
@@ -177,18 +177,18 @@ class View:
             self._rows_key, self._last_rows = key, list(self._find_rows(env_ids))
         return self._last_rows
 
-    def _find_rows(self, env_ids: EnvIds) -> Iterator[Place]:
+    def _find_rows(self, env_ids: EnvIds) -> Iterator[WriteTarget]:
         groups = self._world.group_id[env_ids]
         for segment in self.segments():
             mine = groups == segment.group.id
             if mine.all():
-                yield Place(segment, segment.upload(as_index(self._world.slot[env_ids])), slice(None))
+                yield WriteTarget(segment, segment.upload(as_index(self._world.slot[env_ids])), slice(None))
             elif mine.any():
                 slots = as_index(self._world.slot[env_ids[mine]])
-                yield Place(segment, segment.upload(slots), segment.upload(np.flatnonzero(mine)))
+                yield WriteTarget(segment, segment.upload(slots), segment.upload(np.flatnonzero(mine)))
 
     def _cached(
-        self, key: Hashable, shapes: tuple[tuple[int, ...], ...], fill: Callable[[Segment, tuple[Array, ...]], None]
+        self, key: Hashable, shapes: tuple[tuple[int, ...], ...], fill: Callable[[ViewSlice, tuple[Array, ...]], None]
     ) -> Any:
         """Buffers `(env_num, *shape)` for `key`, filled from every segment once per state version."""
         buffers = self._buffers.get(key)
@@ -201,6 +201,6 @@ class View:
             buffers.version = self._world.version
         return buffers.shown
 
-    def _changed(self, place: Place) -> None:
+    def _changed(self, place: WriteTarget) -> None:
         place.group.touched(place.slots)
         self._world.version += 1

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.compiled import CompiledScene, SceneCache
-from internutopia.core.model.spec import SceneModel
-from internutopia.core.render.lens import Eye, Frame, Quality, Shot
+from internutopia.core.model.spec import SceneSpec
+from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.cameras import MujocoCameraView
-from internutopia.core.world.batched.group import Group, Index, Side, Slots, as_index
+from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
 
 if TYPE_CHECKING:
     from internutopia.core.render.renderer import Renderer
@@ -44,7 +44,7 @@ _FLAGS = None, True, False  # of self-collisions: a number of each in saved stat
 _ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
 
 
-class GroupedWorld(World):
+class BatchedWorld(World):
     """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores.
 
     The engine integrates each `dt` in equal time steps of at most `max_timestep` [s]. `contact`: see `SimConfig`.
@@ -79,26 +79,26 @@ class GroupedWorld(World):
         self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
         self.group_id = np.full(env_num, -1, np.intp)
         self.layout = b''  # both as bytes: what was found out about places holds as long as these are the same
-        self.groups: list[Group] = []
+        self.groups: list[EnvBatch] = []
         self._scene: list[CompiledScene | None] = [None] * env_num
-        self._group: list[Group | None] = [None] * env_num
+        self._group: list[EnvBatch | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
         self.render_quality: Quality = render_quality
         self._renderers: dict[Quality, Renderer] = {}
-        self._work: list[tuple[Group, Slots | None]] = []
+        self._work: list[tuple[EnvBatch, Slots | None]] = []
         self._work_rows: Index = slice(0)
         self._work_key = (b'', b'')
         if mujoco.get_mju_user_warning() is None:
             # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
             mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
 
-    def prepare(self, scene: SceneModel) -> CompiledScene:
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
         compiled = _SCENES.get(scene, self.timestep, self._contact)
         compiled.check(scene)
         return compiled
 
-    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
         """Start envs afresh in their scenes."""
         compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
         states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
@@ -133,7 +133,7 @@ class GroupedWorld(World):
             self._work_key, self._work, self._work_rows = key, self._work_for(env_ids), as_index(env_ids)
         self.version += 1
         self.times[self._work_rows] += self.step_dt
-        results = self.share_out(
+        results = self.run_batches(
             [(group, functools.partial(group.step, slots, self.engine_steps)) for group, slots in self._work]
         )
         return {env_id: reason for failed in results for env_id, reason in failed.items()}
@@ -150,8 +150,8 @@ class GroupedWorld(World):
         flags = [_FLAGS.index(robot.self_collisions) for robot in scene.source.robots]
         return SavedPhysics(scene.digest, {**arrays, 'self collisions': np.array(flags, np.int8)})
 
-    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """See `World.misfit`."""
+    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
+        """See `World.check_compatible`."""
         scene, group = self._saved_scene(env_id, saved), self._group_of(env_id)
         if saved.model != scene.digest:
             return 'its models are not those that the state was taken from: an asset file is another one'
@@ -201,14 +201,14 @@ class GroupedWorld(World):
             view = self._views[('camera', name)] = self._new_camera(name)
         return cast(MujocoCameraView, view)
 
-    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
         """Draw pictures of envs; see `World.draw`."""
         from internutopia.core.render.renderer import Renderer, Scenery
 
         quality = quality or self.render_quality
         if quality not in self._renderers:
             self._renderers[quality] = Renderer(self.threads, quality)
-        by_env: dict[int, list[tuple[Eye, Frame]]] = {}
+        by_env: dict[int, list[tuple[CameraPose, Frame]]] = {}
         for shot in shots:
             by_env.setdefault(shot.env_id, []).append((shot.eye, shot.frame))
         sceneries: list[Scenery] = []
@@ -237,7 +237,7 @@ class GroupedWorld(World):
         mujoco.mj_fwdPosition(self.model(env_id), data)
         return data
 
-    def share_out(self, calls: Sequence[tuple[Side, Callable[[], T]]]) -> list[T]:
+    def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
         """Make calls of groups and return their results, in no particular order."""
         return [call() for _, call in calls]
 
@@ -284,18 +284,20 @@ class GroupedWorld(World):
         group.restore(int(self.slot[env_id]), scene, saved)
         self._tidy()
 
-    def _enter(self, env_id: int, group: Group, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]) -> None:
+    def _enter(
+        self, env_id: int, group: EnvBatch, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]
+    ) -> None:
         """Start an env in a group that has room for it."""
         self.slot[env_id] = group.add(env_id, scene, state)
         self._group[env_id] = group
         self.group_id[env_id] = group.id
         self._scene[env_id] = scene
 
-    def _group_of(self, env_id: int) -> Group:
+    def _group_of(self, env_id: int) -> EnvBatch:
         """The group of an env that runs a scene."""
-        return cast(Group, self._group[env_id])
+        return cast(EnvBatch, self._group[env_id])
 
-    def side(self, group: Group) -> Side:
+    def side(self, group: EnvBatch) -> BatchArrays:
         """What views read and write of a group."""
         return group
 
@@ -308,14 +310,14 @@ class GroupedWorld(World):
         return MujocoCameraView(self, name)
 
     @abstractmethod
-    def _new_group(self, scene: CompiledScene, capacity: int) -> Group:
+    def _new_group(self, scene: CompiledScene, capacity: int) -> EnvBatch:
         """A group for envs of the structure of a scene."""
 
     @abstractmethod
     def _structure(self, scene: CompiledScene) -> bytes:
         """Equal for scenes whose envs can share a group."""
 
-    def _group_for(self, structure: bytes, scene: CompiledScene, count: int) -> Group:
+    def _group_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
         """The group of a structure, with room for `count` more envs."""
         for group in self.groups:
             if self._structure(group.scene) == structure:
@@ -325,7 +327,7 @@ class GroupedWorld(World):
         self.groups.append(group)
         return group
 
-    def _occupied(self) -> list[Group]:
+    def _occupied(self) -> list[EnvBatch]:
         return [group for group in self.groups if group.used]
 
     def _tidy(self) -> None:
@@ -343,11 +345,11 @@ class GroupedWorld(World):
         self.version += 1
         self.layout = self.slot.tobytes() + self.group_id.tobytes()
 
-    def _work_for(self, env_ids: EnvIds) -> list[tuple[Group, Slots | None]]:
+    def _work_for(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
         """The groups that hold these envs, with their slots; None for all slots."""
         active = np.zeros(self.env_num, bool)
         active[env_ids] = True
-        work: list[tuple[Group, Slots | None]] = []
+        work: list[tuple[EnvBatch, Slots | None]] = []
         for group in self.groups:
             stepped = (group.envs >= 0) & active[group.envs]
             if stepped.all():

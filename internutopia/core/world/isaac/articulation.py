@@ -23,7 +23,7 @@ from internutopia.core.world.isaac.api import ArticulationHandle
 from internutopia.core.world.isaac.assets import called
 from internutopia.core.world.isaac.links import IsaacLinks
 from internutopia.core.world.isaac.rays import cast_rays
-from internutopia.core.world.isaac.stage import Plot
+from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import IsaacView, Placed, moved
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class IsaacArticulationView(IsaacView, ArticulationView):
     """A robot, with the structure that it has on `plot`."""
 
-    def __init__(self, world: IsaacWorld, name: str, plot: Plot):
+    def __init__(self, world: IsaacWorld, name: str, plot: EnvPrims):
         super().__init__(world)
         layout = plot.compiled.robots[name]
         self.name = name
@@ -233,7 +233,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         compiled = self._world.compiled(env_id)
         return chain_of(compiled.model, compiled.robots[self.name], base, tip)
 
-    def holds(self, plot: Plot) -> bool:
+    def holds(self, plot: EnvPrims) -> bool:
         """Whether an env with this on its plot has the robot."""
         robot = plot.compiled.robots.get(self.name)
         return robot is not None and robot.signature == self._layout.signature
@@ -312,7 +312,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
     def _handle(self) -> ArticulationHandle:
         return self._placed.handle
 
-    def _find(self, plot: Plot) -> tuple[str, ...] | None:
+    def _find(self, plot: EnvPrims) -> tuple[str, ...] | None:
         return (plot.robot(self.name),) if self.holds(plot) else None
 
     def _make(self, paths: list[str]) -> ArticulationHandle:

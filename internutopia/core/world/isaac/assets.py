@@ -17,14 +17,14 @@ import numpy as np
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key, load_spec
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 
 USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 ASSET_SUFFIXES: tuple[str, ...] = USD_SUFFIXES  # what is accepted
 _MEASURED = ('effort', 'frame')  # kinds of probes
 
 
-def check_assets(scene: SceneModel) -> None:
+def check_assets(scene: SceneSpec) -> None:
     """ValueError for assets that Isaac Sim does not read, naming the file. FileNotFoundError for missing ones."""
     parts = [(f'robot {robot.name!r}', robot.asset) for robot in scene.robots]
     parts += [(f'object {obj.name!r}', obj.asset) for obj in scene.objects if obj.asset is not None]
@@ -39,7 +39,7 @@ def check_assets(scene: SceneModel) -> None:
             )
 
 
-def check_scene(scene: SceneModel, compiled: CompiledScene) -> None:
+def check_scene(scene: SceneSpec, compiled: CompiledScene) -> None:
     """NotImplementedError for what the scene asks for and Isaac Sim has no counterpart of, naming it."""
     if scene.joints:
         raise NotImplementedError(
@@ -88,7 +88,7 @@ def check_scene(scene: SceneModel, compiled: CompiledScene) -> None:
             )
 
 
-def called(name: str, known: Collection[str], robot: RobotModel) -> str:
+def called(name: str, known: Collection[str], robot: RobotSpec) -> str:
     """What a joint or link of an asset is called in the host's model of a robot, which has the names `known`."""
     return name if name in known else robot.synonyms.get(name, name)
 
@@ -109,7 +109,7 @@ def path_below(file: Path, prim: str) -> str:
     return prim.lstrip('/').partition('/')[2] if file.suffix.lower() in USD_SUFFIXES else prim
 
 
-def _is_fixed(robot: RobotModel) -> bool:
+def _is_fixed(robot: RobotSpec) -> bool:
     """Whether the asset itself has its root fixed."""
     file = resolve(robot.asset)
     return _facts(file, content_key(file)).fixed

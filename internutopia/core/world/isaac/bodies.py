@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
-from internutopia.core.world.isaac.stage import Plot
+from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import IsaacView, Masses, Placed, moved
 
 if TYPE_CHECKING:
     from internutopia.core.world.isaac.world import IsaacWorld, Start
 
 
-def kind_of(plot: Plot, name: str) -> str:
+def kind_of(plot: EnvPrims, name: str) -> str:
     """How a body moves: `'static'` for an object that stays, `'free'`, `'jointed'`, or `'kinematic'`."""
     body = plot.compiled.bodies[name]
     if body.mocap >= 0:
@@ -120,7 +120,7 @@ class IsaacBodyView(IsaacView, BodyView):
         if self.kind == 'free':
             self.set_velocities(env_ids, saved['linear'], saved['angular'])
 
-    def holds(self, plot: Plot) -> bool:
+    def holds(self, plot: EnvPrims) -> bool:
         """Whether an env with this on its plot has the body."""
         return self.name in plot.compiled.bodies and kind_of(plot, self.name) == self.kind
 
@@ -131,7 +131,7 @@ class IsaacBodyView(IsaacView, BodyView):
     def _bodies(self) -> BodyHandle:
         return cast(BodyHandle, self._placed.handle)
 
-    def _find(self, plot: Plot) -> tuple[str, ...] | None:
+    def _find(self, plot: EnvPrims) -> tuple[str, ...] | None:
         return (plot.body(self.name),) if self.holds(plot) else None
 
     def _centres(self) -> NDArray[np.float64]:

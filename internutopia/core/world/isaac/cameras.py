@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.cameras import lens_of
 from internutopia.core.model.compose import robot_prefix
-from internutopia.core.render.lens import Frame, Lens, PictureKind
+from internutopia.core.render.camera import Frame, Intrinsics, PictureKind
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.isaac.api import CameraHandle, Size
 from internutopia.core.world.isaac.assets import path_below
-from internutopia.core.world.isaac.stage import Plot
+from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import IsaacView, Placed
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class IsaacCameraView(IsaacView, CameraView):
 
         return self._cached('mount', ((3,), (4,)), fill)
 
-    def lens(self, env_id: int, size: Size) -> Lens:
+    def lens(self, env_id: int, size: Size) -> Intrinsics:
         """See `CameraView`."""
         compiled = self._world.compiled(env_id)
         return lens_of(compiled.model, compiled.cameras[self.name].camera, size)
@@ -145,7 +145,7 @@ class IsaacCameraView(IsaacView, CameraView):
             self._world.sim.render()
         raise RuntimeError(f'camera {self.name!r}: Isaac Sim has rendered no {annotator} after {_FIRST_FRAMES} frames')
 
-    def _find(self, plot: Plot) -> tuple[str, ...] | None:
+    def _find(self, plot: EnvPrims) -> tuple[str, ...] | None:
         if self.name not in plot.compiled.cameras:
             return None
         model = plot.model

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import half_angle
+from internutopia.core.render.camera import half_angle
 from internutopia.core.util.arrays import to_host
 from internutopia.core.world.isaac.api import (
     ArticulationHandle,

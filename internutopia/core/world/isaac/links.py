@@ -16,7 +16,7 @@ from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle
-from internutopia.core.world.isaac.stage import Plot
+from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import IsaacView, Masses, Placed, moved
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Links = tuple[str, ...]
 class IsaacLinks(IsaacView):
     """All links of a robot: those of its asset as rigid bodies, and frames that are fixed to one of them."""
 
-    def __init__(self, world: IsaacWorld, robot: IsaacArticulationView, plot: Plot):
+    def __init__(self, world: IsaacWorld, robot: IsaacArticulationView, plot: EnvPrims):
         super().__init__(world)
         self.robot = robot
         self._layout = plot.compiled.robots[robot.name]
@@ -115,10 +115,10 @@ class IsaacLinks(IsaacView):
     def _anywhere(self) -> bool:
         return bool(self._placed.envs.size)
 
-    def _find(self, plot: Plot) -> tuple[str, ...] | None:
+    def _find(self, plot: EnvPrims) -> tuple[str, ...] | None:
         return tuple(plot.links(self.robot.name).values()) if self.robot.holds(plot) else None
 
-    def _find_contacts(self, plot: Plot) -> tuple[str, ...] | None:
+    def _find_contacts(self, plot: EnvPrims) -> tuple[str, ...] | None:
         if not self.robot.holds(plot):
             return None
         links = plot.links(self.robot.name)

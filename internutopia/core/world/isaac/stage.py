@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import robot_prefix
-from internutopia.core.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneModel, Vec3
+from internutopia.core.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneSpec, Vec3
 from internutopia.core.world.isaac.api import Box, IsaacSim
 from internutopia.core.world.isaac.assets import called, path_below, prim_paths
 
@@ -27,7 +27,7 @@ _ENV = re.compile(r'^/World/env_(\d+)')
 
 
 @dataclass(frozen=True)
-class Plot:
+class EnvPrims:
     """What stands in an env; equal for envs that need no other stage, whatever their poses.
 
     `robots` and `objects` are prim paths below the env, by name.
@@ -36,10 +36,10 @@ class Plot:
     compiled: CompiledScene
     robots: tuple[tuple[str, str], ...]
     objects: tuple[tuple[str, str], ...]
-    model: SceneModel = field(compare=False)
+    model: SceneSpec = field(compare=False)
 
     @classmethod
-    def of(cls, compiled: CompiledScene, model: SceneModel) -> Plot:
+    def of(cls, compiled: CompiledScene, model: SceneSpec) -> EnvPrims:
         """What stands in an env that runs a scene."""
         robots = tuple((robot.name, robot.prim_path or f'/robots/{robot.name}') for robot in model.robots)
         objects = tuple((obj.name, obj.prim_path or f'/objects/{obj.name}') for obj in model.objects)
@@ -90,9 +90,9 @@ def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
     return np.array([int(match[1]) for match in matches if match], np.intp)
 
 
-def build_stage(sim: IsaacSim, plots: Mapping[int, Plot], offsets: NDArray[np.float64]) -> None:
+def build_stage(sim: IsaacSim, plots: Mapping[int, EnvPrims], offsets: NDArray[np.float64]) -> None:
     """Put what stands in the envs `plots` on an empty stage."""
-    alike: dict[Plot, list[int]] = {}
+    alike: dict[EnvPrims, list[int]] = {}
     for env_id in sorted(plots):
         alike.setdefault(plots[env_id], []).append(env_id)
     for plot, env_ids in alike.items():
@@ -106,7 +106,7 @@ def build_stage(sim: IsaacSim, plots: Mapping[int, Plot], offsets: NDArray[np.fl
         sim.isolate([env_path(env_id) for env_id in sorted(plots)])
 
 
-def _build_env(sim: IsaacSim, path: str, plot: Plot, offset: NDArray[np.float64]) -> None:
+def _build_env(sim: IsaacSim, path: str, plot: EnvPrims, offset: NDArray[np.float64]) -> None:
     model = plot.model
     sim.add_frame(path, offset)
     if model.asset is not None:

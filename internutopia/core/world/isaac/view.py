@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.base import Array, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
-from internutopia.core.world.isaac.stage import Plot, env_path
+from internutopia.core.world.isaac.stage import EnvPrims, env_path
 
 if TYPE_CHECKING:
     from internutopia.core.world.isaac.world import IsaacWorld
 
 Handle = TypeVar('Handle', bound=PrimHandle)
-Paths = Callable[[Plot], tuple[str, ...] | None]
+Paths = Callable[[EnvPrims], tuple[str, ...] | None]
 
 
 class Placed(Generic[Handle]):

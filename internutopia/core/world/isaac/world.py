@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene, SceneCache
-from internutopia.core.model.spec import SceneModel
-from internutopia.core.render.lens import Eye, Frame, Quality, Shot
+from internutopia.core.model.spec import SceneSpec
+from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
@@ -34,7 +34,7 @@ from internutopia.core.world.isaac.articulation import IsaacArticulationView
 from internutopia.core.world.isaac.assets import check_assets, check_scene
 from internutopia.core.world.isaac.bodies import IsaacBodyView, kind_of
 from internutopia.core.world.isaac.cameras import IsaacCameraView
-from internutopia.core.world.isaac.stage import Plot, build_stage
+from internutopia.core.world.isaac.stage import EnvPrims, build_stage
 
 if TYPE_CHECKING:
     from internutopia.core.render.renderer import Renderer
@@ -51,12 +51,12 @@ _DIVERGED = 'the simulation diverged: its state is not finite any more'
 class Start:
     """How an episode begins: state fields of the host's model, and where its bodies then are."""
 
-    plot: Plot
+    plot: EnvPrims
     state: Mapping[str, NDArray[np.float64]]
     data: mujoco.MjData
 
     @classmethod
-    def of(cls, plot: Plot) -> Start:
+    def of(cls, plot: EnvPrims) -> Start:
         """The first instant of what stands on a plot."""
         state = plot.compiled.initial_state(plot.model)
         data = mujoco.MjData(plot.compiled.model)
@@ -81,7 +81,7 @@ class IsaacWorld(World):
         self.noise_keys = np.zeros(env_num, np.uint64)
         self.version = 0
         self.stage = 0  # number of the stage: handles of Isaac Sim hold as long as it
-        self.plots: dict[int, Plot] = {}  # what stands in each env, whether it runs or was left
+        self.plots: dict[int, EnvPrims] = {}  # what stands in each env, whether it runs or was left
         self.moved = np.zeros(env_num, bool)  # where something was set since the last step
         self._running = np.zeros(env_num, bool)
         self._config = config
@@ -92,7 +92,7 @@ class IsaacWorld(World):
         self._host: dict[int, tuple[int, mujoco.MjData]] = {}
         self._renderers: dict[Quality, Renderer] = {}
 
-    def prepare(self, scene: SceneModel) -> CompiledScene:
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
         """See `World.prepare`. NotImplementedError for what Isaac Sim has no counterpart of."""
         check_assets(scene)
         compiled = _SCENES.get(scene, self.dt)
@@ -100,12 +100,12 @@ class IsaacWorld(World):
         check_scene(scene, compiled)
         return compiled
 
-    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
         """See `World.load`. RuntimeError if another world has the stage."""
         if not scenes:
             return
         self._take_stage()
-        plots = {env_id: Plot.of(cast(CompiledScene, handle), model) for env_id, (handle, model) in scenes.items()}
+        plots = {env_id: EnvPrims.of(cast(CompiledScene, handle), model) for env_id, (handle, model) in scenes.items()}
         if all(self.plots.get(env_id) == plot for env_id, plot in plots.items()):
             self._start(plots)
             return
@@ -119,7 +119,7 @@ class IsaacWorld(World):
             self._restage(others, kept)
             raise
 
-    def _start(self, plots: Mapping[int, Plot]) -> None:
+    def _start(self, plots: Mapping[int, EnvPrims]) -> None:
         """Start episodes in envs where the right things stand."""
         self.plots.update(plots)
         self._running[list(plots)] = True
@@ -172,8 +172,8 @@ class IsaacWorld(World):
             arrays |= {f'{_title(view)}/{name}': array for name, array in saved.items()}
         return SavedPhysics(self.compiled(env_id).digest, arrays)
 
-    def misfit(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """See `World.misfit`."""
+    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
+        """See `World.check_compatible`."""
         own = self.save(env_id)
         if saved.model != own.model:
             return 'its models are not those that the state was taken from: an asset file is another one'
@@ -223,14 +223,14 @@ class IsaacWorld(World):
             self._cameras[name] = IsaacCameraView(self, name, robot, plot.adds_camera(robot, name))
         return self._cameras[name]
 
-    def draw(self, shots: Sequence[Shot], quality: Quality | None = None) -> None:
+    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
         """See `World.draw`: drawn with OpenGL on the host, of the host's models in the states of Isaac Sim."""
         from internutopia.core.render.renderer import Renderer, Scenery
 
         quality = quality or self._config.render_quality
         if quality not in self._renderers:
             self._renderers[quality] = Renderer(self._config.threads or os.cpu_count() or 1, quality)
-        by_env: dict[int, list[tuple[Eye, Frame]]] = {}
+        by_env: dict[int, list[tuple[CameraPose, Frame]]] = {}
         for shot in shots:
             by_env.setdefault(shot.env_id, []).append((shot.eye, shot.frame))
         sceneries: list[Scenery] = []
@@ -256,7 +256,7 @@ class IsaacWorld(World):
             renderer.close()
 
     @property
-    def running(self) -> dict[int, Plot]:
+    def running(self) -> dict[int, EnvPrims]:
         """What stands in the envs that run a scene."""
         return {env_id: plot for env_id, plot in self.plots.items() if self._running[env_id]}
 
@@ -295,7 +295,7 @@ class IsaacWorld(World):
             raise RuntimeError("backend 'isaac_sim' has one stage per process: close the other Env first")
         self._open.add(self)
 
-    def _plot(self, env_id: int) -> Plot:
+    def _plot(self, env_id: int) -> EnvPrims:
         if not self._running[env_id]:
             raise ValueError(f'env {env_id} runs no scene: reset it first')
         return self.plots[env_id]
@@ -315,7 +315,7 @@ class IsaacWorld(World):
                 views.setdefault(view, []).append(env_id)
         return [(view, own := np.array(ids, np.intp), view.snapshot(own)) for view, ids in views.items()]
 
-    def _restage(self, plots: dict[int, Plot], kept: Sequence[Snapshot]) -> None:
+    def _restage(self, plots: dict[int, EnvPrims], kept: Sequence[Snapshot]) -> None:
         """Build the stage anew; envs whose state was kept go on where they were."""
         self.plots = plots
         self._running[list(plots)] = True

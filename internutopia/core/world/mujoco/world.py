@@ -18,9 +18,9 @@ import mujoco
 from mujoco.batch import Batch
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.world.batched.group import Side
-from internutopia.core.world.batched.world import GroupedWorld
-from internutopia.core.world.mujoco.group import MujocoGroup
+from internutopia.core.world.batched.env_batch import BatchArrays
+from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.core.world.mujoco.env_batch import MujocoEnvBatch
 
 T = TypeVar('T')
 
@@ -29,7 +29,7 @@ T = TypeVar('T')
 os.register_at_fork(after_in_child=gc.freeze)
 
 
-class MujocoWorld(GroupedWorld):
+class MujocoWorld(BatchedWorld):
     """Envs on the CPU."""
 
     engine = f'MuJoCo {mujoco.__version__}'
@@ -38,16 +38,16 @@ class MujocoWorld(GroupedWorld):
     def batch(self, env_id: int) -> tuple[Batch, int]:
         """The live batch that holds an env, and the index of its simulation in it."""
         self.scene(env_id)
-        return cast(MujocoGroup, self._group_of(env_id)).batch, int(self.slot[env_id])
+        return cast(MujocoEnvBatch, self._group_of(env_id)).batch, int(self.slot[env_id])
 
-    def share_out(self, calls: Sequence[tuple[Side, Callable[[], T]]]) -> list[T]:
+    def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
         """Make calls of groups and return their results, in no particular order.
 
         Groups of one thread each are served on `threads` threads, this one included; the largest first.
         """
-        if len(calls) < 2 or self.threads == 1 or any(cast(MujocoGroup, group).nthread > 1 for group, _ in calls):
+        if len(calls) < 2 or self.threads == 1 or any(cast(MujocoEnvBatch, group).nthread > 1 for group, _ in calls):
             return [call() for _, call in calls]
-        queue = iter([call for _, call in sorted(calls, key=lambda item: -cast(MujocoGroup, item[0]).used)])
+        queue = iter([call for _, call in sorted(calls, key=lambda item: -cast(MujocoEnvBatch, item[0]).used)])
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
 
@@ -68,8 +68,8 @@ class MujocoWorld(GroupedWorld):
             self._pool.shutdown()
             self._pool = None
 
-    def _new_group(self, scene: CompiledScene, capacity: int) -> MujocoGroup:
-        return MujocoGroup(scene, capacity, self._threads_per_group(len(self._occupied()) + 1))
+    def _new_group(self, scene: CompiledScene, capacity: int) -> MujocoEnvBatch:
+        return MujocoEnvBatch(scene, capacity, self._threads_per_group(len(self._occupied()) + 1))
 
     def _structure(self, scene: CompiledScene) -> bytes:
         return scene.structure
@@ -83,6 +83,6 @@ class MujocoWorld(GroupedWorld):
         occupied = self._occupied()
         nthread = self._threads_per_group(len(occupied))
         for group in occupied:
-            assert isinstance(group, MujocoGroup)
+            assert isinstance(group, MujocoEnvBatch)
             if group.nthread != nthread:
                 group.rebuild(group.capacity, nthread)

@@ -19,7 +19,7 @@ def shares_memory(device: wp.Device) -> bool:
     return device.is_cpu
 
 
-class Mirror:
+class HostMirror:
     """An array and its image on the host, of which only the side that fell behind is copied.
 
     On the CPU device both are the same memory. `expire` is to be called after the device wrote to it, `upload` before
@@ -29,7 +29,7 @@ class Mirror:
     host then waits once.
     """
 
-    def __init__(self, array: Any, family: 'list[Mirror] | None' = None):
+    def __init__(self, array: Any, family: 'list[HostMirror] | None' = None):
         self.array = array
         self._family = [] if family is None else family
         self._family.append(self)

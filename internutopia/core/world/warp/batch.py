@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.util import log
 from internutopia.core.world.warp.arrays import (
-    Mirror,
+    HostMirror,
     copy_rows,
     find_bad,
     find_failed,
@@ -81,31 +81,31 @@ class WarpBatch:
         self.model = model
         self._said = 0  # which limits of the engine were logged
         self._model = put_model(model, device)
-        self._batched: dict[str, Mirror] = {}  # model fields with values of their own in each world
+        self._batched: dict[str, HostMirror] = {}  # model fields with values of their own in each world
         self._starts: dict[str, Any] = {}  # how worlds begin: rows of state fields and batched model fields
-        self._family: list[Mirror] = []
+        self._family: list[HostMirror] = []
         with wp.ScopedDevice(device):
-            self.chosen = Mirror(wp.zeros(n, dtype=bool))
-            self.failed = Mirror(wp.zeros(n, dtype=bool))
-            self.overflow = Mirror(wp.zeros(1, dtype=int))  # flags of all steps since somebody cleared them
-            self._report = Mirror(wp.zeros((n, 3), dtype=int), self._family)
-            self.efforts = Mirror(wp.zeros((n, model.nv), dtype=float), self._family)
-            self.sensors = Mirror(wp.zeros((n, model.nsensordata), dtype=float), self._family)
+            self.chosen = HostMirror(wp.zeros(n, dtype=bool))
+            self.failed = HostMirror(wp.zeros(n, dtype=bool))
+            self.overflow = HostMirror(wp.zeros(1, dtype=int))  # flags of all steps since somebody cleared them
+            self._report = HostMirror(wp.zeros((n, 3), dtype=int), self._family)
+            self.efforts = HostMirror(wp.zeros((n, model.nv), dtype=float), self._family)
+            self.sensors = HostMirror(wp.zeros((n, model.nsensordata), dtype=float), self._family)
         self._allocate()
 
-    def field(self, name: str) -> Mirror:
+    def field(self, name: str) -> HostMirror:
         """An array of the engine's data."""
         if name not in self._fields:
-            self._fields[name] = Mirror(getattr(self._data, name), self._family)
+            self._fields[name] = HostMirror(getattr(self._data, name), self._family)
         return self._fields[name]
 
-    def expand(self, name: str) -> Mirror:
+    def expand(self, name: str) -> HostMirror:
         """A model field `(n, ...)` that has values of its own in each world from now on."""
         if name not in self._batched:
             shared = getattr(self._model, name)
             own = wp.array(np.repeat(shared.numpy(), self.n, axis=0), dtype=shared.dtype, device=self.device)
             setattr(self._model, name, own)
-            self._batched[name] = Mirror(own)
+            self._batched[name] = HostMirror(own)
             self._graphs.clear()
             if self._starts:
                 self._starts[name] = rows_of(wp.clone(own))
@@ -249,13 +249,13 @@ class WarpBatch:
             self._state = {name: rows for name, rows in states.items() if rows.size}
             self._defaults = {name: wp.clone(rows[:1]) for name, rows in self._state.items()}
             self._nothing = [wp.zeros((1, mirror.array.shape[1]), dtype=float) for mirror in self._results]
-        self._fields: dict[str, Mirror] = {}
+        self._fields: dict[str, HostMirror] = {}
         self._family[:] = [self._report, *self._results]
         self._graphs: dict[tuple[Any, ...], Any] = {}
         self._loaded: set[tuple[Any, ...]] = set()
 
     @property
-    def _results(self) -> tuple[Mirror, Mirror]:
+    def _results(self) -> tuple[HostMirror, HostMirror]:
         return self.efforts, self.sensors
 
     def _restartable(self) -> Iterator[tuple[str, Any]]:
@@ -351,7 +351,7 @@ class WarpBatch:
             self._copy_rows(self.chosen, True, self._starts[name], rows)
         self._forget(self.chosen)
 
-    def _forget(self, worlds: Mirror) -> None:
+    def _forget(self, worlds: HostMirror) -> None:
         """Nothing was measured in these worlds yet."""
         for mirror, zeros in zip(self._results, self._nothing, strict=True):
             self._copy_rows(worlds, True, zeros, mirror.array)
@@ -378,7 +378,7 @@ class WarpBatch:
         limits = [data.njmax, data.naconmax, int(_O.NEFC), int(_O.NARROWPHASE)]
         wp.launch(find_overflow, self.n, [*counters, *limits], [self._report.array, self.overflow.array])
 
-    def _copy_rows(self, worlds: Mirror, which: bool, source: Any, target: Any) -> None:
+    def _copy_rows(self, worlds: HostMirror, which: bool, source: Any, target: Any) -> None:
         if target.size:
             wp.launch(copy_rows, target.shape, [worlds.array, which, source], [target])
 

@@ -17,23 +17,23 @@ import warp as wp
 
 from internutopia.core.model.cameras import lens_of
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.render.lens import Frame, Lens, PictureKind, Quality
+from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality
 from internutopia.core.world.base import EnvIds
 from internutopia.core.world.batched.cameras import MujocoCameraView
 from internutopia.core.world.warp.batch import WarpBatch
-from internutopia.core.world.warp.group import WarpGroup
-from internutopia.core.world.warp.render import Film, Tracer
+from internutopia.core.world.warp.env_batch import WarpEnvBatch
+from internutopia.core.world.warp.render import FrameBuffers, RayTracer
 
 if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import GroupedWorld
+    from internutopia.core.world.batched.world import BatchedWorld
 
-_Look = tuple[Lens, bytes]  # what in a scene all worlds of a launch share: the lens, and the headlight
+_Look = tuple[Intrinsics, bytes]  # what in a scene all worlds of a launch share: the lens, and the headlight
 
 
 class WarpCameraView(MujocoCameraView):
     """A camera, found by its name in the model."""
 
-    def __init__(self, world: GroupedWorld, name: str, device: wp.Device):
+    def __init__(self, world: BatchedWorld, name: str, device: wp.Device):
         super().__init__(world, name)
         self._device = device
         self._shoots: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _Shoot] = {}
@@ -52,28 +52,28 @@ class WarpCameraView(MujocoCameraView):
         show = film.tensor if self._world.arrays.on_device else film.read
         return {kind: show(kind) for kind in kinds}
 
-    def _take(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Film:
+    def _take(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> FrameBuffers:
         """Take the pictures of all envs, unless they show them as they are now."""
         shoot = self._shoots.get((size, kinds))
         if shoot is None:
-            film = Film(self._world.env_num, size, kinds, self._device)
+            film = FrameBuffers(self._world.env_num, size, kinds, self._device)
             shoot = self._shoots[size, kinds] = _Shoot(self.name, film, self._world.render_quality)
-        shoot.take(self._world, [cast(WarpGroup, group) for group in self.groups()])
+        shoot.take(self._world, [cast(WarpEnvBatch, group) for group in self.groups()])
         return shoot.film
 
 
 class _Shoot:
     """Pictures of one size and of some kinds: those who take them, and when they did last."""
 
-    def __init__(self, camera: str, film: Film, quality: Quality):
+    def __init__(self, camera: str, film: FrameBuffers, quality: Quality):
         self.film = film
         self._camera = camera
         self._quality: Quality = quality
         self._version = -1  # of the world when they were taken
         self._places: list[Any] = []  # of the envs when it was found out who takes what
-        self._tracers: WeakKeyDictionary[WarpBatch, dict[_Look, Tracer]] = WeakKeyDictionary()
+        self._tracers: WeakKeyDictionary[WarpBatch, dict[_Look, RayTracer]] = WeakKeyDictionary()
 
-    def take(self, world: GroupedWorld, groups: Sequence[WarpGroup]) -> None:
+    def take(self, world: BatchedWorld, groups: Sequence[WarpEnvBatch]) -> None:
         """Take the pictures, unless they show the world as it is now."""
         if self._version == world.version:
             return
@@ -89,7 +89,7 @@ class _Shoot:
         self.film.exposed()
         self._version = world.version
 
-    def _tracers_of(self, group: WarpGroup, scenes: Sequence[CompiledScene | None]) -> dict[_Look, Tracer]:
+    def _tracers_of(self, group: WarpEnvBatch, scenes: Sequence[CompiledScene | None]) -> dict[_Look, RayTracer]:
         """Tracers for a group's envs, those that it has already, if they will do."""
         rows: dict[_Look, Any] = {}
         looks: dict[CompiledScene, _Look] = {}
@@ -101,13 +101,13 @@ class _Shoot:
                 looks[scene] = self._look(scene)
             rows.setdefault(looks[scene], np.full(group.capacity, -1))[slot] = env_id
         kept = self._tracers.get(group.batch, {})
-        tracers: dict[_Look, Tracer] = {}
+        tracers: dict[_Look, RayTracer] = {}
         for look, envs in rows.items():
             tracer = kept.get(look)
             if tracer is None:
                 scene = next(scene for scene, own in looks.items() if own == look)
                 camera = scene.cameras[self._camera].camera
-                tracer = Tracer(
+                tracer = RayTracer(
                     scene.model, group.capacity, camera, look[0], scene.geom_labels, self.film, self._quality
                 )
             tracer.assign(envs)

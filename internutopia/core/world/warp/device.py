@@ -15,11 +15,11 @@ import torch
 import warp as wp
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import SceneModel
-from internutopia.core.util.arrays import ArrayMaker, DeviceArrays, Echo, put, to_host
+from internutopia.core.model.spec import SceneSpec
+from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, put, to_host
 from internutopia.core.world.base import DeviceWorld, EnvIds, SavedPhysics, SceneHandle
-from internutopia.core.world.batched.group import Group, Index
-from internutopia.core.world.warp.group import WarpGroup
+from internutopia.core.world.batched.env_batch import EnvBatch, Index
+from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.world import WarpWorld
 
 
@@ -31,11 +31,11 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         self.arrays: ArrayMaker = DeviceArrays(device)
         self.device = self.arrays.device
         self.times: Any = self.arrays.zeros(self.env_num, 'float64')
-        self._sides: dict[int, DeviceSide] = {}  # by id of their groups
+        self._sides: dict[int, TensorArrays] = {}  # by id of their groups
         if self._device.is_cuda:  # one order for what the engine does and what torch does
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(self.device)), self._device)
 
-    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneModel]]) -> None:
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
         """See `World.load`."""
         super().load(scenes)
         env_ids = np.array(sorted(scenes), np.intp)
@@ -82,21 +82,21 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         saved = super().save(env_id)
         return SavedPhysics(saved.model, {**saved.arrays, 'time': to_host(saved.arrays['time'])})
 
-    def side(self, group: Group) -> DeviceSide:
+    def side(self, group: EnvBatch) -> TensorArrays:
         """What views read and write of a group."""
         if group.id not in self._sides:
             self._sides = {known.id: self._sides[known.id] for known in self.groups if known.id in self._sides}
-            self._sides[group.id] = DeviceSide(cast(WarpGroup, group), self.upload)
+            self._sides[group.id] = TensorArrays(cast(WarpEnvBatch, group), self.upload)
         return self._sides[group.id]
 
     def upload(self, index: Index) -> Index:
         """An index on the device."""
         return index if isinstance(index, slice) else self.arrays.asarray(index, 'int64')
 
-    def _occupied_sides(self) -> list[DeviceSide]:
+    def _occupied_sides(self) -> list[TensorArrays]:
         return [self.side(group) for group in self._occupied()]
 
-    def _side_by_side(self, sides: list[DeviceSide]) -> Iterator[DeviceSide]:
+    def _side_by_side(self, sides: list[TensorArrays]) -> Iterator[TensorArrays]:
         """The groups, each while its own stream is the current one."""
         if not self._device.is_cuda or len(sides) < 2:
             yield from sides
@@ -112,13 +112,13 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
             main.wait_stream(side.stream)
 
 
-class DeviceSide:
-    """A group as views see it: what `Group` says of its arrays holds for tensors on the device."""
+class TensorArrays:
+    """A group as views see it: what `EnvBatch` says of its arrays holds for tensors on the device."""
 
-    def __init__(self, group: WarpGroup, upload: Any):
+    def __init__(self, group: WarpEnvBatch, upload: Any):
         self.group = group
         self._upload = upload
-        self._echo = Echo()
+        self._echo = AsyncReadback()
         self._places: tuple[Index, Index] | None = None
         self._places_of: tuple[Index, Index] | None = None
 
@@ -134,12 +134,12 @@ class DeviceSide:
 
     @property
     def efforts(self) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.group.batch.efforts.tensor()
 
     @property
     def sensors(self) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.group.batch.sensors.tensor()
 
     @property
@@ -148,45 +148,45 @@ class DeviceSide:
         return self.group.batch.stream
 
     def ids(self, slots: Index) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.group.ids(to_host(slots))
 
     def measured(self) -> Any:
-        """See `Group`; only for envs that were started by the host."""
+        """See `EnvBatch`; only for envs that were started by the host."""
         self.group.measured()
         return self.sensors
 
     def read(self, name: str) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self.group.derive(name)
         return self.group.batch.field(name).tensor()
 
     def write(self, name: str) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.group.batch.field(name).tensor()
 
     def touched(self, slots: Index) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self.group.touched(slots)
 
     def expand(self, name: str) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self.group.expand(name)
         return self.group.batch.expand(name).tensor()
 
     def values(self, name: str) -> Any:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.group.batch.values(name)
 
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         chosen = self.group.batch.chosen.tensor()
         chosen.zero_()
         chosen[slots] = True if mask is None else mask
         self.group.recompute_constants()
 
     def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any:
-        """See `Group`; arrays of the host."""
+        """See `EnvBatch`; arrays of the host."""
         return self.group.ray(slots, origins, directions, geom_groups, body)
 
     def loaded(self, slots: Index) -> None:

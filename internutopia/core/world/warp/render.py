@@ -1,7 +1,7 @@
 """Pictures of one camera in all worlds of a Warp batch, ray traced by the engine in one launch.
 
 What is computed is a fixed sequence of kernels without a look at the host, so that it can be captured in a CUDA graph.
-The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Lens`, so that
+The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Intrinsics`, so that
 pictures cover what OpenGL's cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
 skins and transparency are not.
 """
@@ -21,8 +21,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import FAR, NEAR, Lens, PictureKind, Quality
-from internutopia.core.world.warp.arrays import Mirror
+from internutopia.core.render.camera import FAR, NEAR, Intrinsics, PictureKind, Quality
+from internutopia.core.world.warp.arrays import HostMirror
 
 _IDS = itertools.count()
 _SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
@@ -34,7 +34,7 @@ _SAMPLES: dict[Quality, NDArray[np.float64]] = {
 }
 
 
-class Film:
+class FrameBuffers:
     """Pictures of all envs on a device, `(env_num, ...)`, see `Frame`."""
 
     def __init__(self, env_num: int, size: tuple[int, int], kinds: tuple[PictureKind, ...], device: wp.Device):
@@ -47,13 +47,13 @@ class Film:
             self.rgba: Any = wp.zeros((n['rgba'], height, width, 4), dtype=wp.uint8)
             self.depth: Any = wp.zeros((n['depth'], height, width), dtype=float)
             self.labels: Any = wp.zeros((n['labels'], height, width), dtype=int)
-        self._mirrors: dict[PictureKind, Mirror] = {}
+        self._mirrors: dict[PictureKind, HostMirror] = {}
         self._tensors: dict[PictureKind, Any] = {}
 
     def read(self, kind: PictureKind) -> NDArray[Any]:
         """Pictures of a kind on the host, copied there once."""
         if kind not in self._mirrors:
-            self._mirrors[kind] = Mirror(getattr(self, kind))
+            self._mirrors[kind] = HostMirror(getattr(self, kind))
         return self._mirrors[kind].read()
 
     def tensor(self, kind: PictureKind) -> Any:
@@ -68,7 +68,7 @@ class Film:
             mirror.expire()
 
 
-class Tracer:
+class RayTracer:
     """Traces what a camera sees in the worlds of a batch.
 
     Args:
@@ -89,9 +89,9 @@ class Tracer:
         model: mujoco.MjModel,
         worlds: int,
         camera: int,
-        lens: Lens,
+        lens: Intrinsics,
         labels: NDArray[np.int32],
-        film: Film,
+        film: FrameBuffers,
         quality: Quality,
     ):
         self.id = next(_IDS)
@@ -155,7 +155,7 @@ def _fitting(size: tuple[int, int], env_num: int) -> Iterator[None]:
         ) from error
 
 
-def _rays(lens: Lens, size: tuple[int, int], shift: tuple[float, float]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _rays(lens: Intrinsics, size: tuple[int, int], shift: tuple[float, float]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Where rays through pixels begin [m], and their directions, `(height * width, 3)` each, camera frame.
 
     They begin at the distance `NEAR`: what is nearer is not seen.

@@ -14,18 +14,18 @@ import mujoco_warp
 import warp as wp
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import SceneModel
+from internutopia.core.model.spec import SceneSpec
 from internutopia.core.world.batched.cameras import MujocoCameraView
-from internutopia.core.world.batched.world import GroupedWorld
+from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.core.world.warp.cameras import WarpCameraView
-from internutopia.core.world.warp.group import WarpGroup
+from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.model import warp_scene
 
 wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which kernels it loads
 
 
-class WarpWorld(GroupedWorld):
-    """Envs on a Warp device; cameras of models are ray traced if `raytrace`. Other arguments: see `GroupedWorld`."""
+class WarpWorld(BatchedWorld):
+    """Envs on a Warp device; cameras of models are ray traced if `raytrace`. Other arguments: see `BatchedWorld`."""
 
     engine = f'mujoco_warp {mujoco_warp.__version__}'
 
@@ -34,14 +34,14 @@ class WarpWorld(GroupedWorld):
         self._raytrace = raytrace
         super().__init__(*args, **kwargs)
 
-    def prepare(self, scene: SceneModel) -> CompiledScene:
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene; ValueError also for what the engine has no code for."""
         compiled = super().prepare(scene)
         warp_scene(compiled)
         return compiled
 
-    def _new_group(self, scene: CompiledScene, capacity: int) -> WarpGroup:
-        return WarpGroup(scene, capacity, self._device)
+    def _new_group(self, scene: CompiledScene, capacity: int) -> WarpEnvBatch:
+        return WarpEnvBatch(scene, capacity, self._device)
 
     def _new_camera(self, name: str) -> MujocoCameraView:
         return WarpCameraView(self, name, self._device) if self._raytrace else super()._new_camera(name)

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.warnings import Notes
 
 Numbers = tuple[float, ...]
 

@@ -16,9 +16,9 @@ from xml.parsers import expat
 
 import mujoco
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
 from internutopia.core.model.importers.urdf.tree import arrange
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.util import did_you_mean
 
 SINGLE = ('revolute', 'continuous', 'prismatic')

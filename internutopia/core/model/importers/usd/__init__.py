@@ -12,7 +12,7 @@ What is read:
   thin box.
 - A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
   joints make trees, and what becomes of loops: `articulation`, `constraints`; masses: `masses`; contacts: `contacts`.
-- Materials, textures, `GeomSubset`s, normals (`internutopia.core.model.importers.usd.looks`); cameras and lights
+- Materials, textures, `GeomSubset`s, normals (`internutopia.core.model.importers.usd.appearance`); cameras and lights
   (`internutopia.core.model.importers.usd.lights`).
 
 Bodies and geoms have the path of their prim as name, as in `/World/box`. Geometry that does not move belongs to the
@@ -29,11 +29,11 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files
 from internutopia.core.model.importers.usd.materials import texture_files
 from internutopia.core.model.importers.usd.stage import Places, open_stage
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.spec import NO_SCALE, Vec3
 from internutopia.core.util import log
 

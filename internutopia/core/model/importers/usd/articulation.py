@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.joints import WORLD, Dof, Joint, unwrapped
-from internutopia.core.model.importers.usd.linear import Array, Frame, about, euler_xyz, to_quat, twist
+from internutopia.core.model.importers.usd.transforms import Array, Frame, about, euler_xyz, to_quat, twist
+from internutopia.core.model.importers.warnings import Notes
 
 FAR = 1e6  # [rad or m], stands for the other limit of a joint that has only one
 _APART = 1e-3, 1e-2  # [m], [rad]: how far the frames of a joint may miss each other before that is worth a note

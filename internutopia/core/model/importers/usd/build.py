@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.geometry import Geometry, Place
 from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_lens
-from internutopia.core.model.importers.usd.linear import Array, Frame, polar
 from internutopia.core.model.importers.usd.mechanics import Mechanics
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import Places, prims
+from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
 from internutopia.core.model.importers.usd.values import named_by_file
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mujoco import mjtGeom
 
-from internutopia.core.model.importers.notes import Notes
-from internutopia.core.model.importers.usd.linear import Array
 from internutopia.core.model.importers.usd.shapes import Shape
+from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.decomposition import ConvexPart, is_room
 from internutopia.core.model.meshes.surfaces import pieces, plates
 

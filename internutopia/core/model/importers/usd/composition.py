@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

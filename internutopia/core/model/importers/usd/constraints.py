@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.articulation import FAR, Planter
 from internutopia.core.model.importers.usd.joints import Dof, Joint
-from internutopia.core.model.importers.usd.linear import Array, to_quat
+from internutopia.core.model.importers.usd.transforms import Array, to_quat
 from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.importers.warnings import Notes
 
 _ARM = 0.1  # [m] between the two points that hold the axis of a hinge which closes a loop
 _NEVER_DRAWN = 5  # site group that renderers leave out

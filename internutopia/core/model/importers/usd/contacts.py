@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.self_collision import SWITCHED_OFF
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.values import named_by_prim, value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

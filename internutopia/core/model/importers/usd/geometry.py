@@ -17,7 +17,7 @@ import numpy as np
 from mujoco import mjtGeom, mjtMeshInertia
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.notes import Notes
+from internutopia.core.model.importers.usd.appearance import Look, Looks
 from internutopia.core.model.importers.usd.colliders import (
     Collider,
     bounding_box,
@@ -25,9 +25,9 @@ from internutopia.core.model.importers.usd.colliders import (
     collider_of,
     part_of,
 )
-from internutopia.core.model.importers.usd.linear import Array, Frame, to_quat
-from internutopia.core.model.importers.usd.looks import Look, Looks
 from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
+from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.decomposition import decompose
 
 if TYPE_CHECKING:

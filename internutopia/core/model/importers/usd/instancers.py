@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.values import array
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd, UsdGeom

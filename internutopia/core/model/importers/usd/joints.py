@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.engine_schemas import Passive, passive
-from internutopia.core.model.importers.usd.linear import Frame, from_quat, polar
+from internutopia.core.model.importers.usd.transforms import Frame, from_quat, polar
 from internutopia.core.model.importers.usd.values import named_by_prim, value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

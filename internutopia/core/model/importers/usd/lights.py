@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
-from internutopia.core.model.importers.usd.linear import Array, Frame, to_quat
+from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
 from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.lighting import add_sky
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
-from internutopia.core.model.importers.usd.linear import Array, Frame, from_quat, to_quat
+from internutopia.core.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
 from internutopia.core.model.importers.usd.values import named_by_prim, value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.articulation import Planter, forest
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.core.model.importers.usd.contacts import Filter
 from internutopia.core.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, note_unread
 from internutopia.core.model.importers.usd.joints import WORLD, read_joint
-from internutopia.core.model.importers.usd.linear import Frame, polar
 from internutopia.core.model.importers.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
 from internutopia.core.model.importers.usd.physics_materials import apply_materials
 from internutopia.core.model.importers.usd.stage import Places
+from internutopia.core.model.importers.usd.transforms import Frame, polar
 from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

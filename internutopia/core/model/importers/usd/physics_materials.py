@@ -26,8 +26,8 @@ from internutopia.core.model.contact_parameters import (
     make_bouncy,
     make_rigid,
 )
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.values import value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd

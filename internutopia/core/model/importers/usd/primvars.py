@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.notes import Notes
-from internutopia.core.model.importers.usd.linear import Array
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
+from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.importers.usd.values import array, value
+from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd, UsdGeom

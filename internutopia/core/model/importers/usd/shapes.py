@@ -13,7 +13,7 @@ import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.usd.linear import Array, axis_scales, equal, polar
+from internutopia.core.model.importers.usd.transforms import Array, axis_scales, equal, polar
 from internutopia.core.model.importers.usd.values import array, named_by_prim, value
 from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS, signed_volume
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.composition import compose, note_missing
 from internutopia.core.model.importers.usd.instancers import expand_instancers
-from internutopia.core.model.importers.usd.linear import Frame, polar
 from internutopia.core.model.importers.usd.skinning import pose_skinned
+from internutopia.core.model.importers.usd.transforms import Frame, polar
 from internutopia.core.model.importers.usd.values import named_by_file, named_by_prim
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.spec import NO_SCALE, Vec3
 
 if TYPE_CHECKING:

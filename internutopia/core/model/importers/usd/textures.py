@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.usd.linear import Array
+from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.meshes.images import decode_image, resized, scaled_down
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The learner's view of the envs, batched from end to end: act, step, judge, observe, restart.
 
-`LearningCore` is what all array front doors share. It knows no autoreset mode: envs that ended stand still until
+`BatchedRLEnv` is what all array front doors share. It knows no autoreset mode: envs that ended stand still until
 `restart`. Nothing in a step loops over envs, except for tasks that end themselves (`BaseTask.ends_itself`).
 
 Arrays are those of the world, `arrays`: of numpy, or tensors (`device_core.py`).
@@ -18,13 +18,20 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.robot.fleet import Fleet
-from internutopia.core.runner import SimulatorRunner
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import put, to_host
-from internutopia.rl.managers import Commands, Curriculum, Observations, Randomizations, Rewards, Terminations
-from internutopia.rl.rows import Rows, rows_of
+from internutopia.rl.env_selection import EnvSelection, select_envs
+from internutopia.rl.managers import (
+    CommandManager,
+    CurriculumManager,
+    ObservationManager,
+    RandomizationManager,
+    RewardManager,
+    TerminationManager,
+)
 from internutopia.rl.state import RobotState
 
 Bools = NDArray[np.bool_]
@@ -46,10 +53,10 @@ class StepOutcome:
     truncated: Bools
     failed: Bools
     errors: dict[int, str]
-    ended: Rows
+    ended: EnvSelection
 
 
-class LearningCore:
+class BatchedRLEnv:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
@@ -79,10 +86,10 @@ class LearningCore:
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
         self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
-        self._vacant = rows_of(self.runner.world, self.running == 0)
-        self._unseen: list[Rows] | None = None  # where the critic did not look since they started; None: nowhere
+        self._vacant = select_envs(self.runner.world, self.running == 0)
+        self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
         self._asked: set[int] = set()  # envs whose task may end itself
-        self._fleet: Fleet | None = None
+        self._fleet: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed)
         self._state: RobotState | None = None
@@ -113,11 +120,11 @@ class LearningCore:
             self._state.rng = self._rng
             self._state.levels[:] = 0.0
 
-    def rows(self, mask: Bools) -> Rows:
+    def rows(self, mask: Bools) -> EnvSelection:
         """The envs of a mask of the host, bool `(n,)`."""
-        return rows_of(self.runner.world, self.arrays.asarray(mask))
+        return select_envs(self.runner.world, self.arrays.asarray(mask))
 
-    def restart(self, rows: Rows) -> None:
+    def restart(self, rows: EnvSelection) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
         env_ids = rows.host_ids
         ids = env_ids.tolist()
@@ -137,7 +144,7 @@ class LearningCore:
         self.running[where] = self.arrays.asarray(got)
         self.episode_ids[where] = self.arrays.asarray(episode_ids)
         self._limits[where] = self.arrays.asarray(limits)
-        self._vacant = rows_of(self.runner.world, self.episode_ids < 0)
+        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         started = env_ids[got]
         if len(started):
             self._bind(started)
@@ -148,7 +155,7 @@ class LearningCore:
         self._not_seen(rows)
 
     def step(self, actions: NDArray[np.float32]) -> StepOutcome:
-        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count."""
+        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Other rows do not count."""
         state, xp = self.state, self.arrays.xp
         if self._nobody_runs():
             nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
@@ -168,14 +175,14 @@ class LearningCore:
         self._ask_tasks(terminated, healthy)
         rewards = xp.where(healthy, self.rewards.compute(), 0.0)
         self.returns += rewards
-        ended = rows_of(self.runner.world, terminated | truncated)
+        ended = select_envs(self.runner.world, terminated | truncated)
         outcome = StepOutcome(rewards, terminated, truncated, failed, errors, ended)
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it
         self.commands.pass_time(self.running)
         self.randomizations.pass_time(self.running)
-        stepped = rows_of(self.runner.world, running)
+        stepped = select_envs(self.runner.world, running)
         for observations in (self.observations, self.critic_observations):
             observations.pass_time(stepped)
         return outcome
@@ -186,7 +193,7 @@ class LearningCore:
         self._hide(obs)
         return obs
 
-    def observe_rows(self, rows: Rows) -> NDArray[np.float32]:
+    def observe_rows(self, rows: EnvSelection) -> NDArray[np.float32]:
         """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
         obs = self.observations.first(rows)
         return self.arrays.xp.where((rows.take(self.episode_ids) < 0)[:, None], 0.0, obs)
@@ -226,7 +233,7 @@ class LearningCore:
         if self._vacant.any:
             self._vacant.put(obs, 0.0)
 
-    def _not_seen(self, rows: Rows) -> None:
+    def _not_seen(self, rows: EnvSelection) -> None:
         """Episodes start in these envs: the critic has to look there."""
         if self._unseen is not None:
             self._unseen.append(rows)
@@ -255,7 +262,7 @@ class LearningCore:
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""
         name = self.learning.robot
-        fleets: dict[int, Fleet | None] = {}
+        fleets: dict[int, BatchedRobot | None] = {}
         for env_id in started.tolist():
             env = self.runner.envs[env_id]
             assert env is not None
@@ -284,7 +291,7 @@ class LearningCore:
             self._set_up(fleet, int(started[0]))
         self.state.bind(fleet.robot, int(started[0]))
 
-    def _set_up(self, fleet: Fleet, env_id: int) -> None:
+    def _set_up(self, fleet: BatchedRobot, env_id: int) -> None:
         """Make the terms; they need to know the robot."""
         controllers = fleet.robot.controllers
         name = self.learning.action.controller
@@ -313,15 +320,15 @@ class LearningCore:
         elif cfg.action.scale is not None:
             state.action_scale[:] = cfg.action.scale
         self._state = state
-        self.commands = Commands(cfg.commands, state)
-        self.observations = Observations(cfg.observations, state)
-        self.critic_observations = Observations(cfg.critic_observations, state)
-        self.rewards = Rewards(cfg.rewards, state)
-        self.terminations = Terminations(cfg.terminations, state)
-        self.randomizations = Randomizations(cfg.randomizations, state)
-        self.curriculum = Curriculum(cfg.curricula, state)
+        self.commands = CommandManager(cfg.commands, state)
+        self.observations = ObservationManager(cfg.observations, state)
+        self.critic_observations = ObservationManager(cfg.critic_observations, state)
+        self.rewards = RewardManager(cfg.rewards, state)
+        self.terminations = TerminationManager(cfg.terminations, state)
+        self.randomizations = RandomizationManager(cfg.randomizations, state)
+        self.curriculum = CurriculumManager(cfg.curricula, state)
 
-    def _begin(self, rows: Rows) -> None:
+    def _begin(self, rows: EnvSelection) -> None:
         """First moments of episodes: clear what is remembered, randomize, draw commands."""
         state = self.state
         for array in (state.steps, state.actions, state.last_actions):

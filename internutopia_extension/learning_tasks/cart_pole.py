@@ -17,11 +17,11 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
 
 ASSET = 'robots/cart_pole/cart_pole.xml'
 

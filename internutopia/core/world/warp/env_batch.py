@@ -12,13 +12,13 @@ import warp as wp
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.world.batched.group import Arrays, Group, Index, Slots
+from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
 from internutopia.core.world.warp.arrays import BAD_QUANTITIES
 from internutopia.core.world.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.core.world.warp.model import BATCHED_FIELDS, warp_scene
 
 
-class WarpGroup(Group):
+class WarpEnvBatch(EnvBatch):
     """The envs of one model structure on a Warp device."""
 
     fields = BATCHED_FIELDS
@@ -35,16 +35,16 @@ class WarpGroup(Group):
 
     @property
     def efforts(self) -> NDArray[np.float32]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.batch.efforts.read()
 
     @property
     def sensors(self) -> NDArray[np.float32]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.batch.sensors.read()
 
     def measured(self) -> NDArray[np.float32]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         if self._unmeasured and len(self._probed):
             self.batch.forward()
             self._stale = False
@@ -54,7 +54,7 @@ class WarpGroup(Group):
         return self.sensors
 
     def read(self, name: str) -> NDArray[Any]:
-        """See `Group`; a state field, or a pose or velocity of bodies."""
+        """See `EnvBatch`; a state field, or a pose or velocity of bodies."""
         self.derive(name)
         return self.batch.field(name).read()
 
@@ -67,27 +67,27 @@ class WarpGroup(Group):
                 self._stale = False
 
     def write(self, name: str) -> NDArray[Any]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.batch.field(name).write()
 
     def touched(self, slots: Index) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self._stale = True
 
     def expand(self, name: str) -> NDArray[Any]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self._expanded.add(name)
         return self.batch.expand(name).write()
 
     def values(self, name: str) -> NDArray[Any]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         if name in self._expanded:
             return self.batch.expand(name).read()
         shared = self._own.rows[name]
         return np.broadcast_to(shared, (self.capacity, *shared.shape))
 
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         chosen = np.zeros(self.capacity, bool)
         chosen[slots] = True if mask is None else mask
         self.batch.choose(chosen)
@@ -107,7 +107,7 @@ class WarpGroup(Group):
         geom_groups: Sequence[int],
         body: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self.read('geom_xpos')  # describes the state from here on
         everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
         everywhere[0, slots], everywhere[1, slots] = origins, directions
@@ -116,7 +116,7 @@ class WarpGroup(Group):
         return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
 
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         chosen = np.zeros(self.capacity, bool)
         chosen[slice(None) if slots is None else slots] = True
         report = self.batch.step(chosen, substeps, self._derives)
@@ -140,7 +140,7 @@ class WarpGroup(Group):
         self._stale = True
 
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self._fill(self._scratch, slot)
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(self._own.model, kind))
@@ -148,7 +148,7 @@ class WarpGroup(Group):
         return state
 
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """See `Group`."""
+        """See `EnvBatch`."""
         model = copy.copy(scene.model)
         for name in self._expanded:
             row = self.values(name)[slot]
@@ -158,7 +158,7 @@ class WarpGroup(Group):
         return model
 
     def data(self, slot: int) -> mujoco.MjData:
-        """See `Group`."""
+        """See `EnvBatch`."""
         data = mujoco.MjData(self._own.model)
         self._fill(data, slot)
         return data

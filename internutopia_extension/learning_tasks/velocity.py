@@ -17,10 +17,10 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
-from internutopia.rl.tasks.endless import endless
-from internutopia.rl.tasks.walkers import Walker, look_up_walker
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
+from internutopia_extension.learning_tasks.walkers import Walker, look_up_walker
 
 COMMAND = 'velocity'
 SWING_BEND = 0.5  # rad, of the knees of bipeds
@@ -52,7 +52,7 @@ def config(
     Args:
         num_envs: number of envs.
         seed: of everything random.
-        robot: name of a robot in `internutopia.rl.tasks.walkers.WALKERS`, or what must be known about another one.
+        robot: name of a robot in `walkers.WALKERS`, or what must be known about another one.
         max_episode_steps: number of steps after which an episode is truncated.
         terrain: `'flat'`, or `'rough'`: bumps of a few centimetres.
         scene: file of another scene, with a floor.

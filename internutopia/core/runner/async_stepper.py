@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from internutopia.core.env_runner import Action, EnvRunner, StepResult
+from internutopia.core.runner.base import Action, EnvRunner, StepResult
 
 
-class Exchange:
+class AsyncStepper:
     """Actions that wait for the rest of their group, and groups that are at work.
 
     A group begins its step as soon as each of its running envs has an action, and at once if none of them runs.

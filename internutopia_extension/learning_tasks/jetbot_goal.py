@@ -14,9 +14,9 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
 
 
 def config(

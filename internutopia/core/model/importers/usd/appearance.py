@@ -14,12 +14,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.notes import Notes
 from internutopia.core.model.importers.usd.materials import Appearance, appearance
 from internutopia.core.model.importers.usd.primvars import Primvars, polygons
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
 from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles
 from internutopia.core.model.importers.usd.values import array
+from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.images import add_texture
 
 if TYPE_CHECKING:

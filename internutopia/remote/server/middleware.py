@@ -24,7 +24,7 @@ _LOCAL_HOST = re.compile(r'(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?', re.IGN
 _METHODS = frozenset(('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'))
 
 
-class Gate:
+class RequestMiddleware:
     """ASGI middleware around everything.
 
     Args:

@@ -1,4 +1,6 @@
-"""One picture of all envs, each in its place on the grid.
+"""Env grid: where envs stand, and one picture of all of them in their places.
+
+Envs stand on a near-square grid.
 
 Envs may run different scenes, which one OpenGL scene cannot hold: each env is drawn as the camera sees it from there,
 and what is nearest wins at every pixel. Floors of neighbours lie in one another: there the env wins in whose cell the
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.lens import Eye, Frame, Lens, Shot, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.rotations import quat_to_matrix
 from internutopia.core.world.base import World
@@ -34,20 +36,31 @@ _SAME = 1e-4  # share of the distance that is no distance
 _OWN_CELL = 0.01  # share of the distance by which what lies in an env's own cell is put forward
 
 
-def overview_eye(low: Floats, high: Floats, size: tuple[int, int]) -> Eye:
+def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
+    """World positions of the env frames, `(env_num, 3)` [m].
+
+    Env `i` stands at `(i // columns * size, i % columns * size, 0)` with `columns = ceil(sqrt(env_num))`; the side of
+    the grid is at most `size * sqrt(env_num)` long.
+    """
+    columns = math.isqrt(env_num - 1) + 1
+    ids = np.arange(env_num, dtype=np.float64)
+    return np.stack([ids // columns * size, ids % columns * size, np.zeros(env_num)], axis=-1)
+
+
+def overview_eye(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
     """A camera that sees a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
     corners = _corners(low, high)
     target = 0.5 * (low + high)
     towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
     towards /= np.linalg.norm(towards)
-    lens = Lens.of_height(half_angle(_FOVY), size)
-    eye = Eye.looking_at(target, target + towards, lens)
+    lens = Intrinsics.of_height(half_angle(_FOVY), size)
+    eye = CameraPose.looking_at(target, target + towards, lens)
     right, up, back = ((corners - target) @ eye.rotation).T
     distance = max((np.abs(right) / lens.half_width + back).max(), (np.abs(up) / lens.half_height + back).max())
-    return Eye(target + distance * towards, eye.rotation, lens)
+    return CameraPose(target + distance * towards, eye.rotation, lens)
 
 
-def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> Eye:
+def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
     if camera is None:
         half = 0.5 * np.array([cell, cell, 0.0])
@@ -57,16 +70,16 @@ def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, 
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
-        eye = Eye(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
+        eye = CameraPose(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
         return eye.moved(world.offsets[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
-    return Eye.looking_at(target, position, Lens.of_height(half_angle(_FREE_FOVY), size))
+    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(_FREE_FOVY), size))
 
 
 @dataclass(frozen=True)
-class Layer:
+class GridTile:
     """What a camera sees of some envs: RGB `(height, width, 3)`, and how far away it is, inf where nothing is drawn."""
 
     picture: Image
@@ -74,8 +87,8 @@ class Layer:
 
 
 def draw_layer(
-    world: World, env_ids: Sequence[int], shown: Sequence[int], eye: Eye, size: tuple[int, int], cell: float
-) -> Layer:
+    world: World, env_ids: Sequence[int], shown: Sequence[int], eye: CameraPose, size: tuple[int, int], cell: float
+) -> GridTile:
     """What a camera sees of some envs, black if there are none.
 
     Args:
@@ -91,7 +104,7 @@ def draw_layer(
     nearest = np.full((height, width), np.inf)
     numbers = {env_id: number for number, env_id in enumerate(shown)}
     parts: list[tuple[slice, slice]] = []
-    shots: list[Shot] = []
+    shots: list[RenderRequest] = []
     for env_id in env_ids:
         own = eye.moved(-world.offsets[env_id])
         whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
@@ -106,7 +119,7 @@ def draw_layer(
         shape = bottom - top, right - left
         frame = Frame(np.zeros((*shape, 4), np.uint8), np.zeros(shape, np.float32))
         parts.append((slice(top, bottom), slice(left, right)))
-        shots.append(Shot(env_id, Eye(own.position, own.rotation, lens), frame))
+        shots.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
     if shots:
         world.draw(shots)
     for part, shot in zip(parts, shots, strict=True):
@@ -121,10 +134,10 @@ def draw_layer(
         if number == 0:
             front[:] = True  # the sky
         picture[part][front] = shot.frame.rgba[front, :3]
-    return Layer(picture, nearest)
+    return GridTile(picture, nearest)
 
 
-def merge(layers: Sequence[Layer]) -> Image:
+def merge(layers: Sequence[GridTile]) -> Image:
     """One picture of what is nearest in any layer; the sky is that of the first."""
     picture, nearest = layers[0].picture.copy(), layers[0].distance.copy()
     for layer in layers[1:]:
@@ -137,13 +150,13 @@ def draw_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell:
     """A picture of each env alone, RGB `(height, width, 3)`, seen like the whole grid by default."""
     half = 0.5 * np.array([cell, cell, 0.0])
     eye = overview_eye(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
-    shots = [Shot(env_id, eye, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
+    shots = [RenderRequest(env_id, eye, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
     if shots:
         world.draw(shots)
     return [shot.frame.rgba[..., :3] for shot in shots if shot.frame.rgba is not None]
 
 
-def _part(eye: Eye, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
+def _part(eye: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
     """Left, top, right and bottom [pixels] of the part of the picture that shows an env's cell; None if it is not."""
     half = 0.5 * cell
     places, ahead = eye.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))

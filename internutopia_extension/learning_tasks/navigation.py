@@ -14,11 +14,11 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
-from internutopia.rl.tasks.velocity import PHYSICS_DT, SUBSTEPS
-from internutopia.rl.tasks.walkers import Walker, look_up_walker
 from internutopia_extension.configs.objects import StaticCubeCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
+from internutopia_extension.learning_tasks.velocity import PHYSICS_DT, SUBSTEPS
+from internutopia_extension.learning_tasks.walkers import Walker, look_up_walker
 
 GOAL = 'goal'
 REPEAT = 10  # policy steps for which a commanded velocity is held
@@ -48,7 +48,7 @@ def config(
     Args:
         num_envs: number of envs.
         seed: of everything random.
-        robot: name of a robot in `internutopia.rl.tasks.walkers.WALKERS`, or what must be known about another one.
+        robot: name of a robot in `walkers.WALKERS`, or what must be known about another one.
         max_episode_steps: number of steps after which an episode is truncated.
         scene: file of the scene; it needs a floor.
         obstacles: number of boxes, at least 3.

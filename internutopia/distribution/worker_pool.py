@@ -13,7 +13,7 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.util import log
 from internutopia.distribution.cluster import connect
 from internutopia.distribution.share import environment, share_of
-from internutopia.distribution.worker import Order, Worker
+from internutopia.distribution.worker import Worker, WorkerSpec
 
 _PATIENCE = 30.0  # s without a sign of life of a new worker until a warning
 _ATTEMPTS = 5  # processes that may die one after the other before a worker is ready
@@ -35,7 +35,7 @@ class WorkerDied(RuntimeError):
         self.group = group
 
 
-class Crew:
+class WorkerPool:
     """One worker per group of envs, by number.
 
     Args:
@@ -159,7 +159,7 @@ class Crew:
             'task_configs': [],
         }
         registries = self.pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
-        self._order = ray.put(Order(config.model_copy(update=changes), registries, environment()))
+        self._order = ray.put(WorkerSpec(config.model_copy(update=changes), registries, environment()))
         options = {'num_cpus': share.cpus, 'num_gpus': share.gpus, 'runtime_env': self._cluster.runtime_env}
         self._actor_class = ray.remote(scheduling_strategy='SPREAD', **options)(Worker)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from internutopia.core.config import Config
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.spec import RobotModel, SceneModel
+from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
@@ -20,9 +20,9 @@ from internutopia.core.util.registry import look_up
 from internutopia.core.world.base import SceneHandle
 
 
-def scene_model(config: TaskCfg) -> SceneModel:
+def scene_spec(config: TaskCfg) -> SceneSpec:
     """The scene that a task runs in: asset, robots and objects. ValueError for scales that cannot be had."""
-    return SceneModel(
+    return SceneSpec(
         asset=str(config.scene_asset_path) if config.scene_asset_path else None,
         scale=config.scene_scale,
         position=config.scene_position,
@@ -51,7 +51,7 @@ def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:
                 raise ValueError(f'robot {robot.name!r}, sensor {sensor.name!r}: {error}') from error
 
 
-def _robot_model(config: RobotCfg) -> RobotModel:
+def _robot_model(config: RobotCfg) -> RobotSpec:
     """What a robot is made of, with what its sensors need."""
     model = look_up(BaseRobot.robots, 'robot', config.type).model(config)
     for sensor in enabled_sensors(config):

@@ -10,34 +10,36 @@ from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import JointModel, SceneModel
+from internutopia.core.model.spec import JointSpec, SceneSpec
 from internutopia.core.scene.env_joints import in_env_frame
-from internutopia.core.task.blueprint import check_sensors, scene_model
+from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.world.base import SceneHandle, World
 
 
 @dataclass(frozen=True)
-class EpisodePlan:
+class PreparedEpisode:
     """An episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`."""
 
     episode: Episode
     task_config: TaskCfg
     runtime_config: TaskCfg
-    model: SceneModel
+    model: SceneSpec
     handle: SceneHandle
 
 
-class Planner:
+class EpisodePreparer:
     """Plans the episodes of one reset: envs that start the same task share what is prepared for it."""
 
     def __init__(self, world: World, checks: StartChecks, compat: Compat2x | None):
         self._world = world
         self._checks = checks
         self._compat = compat
-        self._scenes: dict[tuple[object, ...], tuple[SceneModel, SceneHandle]] = {}  # by task and joints
+        self._scenes: dict[tuple[object, ...], tuple[SceneSpec, SceneHandle]] = {}  # by task and joints
 
-    def plan(self, env_id: int, episode: Episode, shown: bool, world_joints: Sequence[JointModel] = ()) -> EpisodePlan:
+    def plan(
+        self, env_id: int, episode: Episode, shown: bool, world_joints: Sequence[JointSpec] = ()
+    ) -> PreparedEpisode:
         """Prepare an episode for an env.
 
         Args:
@@ -55,7 +57,7 @@ class Planner:
             joints = tuple(in_env_frame(joint, self._world.offsets[env_id]) for joint in world_joints)
             key = episode.task_index, *joints
             if key not in self._scenes:
-                model = replace(scene_model(task_config), joints=joints)
+                model = replace(scene_spec(task_config), joints=joints)
                 if self._compat is not None:
                     model = self._compat.scene(model)
                 handle = self._world.prepare(model)
@@ -63,7 +65,7 @@ class Planner:
                 if isinstance(handle, CompiledScene):
                     self._checks.check(episode.task_index, model, handle)
                 self._scenes[key] = model, handle
-            return EpisodePlan(episode, task_config, runtime_config, *self._scenes[key])
+            return PreparedEpisode(episode, task_config, runtime_config, *self._scenes[key])
         except Exception as error:
             error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
             raise

@@ -17,7 +17,7 @@ from internutopia.core.util.arrays import put, to_host
 from internutopia.core.world.base import DeviceWorld, World
 
 
-class Rows(Protocol):
+class EnvSelection(Protocol):
     """Some envs."""
 
     @property
@@ -48,7 +48,7 @@ class Rows(Protocol):
         """`array[ids] = values`, in place, values being `(m, ...)` or a number."""
         ...
 
-    def without(self, others: NDArray[np.bool_]) -> Rows:
+    def without(self, others: NDArray[np.bool_]) -> EnvSelection:
         """Those that are not in a mask of the host."""
         ...
 
@@ -57,7 +57,7 @@ class Rows(Protocol):
         ...
 
 
-class ListedRows:
+class EnvIdSelection:
     """Envs by their ids `(m,)`."""
 
     def __init__(self, ids: NDArray[np.intp]):
@@ -65,23 +65,23 @@ class ListedRows:
         self.any = len(ids) > 0
 
     def take(self, array: Any) -> Any:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         return array[self.ids]
 
     def put(self, array: Any, values: Any) -> None:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         array[self.ids] = values
 
-    def without(self, others: NDArray[np.bool_]) -> ListedRows:
-        """See `Rows`."""
-        return ListedRows(self.ids[~others[self.ids]])
+    def without(self, others: NDArray[np.bool_]) -> EnvIdSelection:
+        """See `EnvSelection`."""
+        return EnvIdSelection(self.ids[~others[self.ids]])
 
     def only(self) -> AbstractContextManager[None]:
-        """See `Rows`; setters are told the ids."""
+        """See `EnvSelection`; setters are told the ids."""
         return nullcontext()
 
 
-class MaskedRows:
+class EnvMaskSelection:
     """Envs by a mask on the device, bool `(n,)`."""
 
     any = True
@@ -93,26 +93,26 @@ class MaskedRows:
 
     @property
     def host_ids(self) -> NDArray[np.intp]:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         return np.flatnonzero(to_host(self.index))
 
     def take(self, array: Any) -> Any:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         return array
 
     def put(self, array: Any, values: Any) -> None:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         put(array, self.index, values)
 
-    def without(self, others: NDArray[np.bool_]) -> MaskedRows:
-        """See `Rows`."""
-        return MaskedRows(self._world, self.index & ~self._world.arrays.asarray(others))
+    def without(self, others: NDArray[np.bool_]) -> EnvMaskSelection:
+        """See `EnvSelection`."""
+        return EnvMaskSelection(self._world, self.index & ~self._world.arrays.asarray(others))
 
     def only(self) -> AbstractContextManager[None]:
-        """See `Rows`."""
+        """See `EnvSelection`."""
         return self._world.only(self.index)
 
 
-def rows_of(world: World, mask: Any) -> Rows:
+def select_envs(world: World, mask: Any) -> EnvSelection:
     """The envs of a mask, bool `(n,)`, of the kind that the world's arrays are."""
-    return MaskedRows(world, mask) if isinstance(world, DeviceWorld) else ListedRows(np.flatnonzero(mask))
+    return EnvMaskSelection(world, mask) if isinstance(world, DeviceWorld) else EnvIdSelection(np.flatnonzero(mask))

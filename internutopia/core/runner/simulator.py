@@ -14,29 +14,29 @@ import gymnasium
 import numpy as np
 
 from internutopia import compat
-from internutopia.core.commands import Commands, plan_commands
 from internutopia.core.compat_2x import Compat2x, needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
-from internutopia.core.env_runner import NOTHING, Action, Image, StepResult, repeated
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.layout import grid_offsets
-from internutopia.core.model.spec import JointModel
-from internutopia.core.robot.fleet import Fleets
+from internutopia.core.model.spec import JointSpec
+from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.runner.actions import BatchedActions, validate_actions
+from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
+from internutopia.core.runner.grid import env_origins
+from internutopia.core.runner.snapshot import SceneState, capture, restore
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
-from internutopia.core.state import SceneState, capture, restore
-from internutopia.core.task.blueprint import check_implemented
-from internutopia.core.task.plan import EpisodePlan, Planner
+from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
+from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
-from internutopia.core.world import create_world
+from internutopia.core.world.factory import create_world
 
 if TYPE_CHECKING:
-    from internutopia.core.render.grid import Layer
-    from internutopia.core.render.lens import Eye
+    from internutopia.core.render.camera import CameraPose
+    from internutopia.core.runner.grid import GridTile
 
 _DEFAULT_RENDERING_INTERVAL = 5
 
@@ -50,7 +50,7 @@ class RunningEpisode:
     task: BaseTask
     step: int = 0
     ended: bool = False
-    last: StepResult = field(default=NOTHING)
+    last: StepResult = field(default=EMPTY_RESULT)
 
 
 class SimulatorRunner:
@@ -74,7 +74,7 @@ class SimulatorRunner:
         self.groups: Sequence[range] = [range(config.env_num)]
         self.dt = float(config.simulator.physics_dt)
         self.queue = queue
-        offsets = grid_offsets(config.env_num, config.env_offset_size)
+        offsets = env_origins(config.env_num, config.env_offset_size)
         self.world = create_world(config.simulator, config.env_num, offsets, device_arrays)
         if results is None:
             results = ResultsWriter(config)
@@ -85,9 +85,9 @@ class SimulatorRunner:
         self.envs: list[RunningEpisode | None] = [None] * config.env_num
         self._scenes: dict[int, IScene] = {}
         self._joints = EnvJoints(self.envs)
-        self._fleets = Fleets(self.world)
+        self._fleets = BatchedRobots(self.world)
         self._step_count = 0
-        self._launched: Commands | None = None
+        self._launched: BatchedActions | None = None
         self._compat = Compat2x.of(config)
         self._checks = StartChecks(self._compat)
 
@@ -150,17 +150,17 @@ class SimulatorRunner:
         return [observations.get(env_id) for env_id in env_ids], infos
 
     def plan_episodes(
-        self, episodes: Mapping[int, Episode], observe: bool, joints: Mapping[int, Sequence[JointModel]]
-    ) -> dict[int, EpisodePlan]:
+        self, episodes: Mapping[int, Episode], observe: bool, joints: Mapping[int, Sequence[JointSpec]]
+    ) -> dict[int, PreparedEpisode]:
         """Prepare the episodes that envs shall start, with what joints, by env id.
 
         Whatever is wrong with them is found here.
         """
-        planner = Planner(self.world, self._checks, self._compat)
+        planner = EpisodePreparer(self.world, self._checks, self._compat)
         return {env_id: planner.plan(env_id, each, observe, joints[env_id]) for env_id, each in episodes.items()}
 
     def start_episodes(
-        self, env_ids: Sequence[int], plans: Mapping[int, EpisodePlan], observe: bool = True
+        self, env_ids: Sequence[int], plans: Mapping[int, PreparedEpisode], observe: bool = True
     ) -> dict[int, dict[str, Any]]:
         """Start planned episodes; returns their first observations. Envs without a plan are left without an episode.
 
@@ -197,7 +197,7 @@ class SimulatorRunner:
         assert commands is not None
         return self._results(self.advance(commands))
 
-    def advance(self, commands: Commands) -> dict[int, StepResult]:
+    def advance(self, commands: BatchedActions) -> dict[int, StepResult]:
         """Command all robots and make one step of the envs that run; returns what came of it, by env id."""
         IScene.use(self._scenes)
         active = self.active()
@@ -228,22 +228,22 @@ class SimulatorRunner:
         """A picture of all envs that hold an episode; see `vec_env.Env.render`."""
         return self.draw(self.eye(camera, size), size, sorted(self._scenes)).picture
 
-    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Eye:
+    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
         """The camera, world frame, that a caller of `render` means."""
-        from internutopia.core.render.grid import eye_of
+        from internutopia.core.runner.grid import eye_of
 
         IScene.use(self._scenes)
         return eye_of(camera, self.world, size, self.config.env_offset_size)
 
-    def draw(self, eye: Eye, size: tuple[int, int], shown: Sequence[int]) -> Layer:
+    def draw(self, eye: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
         """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
-        from internutopia.core.render.grid import draw_layer
+        from internutopia.core.runner.grid import draw_layer
 
         return draw_layer(self.world, sorted(self._scenes), shown, eye, size, self.config.env_offset_size)
 
     def render_each(self, size: tuple[int, int]) -> list[Image]:
         """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""
-        from internutopia.core.render.grid import draw_each
+        from internutopia.core.runner.grid import draw_each
 
         shown = sorted(self._scenes)
         images = [np.zeros((size[1], size[0], 3), np.uint8) for _ in range(self.env_num)]
@@ -339,7 +339,7 @@ class SimulatorRunner:
             self._scenes.pop(env_id, None)
         self.world.unload(np.array(sorted(env_ids), np.intp))
 
-    def _start(self, plans: Mapping[int, EpisodePlan]) -> None:
+    def _start(self, plans: Mapping[int, PreparedEpisode]) -> None:
         self.world.load({env_id: (plan.handle, plan.model) for env_id, plan in plans.items()})
         for env_id, plan in plans.items():
             self.world.noise_keys[env_id] = noise_key(self.queue.seed, plan.episode.id)
@@ -374,11 +374,11 @@ class SimulatorRunner:
         assert env is not None
         return env
 
-    def plan(self, actions: Mapping[int, Action]) -> Commands:
+    def plan(self, actions: Mapping[int, Action]) -> BatchedActions:
         """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
         IScene.use(self._scenes)
         told = {env_id: (action, self._running(env_id).task) for env_id, action in actions.items()}
-        return plan_commands(told if self._compat is None else self._compat.known_names(told))
+        return validate_actions(told if self._compat is None else self._compat.known_names(told))
 
     def _observe(self, env: RunningEpisode) -> dict[str, Any]:
         obs = env.task.get_observations()
@@ -428,7 +428,7 @@ class SimulatorRunner:
     def repeat(self, env_id: int) -> StepResult:
         """What an env that does not run reports: nothing, or its last result again."""
         env = self.envs[env_id]
-        return NOTHING if env is None else repeated(env.last)
+        return EMPTY_RESULT if env is None else repeated(env.last)
 
     def _info(self, env: RunningEpisode) -> dict[str, Any]:
         return {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': env.step}

@@ -18,16 +18,16 @@ from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.task import BaseTask
-from internutopia.core.util.arrays import Echo
+from internutopia.core.util.arrays import AsyncReadback
 from internutopia.core.world.base import DeviceWorld
-from internutopia.rl.core import LearningCore, StepOutcome
-from internutopia.rl.rows import Rows
+from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
+from internutopia.rl.env_selection import EnvSelection
 
 _FAILED = 'the simulation diverged, or an action was not finite'
 
 
-class DeviceCore(LearningCore):
-    """`LearningCore` on a `DeviceWorld`; all arrays are tensors.
+class DeviceRLEnv(BatchedRLEnv):
+    """`BatchedRLEnv` on a `DeviceWorld`; all arrays are tensors.
 
     An action that is not finite cuts the episode of its env.
     """
@@ -43,15 +43,15 @@ class DeviceCore(LearningCore):
         self._replays = False  # whether the device starts episodes by itself
         self._next_id = self.arrays.zeros((), 'int64')
         self._writes = config.results_file is not None or config.metrics_save_path == 'console'
-        self._echo = Echo()
+        self._echo = AsyncReadback()
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """See `LearningCore`."""
+        """See `BatchedRLEnv`."""
         super().seed(seed)
         self._next_id.zero_()
 
-    def restart(self, rows: Rows) -> None:
-        """See `LearningCore`; the host waits unless the device can do it alone."""
+    def restart(self, rows: EnvSelection) -> None:
+        """See `BatchedRLEnv`; the host waits unless the device can do it alone."""
         if not self._replays:
             super().restart(rows)
             self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()

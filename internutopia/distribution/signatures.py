@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.distribution.packing import Column, Group, Packed
+from internutopia.distribution.packing import Column, LeafGroup, Packed
 
 Form = tuple[Any, ...]
 
 
-class KnownForms:
+class SignatureCache:
     """The forms of actions that one worker took, with the tasks that its envs ran."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class KnownForms:
             self._tasks.setdefault(_form(group), set()).update(tasks[row] for row in group.rows)
 
 
-def _form(group: Group) -> Form:
+def _form(group: LeafGroup) -> Form:
     """Layout and kinds of leaves; of what is no finite number, a form that is never seen again."""
     kinds = tuple(_kind(column) for column in group.columns)
     return (object(),) if '' in kinds else (group.layout, kinds)

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from internutopia.core.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
-from internutopia.core.state import SceneState
+from internutopia.core.runner.snapshot import SceneState
 
 Action = Mapping[str, Any] | None
 StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]
 """Observation, reward, terminated, truncated, info."""
-NOTHING: StepResult = (None, None, None, None, None)
+EMPTY_RESULT: StepResult = (None, None, None, None, None)
 Image = NDArray[np.uint8]
 
 
-class HeldEpisode(Protocol):
+class EpisodeView(Protocol):
     """An episode in an env, from its reset to the next one."""
 
     @property
@@ -54,7 +54,7 @@ class EnvRunner(Protocol):
     results: Results
 
     @property
-    def envs(self) -> Sequence[HeldEpisode | None]:
+    def envs(self) -> Sequence[EpisodeView | None]:
         """What each env holds."""
         ...
 

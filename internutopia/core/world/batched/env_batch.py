@@ -27,8 +27,8 @@ _IDS = itertools.count()
 _FIELD = 'model/'  # prefix of model fields among saved arrays
 
 
-class Side(Protocol):
-    """What views read and write of a group; see `Group`. Arrays are those of numpy, or tensors on a device."""
+class BatchArrays(Protocol):
+    """What views read and write of a group; see `EnvBatch`. Arrays are those of numpy, or tensors on a device."""
 
     @property
     def id(self) -> int: ...  # noqa: D102
@@ -49,7 +49,7 @@ class Side(Protocol):
     def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any: ...  # noqa: D102
 
 
-class Group(ABC):
+class EnvBatch(ABC):
     """`capacity` slots for envs of one model structure."""
 
     fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 Command = tuple['BaseController', NDArray[np.intp], Any] | tuple['BaseRobot', ArticulationAction]
 
 
-class Fleet:
+class BatchedRobot:
     """One batched robot class with one configuration (poses aside) in the envs that run it."""
 
-    def __init__(self, cls: type[BaseRobot], config: RobotCfg, name: str, world: World, fleets: Fleets, lead_env: int):
+    def __init__(
+        self, cls: type[BaseRobot], config: RobotCfg, name: str, world: World, fleets: BatchedRobots, lead_env: int
+    ):
         scene = BatchScene(world, fleets, lead_env)
         prim_path = scene.root_path + config.prim_path.removeprefix(f'/World/env_{lead_env}')
         scene.robot_paths[prim_path] = name
@@ -129,19 +131,19 @@ class Fleet:
             raise ValueError(f'env {env_id}, robot {self.name!r}, controller {name!r}: {error}') from error
 
 
-class Fleets:
+class BatchedRobots:
     """The fleets of an Env; one disappears with the last env that runs it."""
 
     def __init__(self, world: World):
         self._world = world
-        self._fleets: dict[Any, Fleet] = {}
+        self._fleets: dict[Any, BatchedRobot] = {}
 
-    def join(self, cls: type[BaseRobot], config: RobotCfg, name: str, scene: IScene) -> Fleet:
+    def join(self, cls: type[BaseRobot], config: RobotCfg, name: str, scene: IScene) -> BatchedRobot:
         """The fleet for a robot of one env; `add` the robot to it once it is set up."""
         view = self._world.articulation(name, scene.env_id)
         key = (cls, name, view, _fingerprint(config))
         if key not in self._fleets:
-            self._fleets[key] = Fleet(cls, config, name, self._world, self, scene.env_id)
+            self._fleets[key] = BatchedRobot(cls, config, name, self._world, self, scene.env_id)
         return self._fleets[key]
 
     def leave(self, env_id: int) -> None:
@@ -167,7 +169,7 @@ class Fleets:
 class BatchScene(IScene):
     """The scene that a batched robot sees: all envs; the structure of its robot is that of env `lead_env`."""
 
-    def __init__(self, world: World, fleets: Fleets, lead_env: int):
+    def __init__(self, world: World, fleets: BatchedRobots, lead_env: int):
         super().__init__(world, ..., fleets)
         self._lead_env = lead_env
 

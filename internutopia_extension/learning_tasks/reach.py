@@ -13,12 +13,12 @@ from internutopia.core.config.learning import (
     RandomizationTermCfg,
     RewardTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
 
 TIP = 'right_gripper'
 TARGET = 'target'

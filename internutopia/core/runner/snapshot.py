@@ -6,7 +6,7 @@ A `SceneState` holds, for each env that it was taken from:
   poses, warm start of the solver, time) and what was changed in this env's model (gains, masses, friction, ...);
 - what was measured last: efforts, contact forces, what sensors read of physics;
 - the episode: number of steps, whether it ended, its last result, what noise depends on;
-- the state of the Python objects (see `internutopia.core.parts`): task, metrics, reward, robots, controllers, sensors.
+- the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors.
 
 The step counter of the Env, which says when frames are due, follows if the state is put into all envs that hold an
 episode. Not in it: the queue of episodes, results that were written, and pictures that were taken.
@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.parts import load_parts, parts_of, save_parts
+from internutopia.core.runner.object_state import load_parts, parts_of, save_parts
 from internutopia.core.world.base import SavedPhysics
 
 if TYPE_CHECKING:
-    from internutopia.core.env_runner import StepResult
-    from internutopia.core.runner import RunningEpisode, SimulatorRunner
+    from internutopia.core.runner.base import StepResult
+    from internutopia.core.runner.simulator import RunningEpisode, SimulatorRunner
 
 VERSION = 1
 
@@ -152,7 +152,7 @@ def _check_fits(
             f'{where} makes steps of {runner.world.step_dt:g} s, the state is that of an env with steps of '
             f'{saved.step_dt:g} s'
         )
-    problem = runner.world.misfit(env_id, saved.physics)
+    problem = runner.world.check_compatible(env_id, saved.physics)
     if problem is not None:
         raise ValueError(f'{where}: {problem}')
     if parts_of(env.task).keys() != saved.parts.keys():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import mujoco
 import numpy as np
 
-from internutopia.core.model.spec import IDENTITY_QUAT, RobotModel
+from internutopia.core.model.spec import IDENTITY_QUAT, RobotSpec
 
 # References to joints and links by name: collection of the spec, attributes that hold names
 _REFERENCES = (
@@ -22,7 +22,7 @@ _REFERENCES = (
 )
 
 
-def adapt(child: mujoco.MjSpec, robot: RobotModel) -> None:
+def adapt(child: mujoco.MjSpec, robot: RobotSpec) -> None:
     """Give a robot's asset the names and frames of its class.
 
     Raises:

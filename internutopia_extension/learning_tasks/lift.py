@@ -13,14 +13,14 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
-from internutopia.rl.tasks.reach import TIP
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
+from internutopia_extension.learning_tasks.reach import TIP
 
 CUBE, EDGE = 'cube', 0.05  # m
 STROKE = 0.04  # m, of a finger

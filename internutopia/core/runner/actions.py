@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from internutopia.core.env_runner import Action
 from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.batched import BatchedRobot, Command
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.robot.fleet import Command, Fleet
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.runner.base import Action
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util import did_you_mean
 
 
 @dataclass(frozen=True)
-class Commands:
+class BatchedActions:
     """Actions that were checked: for robots that serve all envs, for robots of one env, and what goes as it is."""
 
-    fleets: list[tuple[Fleet, list[Command]]]
+    fleets: list[tuple[BatchedRobot, list[Command]]]
     robots: list[tuple[BaseRobot, list[ArticulationAction]]]
     custom: list[tuple[BaseRobot, Any]]
 
@@ -41,9 +41,9 @@ class Commands:
             robot.apply_action(robot_action)
 
 
-def plan_commands(actions: Mapping[int, tuple[Action, BaseTask]]) -> Commands:
+def validate_actions(actions: Mapping[int, tuple[Action, BaseTask]]) -> BatchedActions:
     """Check actions, each with the task that runs in its env, by env id. ValueError or KeyError for a bad one."""
-    by_fleet: dict[Fleet, list[tuple[int, Any]]] = {}
+    by_fleet: dict[BatchedRobot, list[tuple[int, Any]]] = {}
     single: list[tuple[BaseRobot, Any]] = []
     custom: list[tuple[BaseRobot, Any]] = []
     for env_id, (action, task) in actions.items():
@@ -67,7 +67,7 @@ def plan_commands(actions: Mapping[int, tuple[Action, BaseTask]]) -> Commands:
                 by_fleet.setdefault(robot.fleet, []).append((env_id, robot_action))
             else:
                 single.append((robot, robot_action))
-    return Commands(
+    return BatchedActions(
         [(fleet, fleet.plan(robot_actions)) for fleet, robot_actions in by_fleet.items()],
         [(robot, robot.controls(robot_action)) for robot, robot_action in single],
         custom,

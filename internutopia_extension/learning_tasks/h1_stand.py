@@ -11,9 +11,9 @@ from internutopia.core.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from internutopia.rl.tasks.endless import endless
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.endless import endless
 
 PELVIS_HEIGHT = 0.981  # m, at home with the feet on the floor
 

@@ -36,7 +36,7 @@ class ConfigError(ValueError):
     """The served config does not work."""
 
 
-class Registry:
+class SessionManager:
     """Makes sessions, finds them, and ends those that are idle for long.
 
     Args:

@@ -23,7 +23,7 @@ APERTURE = 0.020955  # m, width of the film of a camera that names none: the def
 
 
 @dataclass(frozen=True)
-class Lens:
+class Intrinsics:
     """A projection without distortion.
 
     `half_width` and `half_height` are those of the picture, `centre` is its middle relative to the camera's axis (to
@@ -38,18 +38,18 @@ class Lens:
     centre: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Lens:
+    def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Intrinsics:
         """The lens of a picture of `size` (width, height) [pixels] that shows this much vertically."""
         return cls(half_height * size[0] / size[1], half_height, orthographic)
 
     @classmethod
-    def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Lens:
+    def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Intrinsics:
         """The lens of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
         return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
 
     @property
     def focal_length(self) -> float:
-        """Distance of lens and film [m]; of an orthographic one, what `Lens.aperture` counts for at distance 1."""
+        """Focal length [m]; of an orthographic one, what `Intrinsics.aperture` counts for at distance 1."""
         return self.aperture / (2.0 * self.half_width)
 
     def pixels(self, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> tuple[Floats, Floats]:
@@ -62,7 +62,7 @@ class Lens:
         y = (1.0 - (np.arange(height) + 0.5 + shift[1]) * 2.0 / height) * self.half_height + self.centre[1]
         return x, y
 
-    def part(self, low: tuple[float, float], high: tuple[float, float]) -> Lens:
+    def part(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
         """The lens of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
         half = self.half_width, self.half_height
         centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
@@ -71,15 +71,15 @@ class Lens:
 
 
 @dataclass(frozen=True)
-class Eye:
+class CameraPose:
     """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back."""
 
     position: Floats
     rotation: Floats
-    lens: Lens
+    lens: Intrinsics
 
     @classmethod
-    def looking_at(cls, target: Any, position: Any, lens: Lens) -> Eye:
+    def looking_at(cls, target: Any, position: Any, lens: Intrinsics) -> CameraPose:
         """At `position` [m], looking at `target` [m], with the z axis upwards in the picture."""
         position = np.asarray(position, np.float64)
         back = position - np.asarray(target, np.float64)
@@ -91,7 +91,7 @@ class Eye:
         return cls(position, np.column_stack([right, np.cross(back, right), back]), lens)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
-        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Lens.part`, and how far ahead [m]."""
+        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Intrinsics.part`, and how far ahead [m]."""
         lens = self.lens
         right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
         scale = 1.0 if lens.orthographic else -back
@@ -107,9 +107,9 @@ class Eye:
         local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
         return local @ self.rotation.T + self.position
 
-    def moved(self, offset: Any) -> Eye:
+    def moved(self, offset: Any) -> CameraPose:
         """The same camera, this much farther along the axes of the env [m]."""
-        return Eye(self.position + np.asarray(offset), self.rotation, self.lens)
+        return CameraPose(self.position + np.asarray(offset), self.rotation, self.lens)
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,14 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Shot:
+class RenderRequest:
     """One picture of one env."""
 
     env_id: int
-    eye: Eye
+    eye: CameraPose
     frame: Frame
 
 
 def half_angle(fovy: float) -> float:
-    """`Lens.half_height` of a vertical field of view [degrees]."""
+    """`Intrinsics.half_height` of a vertical field of view [degrees]."""
     return math.tan(0.5 * math.radians(fovy))

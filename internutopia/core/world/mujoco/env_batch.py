@@ -13,7 +13,7 @@ from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.world.batched.group import Arrays, Group, Index, Slots
+from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
 
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
 # Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
@@ -28,7 +28,7 @@ _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
 
-class MujocoGroup(Group):
+class MujocoEnvBatch(EnvBatch):
     """The envs of one model structure. `capacity` slots, `nthread` threads of its own (the caller's included)."""
 
     fields = MODEL_FIELDS
@@ -52,12 +52,12 @@ class MujocoGroup(Group):
 
     @property
     def efforts(self) -> NDArray[np.float64]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self._efforts
 
     @property
     def sensors(self) -> NDArray[np.float64]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self._sensors
 
     def rebuild(self, capacity: int, nthread: int) -> None:
@@ -79,12 +79,12 @@ class MujocoGroup(Group):
             self.read(name)
 
     def remove(self, slots: NDArray[np.intp]) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         super().remove(slots)
         self._stale.difference_update(slots.tolist())
 
     def read(self, name: str) -> NDArray[Any]:
-        """See `Group`; a live array."""
+        """See `EnvBatch`; a live array."""
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
@@ -97,11 +97,11 @@ class MujocoGroup(Group):
         return array
 
     def write(self, name: str) -> NDArray[Any]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.read(name)
 
     def measured(self) -> NDArray[np.float64]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         if self._unmeasured:
             slots = np.array(sorted(self._unmeasured), np.int32)
             self._unmeasured.clear()
@@ -112,17 +112,17 @@ class MujocoGroup(Group):
         return self._sensors
 
     def touched(self, slots: Index) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         if self._derived:
             self._stale.update(self.ids(slots).tolist())
 
     def expand(self, name: str) -> NDArray[Any]:
-        """See `Group`; a live array."""
+        """See `EnvBatch`; a live array."""
         self._expanded.add(name)
         return self.batch.expand(name)
 
     def values(self, name: str) -> NDArray[Any]:
-        """See `Group`; read-only unless expanded."""
+        """See `EnvBatch`; read-only unless expanded."""
         values = self.batch.expanded(name)
         if values is None:
             template = model_field(self.scene.model, name)
@@ -130,7 +130,7 @@ class MujocoGroup(Group):
         return values
 
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `Group`."""
+        """See `EnvBatch`."""
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
         self.touched(slots)
@@ -143,7 +143,7 @@ class MujocoGroup(Group):
         geom_groups: Sequence[int],
         body: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups).astype(np.uint8)
         ids = None if len(slots) == self.capacity else slots.astype(np.int32)
         distances, geoms = self.batch.ray(origins, directions, seen, True, body, ids)
@@ -151,7 +151,7 @@ class MujocoGroup(Group):
         return distances, geoms
 
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        """See `Group`."""
+        """See `EnvBatch`."""
         failed: dict[int, str] = {}
         batch = self.batch
         stage = _VELOCITY_STAGE if self._derived else _NO_STAGE
@@ -182,15 +182,15 @@ class MujocoGroup(Group):
         return failed
 
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """See `Group`; a live array."""
+        """See `EnvBatch`; a live array."""
         return self.batch.state[slot]
 
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.batch.get_model(slot, copy.copy(scene.model))
 
     def data(self, slot: int) -> mujoco.MjData:
-        """See `Group`."""
+        """See `EnvBatch`."""
         return self.batch.get_data(slot)
 
     def _resize(self, capacity: int) -> None:

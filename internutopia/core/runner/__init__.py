@@ -1,0 +1,5 @@
+"""Runner: what steps and resets the envs of one process."""
+
+from internutopia.core.runner.simulator import SimulatorRunner
+
+__all__ = ['SimulatorRunner']

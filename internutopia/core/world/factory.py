@@ -1,0 +1,51 @@
+"""World factory: the implementation that a config asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config import SimConfig
+from internutopia.core.world.base import World
+
+
+def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], device_arrays: bool = False) -> World:
+    """The world of `config.backend`.
+
+    With `device_arrays`, a `DeviceWorld` whose arrays are torch tensors, if the backend has one.
+
+    ValueError for a backend or device that there is not, ImportError for a package that is not installed.
+    """
+    arguments = (env_num, offsets, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
+    engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
+    if config.backend == 'mujoco_warp':
+        try:
+            from internutopia.core.world.warp.world import WarpWorld
+
+            if device_arrays:
+                from internutopia.core.world.warp.device import WarpDeviceWorld as WarpWorld
+        except ModuleNotFoundError as error:
+            if error.name not in ('mujoco_warp', 'warp', 'torch'):
+                raise
+            raise ImportError(
+                f"backend 'mujoco_warp' needs the package {error.name}: pip install 'internutopia[gpu]'"
+            ) from error
+        raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
+        return WarpWorld(*arguments, **engine, device=config.device, raytrace=raytrace)
+    if config.backend == 'isaac_sim':
+        from internutopia.core.world.isaac.world import IsaacWorld
+
+        return IsaacWorld(config, env_num, offsets)
+    if config.device != 'cpu':
+        raise ValueError(
+            f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
+            "or backend='mujoco_warp' for a GPU"
+        )
+    if config.renderer == 'raytrace':
+        raise ValueError(
+            "SimConfig.renderer='raytrace': backend 'mujoco' draws with OpenGL; use 'opengl' or 'auto', "
+            "or backend='mujoco_warp' for ray tracing"
+        )
+    from internutopia.core.world.mujoco.world import MujocoWorld
+
+    return MujocoWorld(*arguments, **engine)
