@@ -110,7 +110,7 @@ def _policy(envs: VectorEnv) -> Callable[[int], Any]:
     """A small network from observations to actions, numpy to numpy."""
     import torch
 
-    obs = envs.core.observe()
+    obs = envs.core.compute_observations()
     sizes = obs.shape[1], 64, 64, envs.core.state.actions.shape[1]
     layers: list[torch.nn.Module] = []
     for size_in, size_out in zip(sizes, sizes[1:], strict=False):

@@ -46,7 +46,7 @@ def cameras(quick: bool) -> list[Row]:
             loop = stack.enter_context(closing(_Loop(env)))
         except NoOpenGLError as error:
             return [Row(what=what, unit='frames/s', note=f'{error} (pip install pyopengl)')]
-        robot_of_all: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].fleet
+        robot_of_all: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].batch
         camera = robot_of_all.robot.sensors[_CAMERA.name]
         contenders = {'ours': lambda _: camera.get_data(), 'loop': lambda _: loop.draw()}
         result = race(contenders, lambda: None, rounds=rounds, steps=2, turn=1)

@@ -31,7 +31,7 @@ def lidar_rays(quick: bool) -> list[Row]:
     ):
         env.reset()
         world = mujoco_world(env.runner.world)
-        fleet = env.runner.envs[0].task.robots['h1'].fleet  # pyright: ignore[reportOptionalMemberAccess]
+        fleet = env.runner.envs[0].task.robots['h1'].batch  # pyright: ignore[reportOptionalMemberAccess]
         assert fleet is not None
         lidar = fleet.robot.sensors['lidar']
         assert isinstance(lidar, Lidar)

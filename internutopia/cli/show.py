@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config, SimConfig, TaskCfg
-from internutopia.core.runner.grid import overview_eye
+from internutopia.core.runner.grid import overview_pose
 from internutopia.core.vec_env import Env
 
 _RUN_FILES = ('.yaml', '.yml')
@@ -64,5 +64,5 @@ def _whole(world: Any, resolution: tuple[int, int]) -> tuple[NDArray[np.float64]
     centres = data.geom_xpos[seen] if seen.any() else np.zeros((1, 3))
     reach = np.minimum(radius[seen], 1.0) if seen.any() else np.ones((1, 1))
     low, high = (centres - reach).min(axis=0), (centres + reach).max(axis=0)
-    eye = overview_eye(low, high, resolution)
+    eye = overview_pose(low, high, resolution)
     return eye.position, 0.5 * (low + high)

@@ -29,7 +29,7 @@ class Orchestrator:
             raise ValueError(f'orchestrator.step: delta_time must be 0, got {delta_time}; time passes in Env.step')
         for scene in IScene.all().values():
             scene.world.frame_due = True
-            scene.fleets.forget(scene.env_id)
+            scene.batches.forget(scene.env_id)
 
 
 orchestrator = Orchestrator()

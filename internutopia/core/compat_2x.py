@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from internutopia.core.config import Config
     from internutopia.core.model.spec import RobotSpec, SceneSpec
     from internutopia.core.robot.robot import BaseRobot
-    from internutopia.core.runner.base import Action, EnvRunner, EpisodeView, StepResult
+    from internutopia.core.runner.base import Action, EnvRunner, EpisodeView
+    from internutopia.core.runner.step_result import StepResult
     from internutopia.core.task.task import BaseTask
 
 JOINTS: dict[str, Sequence[str]] = {}
@@ -43,9 +44,9 @@ JOINTS: dict[str, Sequence[str]] = {}
 
 Only of those that differ from the model in more than being ordered breadth first. Robots' modules write them here.
 """
-GYM_BEFORE_RESET: StepResult = ({}, 0.0, False, False, None)
+GYM_BEFORE_RESET: tuple[Any, ...] = ({}, 0.0, False, False, None)
 """What a step of `gym_env.Env` gives before the first reset."""
-_FINISHED: StepResult = (None, -1.0, True, False, None)
+_FINISHED: Any = (None, -1.0, True, False, None)
 
 
 def compat_of_process() -> str:
@@ -174,8 +175,7 @@ class Compat2x:
     def _result(self, result: StepResult, env: EpisodeView | None) -> StepResult:
         if env is None:
             return _FINISHED
-        obs, reward, terminated, truncated, info = result
-        return obs, reward if self._rewarded[env.episode.task_index] else self.unrewarded, terminated, truncated, info
+        return result if self._rewarded[env.episode.task_index] else result._replace(reward=self.unrewarded)
 
     def _of_robots(self, env_id: int, action: Action, task: BaseTask) -> Action:
         if not isinstance(action, Mapping):

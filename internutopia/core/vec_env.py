@@ -18,9 +18,11 @@ from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
-from internutopia.core.runner.base import EnvRunner, StepResult
+from internutopia.core.runner.base import EnvRunner
+from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.snapshot import SceneState
+from internutopia.core.runner.state import SceneState
+from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
 
 
@@ -80,11 +82,11 @@ class Env:
 
             self._runner = create_runner(config, distribution, self.task_config_manager)
         else:
-            self._runner = SimulatorRunner(config, self.task_config_manager)
+            self._runner = LocalRunner(config, self.task_config_manager)
         if self.compat is not None:
             self.compat.begin_results(self._runner)
         self.num_envs = self._runner.env_num
-        self._exchange = AsyncStepper(self._runner)
+        self._stepper = AsyncStepper(self._runner)
         self._simulation_app = SimulationApp(self)
 
     @property
@@ -93,11 +95,11 @@ class Env:
 
         NotImplementedError in a distributed run, whose worlds, tasks and robots are in other processes.
         """
-        if not isinstance(self._runner, SimulatorRunner):
+        if not isinstance(self._runner, LocalRunner):
             raise NotImplementedError(
                 'runner: this run is distributed, its tasks and robots are in other processes; use the calls of Env'
             )
-        return self._runner
+        return self._runner.simulator
 
     @property
     def simulation_app(self) -> SimulationApp:
@@ -183,8 +185,8 @@ class Env:
         _check_list('step', action)
         if len(action) != self.num_envs:
             raise ValueError(f'step takes one action per env: expected {self.num_envs}, got {len(action)}')
-        self._exchange.check_idle('step')
-        self._exchange.forget(range(self.num_envs))
+        self._stepper.check_idle('step')
+        self._stepper.forget(range(self.num_envs))
         results = self._runner.step(action)
         return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
 
@@ -207,7 +209,7 @@ class Env:
         ids = self._check_ids(env_ids, 'env_ids')
         if len(actions) != len(ids):
             raise ValueError(f'send takes one action per env: got {len(actions)} actions for {len(ids)} envs')
-        self._exchange.send(dict(zip(ids, actions, strict=True)))
+        self._stepper.send(dict(zip(ids, actions, strict=True)))
 
     def recv(self, min_envs: int = 1) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any], list[int]]:
         """Wait until steps of at least `min_envs` envs are done.
@@ -220,7 +222,7 @@ class Env:
             ValueError: fewer envs are at work.
         """
         self._check_open('recv')
-        results = self._exchange.recv(min_envs)
+        results = self._stepper.recv(min_envs)
         rows = list(results.values())
         if self.compat is not None:
             rows = self.compat.results(rows, [self._runner.envs[env_id] for env_id in results])
@@ -229,7 +231,7 @@ class Env:
     def get_observations(self) -> list[Any]:
         """The current observation of every env; None for one without an episode."""
         self._check_open('get_observations')
-        self._exchange.check_idle('get_observations')
+        self._stepper.check_idle('get_observations')
         return self._runner.get_obs()
 
     def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
@@ -243,7 +245,7 @@ class Env:
             raise ValueError(f'warm_up needs steps > 0, got {steps}')
         if not (render or physics):
             raise ValueError('warm_up needs render=True or physics=True')
-        self._exchange.check_idle('warm_up')
+        self._stepper.check_idle('warm_up')
         self._runner.warm_up(steps, physics)
 
     def render(
@@ -265,13 +267,13 @@ class Env:
             NoOpenGLError: nothing can be rendered here; the message says what to install.
         """
         self._check_open('render')
-        self._exchange.check_idle('render')
+        self._stepper.check_idle('render')
         return self._runner.render(camera, checked_resolution(resolution))
 
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
         """The full state of some envs, to go on from there later, to the bit; plain data that can be pickled.
 
-        What it holds is described in `internutopia.core.runner.snapshot`.
+        What it holds is described in `internutopia.core.runner.state`.
 
         Args:
             env_ids: ids of the envs, each once; None means all that hold an episode.
@@ -283,8 +285,8 @@ class Env:
         if env_ids is None:
             env_ids = list(self.active_task_configs)
         ids = self._check_ids(env_ids, 'env_ids')
-        self._exchange.check_idle('get_state', ids)
-        return self._runner.capture(ids)
+        self._stepper.check_idle('get_state', ids)
+        return self._runner.get_state(ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
         """Put envs into a state that `get_state` returned, of this Env or another of the same task configs.
@@ -298,8 +300,8 @@ class Env:
                 a wrong number of envs); nothing has changed.
         """
         self._check_open('set_state')
-        self._exchange.check_idle('set_state')
-        self._runner.restore(state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
+        self._stepper.check_idle('set_state')
+        self._runner.set_state(state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
 
     def get_dt(self) -> float:
         """Length of one physics step [s]."""
@@ -327,8 +329,8 @@ class Env:
             self._runner.close()
 
     def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:
-        self._exchange.check_idle('reset', env_ids)
-        self._exchange.forget(env_ids)
+        self._stepper.check_idle('reset', env_ids)
+        self._stepper.forget(env_ids)
         return self._runner.reset(env_ids)
 
     def _check_open(self, call: str) -> None:

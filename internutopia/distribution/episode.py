@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.episodes import Episode
-from internutopia.core.runner.base import EMPTY_RESULT, StepResult
+from internutopia.core.episodes.results import EpisodeRecord
+from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 
 
 @dataclass
@@ -26,17 +26,7 @@ class RemoteEpisode:
     requeued: bool = False
     replaced: bool = False
 
-    def given_up(self, env_id: int) -> dict[str, Any]:
+    def failure_result(self, env_id: int) -> EpisodeRecord:
         """The result of an episode that is not run again; what killed its workers is in `lost`."""
-        return {
-            'episode_id': self.episode.id,
-            'task_index': self.episode.task_index,
-            'task_name': self.episode.task_name,
-            'task': self.task_config.type,
-            'env_id': env_id,
-            'steps': (self.last[4] or {}).get('step', 0),
-            'terminated': False,
-            'truncated': True,
-            'metrics': {},
-            'error': self.lost,
-        }
+        steps = (self.last.info or {}).get('step', 0)
+        return EpisodeRecord.of(self.episode, self.task_config.type, env_id, steps, False, True, {}, self.lost)

@@ -18,10 +18,12 @@ from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
-from internutopia.core.runner.grid import merge
-from internutopia.core.runner.snapshot import EnvState, SceneState, rows_of
+from internutopia.core.episodes.results import EpisodeRecord, Results, ResultsWriter
+from internutopia.core.runner.base import Action, Image
+from internutopia.core.runner.grid import merge_tiles
+from internutopia.core.runner.snapshot import rows_of
+from internutopia.core.runner.state import EnvState, SceneState
+from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.util import log
@@ -116,22 +118,22 @@ class RayRunner:
         self.results.flush()
         return results
 
-    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
-        """See `EnvRunner.launch`."""
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
+        """See `EnvRunner.step_async`."""
         env_ids = self._active(group)
         if not env_ids:
             self._at_work[group] = None
         else:
             self._at_work.update(self._begin({group: env_ids}, actions, self._finished_names()))
 
-    def wait(self) -> list[int]:
-        """See `EnvRunner.wait`."""
+    def poll(self) -> list[int]:
+        """See `EnvRunner.poll`."""
         idle = [group for group, call in self._at_work.items() if call is None]
         calls = {group: call for group, call in self._at_work.items() if call is not None}
         return idle + self._crew.ready(calls, block=not idle)
 
-    def collect(self, group: int) -> list[StepResult]:
-        """See `EnvRunner.collect`."""
+    def step_wait(self, group: int) -> list[StepResult]:
+        """See `EnvRunner.step_wait`."""
         env_ids, call = self._active(group), self._at_work.pop(group)
         outcomes: dict[int, StepResult] = {}
         if call is not None:
@@ -166,29 +168,29 @@ class RayRunner:
         shown = [i for i, env in enumerate(self.envs) if env is not None and env.lost is None]
         group = self._group_of_camera(camera)
         try:
-            eye = self._crew.ask(group, 'eye', camera, size)
+            eye = self._crew.ask(group, 'camera_pose', camera, size)
         except WorkerDied:
-            eye = self._crew.ask(group, 'eye', camera, size)
-        layers = self._ask_all('draw', lambda group: (eye, size, shown), range(len(self.groups)))
+            eye = self._crew.ask(group, 'camera_pose', camera, size)
+        layers = self._ask_all('render_tile', lambda group: (eye, size, shown), range(len(self.groups)))
         first = next((group for group, ids in enumerate(self.groups) if shown and shown[0] in ids), 0)
-        return merge([layers[group] for group in sorted(layers, key=lambda group: group != first)])
+        return merge_tiles([layers[group] for group in sorted(layers, key=lambda group: group != first)])
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
-        """See `EnvRunner.capture`."""
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
+        """See `EnvRunner.get_state`."""
         rows: dict[int, EnvState] = {}
         for group, ids in self._by_group(env_ids).items():
-            rows.update(zip(ids, self._crew.ask(group, 'capture', ids).envs, strict=True))
+            rows.update(zip(ids, self._crew.ask(group, 'get_state', ids).envs, strict=True))
         return SceneState(tuple(env_ids), tuple(rows[env_id] for env_id in env_ids), max(self._steps))
 
-    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
-        """See `EnvRunner.restore`."""
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+        """See `EnvRunner.set_state`."""
         rows = rows_of(state, self.env_num, env_ids)
         parts = {
             group: SceneState(tuple(ids), tuple(rows[i] for i in ids), state.step_count)
             for group, ids in self._by_group(rows).items()
         }
         checks = [self._crew.call(group, 'check_state', part, part.env_ids) for group, part in parts.items()]
-        done = {g: self._crew.call(g, 'restore', part, part.env_ids, after=checks) for g, part in parts.items()}
+        done = {g: self._crew.call(g, 'set_state', part, part.env_ids, after=checks) for g, part in parts.items()}
         for outcome in self._crew.gather(done).values():
             if isinstance(outcome, Exception):
                 raise outcome
@@ -265,7 +267,7 @@ class RayRunner:
             if env_id in started:
                 env = started[env_id]
                 info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
-                env.last = (obs, 0.0, False, False, info)
+                env.last = StepResult(obs, 0.0, False, False, info)
                 DataHub.clear(env.episode.task_name)  # what was reported of another run of it
             self.envs[env_id] = started.get(env_id)
         self._record(reply.results)
@@ -291,7 +293,7 @@ class RayRunner:
 
     def _absorb(self, env_ids: Sequence[int], reply: Reply) -> dict[int, StepResult]:
         """Take in what came of a step."""
-        outcomes: dict[int, StepResult] = dict(zip(env_ids, unpack(reply.values), strict=True))
+        outcomes = {i: StepResult(*values) for i, values in zip(env_ids, unpack(reply.values), strict=True)}
         for env_id, result in outcomes.items():
             env = self._held(env_id)
             env.ended = bool(result[2] or result[3])
@@ -299,7 +301,7 @@ class RayRunner:
         self._record(reply.results)
         return outcomes
 
-    def _record(self, results: Iterable[dict[str, Any]]) -> None:
+    def _record(self, results: Iterable[EpisodeRecord]) -> None:
         for result in results:
             self.results.write(result)
 
@@ -313,8 +315,9 @@ class RayRunner:
         if env.lost is not None and not env.ended:
             info = {**(env.last[4] or {}), 'metrics': {}, 'error': env.lost}
             env.ended = True
-            env.last = (env.last[0], 0.0, False, True, {**info, 'requeued': True} if env.requeued else info)
-        return repeated(env.last)
+            info = {**info, 'requeued': True} if env.requeued else info
+            env.last = StepResult(env.last.observation, 0.0, False, True, info)
+        return repeat_result(env.last)
 
     def _lose(self, group: int, reason: str) -> None:
         """A worker has died: its running episodes go back to the queue."""
@@ -329,7 +332,7 @@ class RayRunner:
             self._deaths[env.episode.id] += 1
             if self._deaths[env.episode.id] > self._retries:
                 env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self.results.write(env.given_up(env_id))
+                self.results.write(env.failure_result(env_id))
             else:
                 env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
                 back.append(env.episode)

@@ -21,13 +21,14 @@ from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.results import EpisodeRecord
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.runner.actions import BatchedActions
-from internutopia.core.runner.base import StepResult
-from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.snapshot import SceneState, check_fit
+from internutopia.core.runner.local import LocalRunner
+from internutopia.core.runner.snapshot import check_fit
+from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
 
@@ -57,18 +58,18 @@ class Reply:
     """Values of envs, and the results of the episodes that have ended since the last reply."""
 
     values: Packed
-    results: list[dict[str, Any]]
+    results: list[EpisodeRecord]
 
 
 class CollectedResults:
     """Results of episodes until somebody takes them."""
 
     def __init__(self) -> None:
-        self._results: list[dict[str, Any]] = []
+        self._results: list[EpisodeRecord] = []
 
-    def write(self, result: dict[str, Any]) -> None:
+    def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode."""
-        self._results.append(result)
+        self._results.append(record)
 
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
@@ -80,7 +81,7 @@ class CollectedResults:
     def close(self) -> None:
         """Nothing is held."""
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[EpisodeRecord]:
         """All that came since the last call."""
         results, self._results = self._results, []
         return results
@@ -90,14 +91,14 @@ class Worker:
     """Envs of a distributed run; lives in a Ray actor."""
 
     def __init__(self) -> None:  # an actor whose constructor fails could not say why
-        self._runner: SimulatorRunner | None = None
+        self._runner: LocalRunner | None = None
         self._results = CollectedResults()
         self._tasks: dict[int, bytes] = {}
-        self._plans: dict[int, PreparedEpisode] = {}
-        self._commands: BatchedActions | None = None
+        self._prepared: dict[int, PreparedEpisode] = {}
+        self._actions: BatchedActions | None = None
 
     @property
-    def runner(self) -> SimulatorRunner:
+    def runner(self) -> LocalRunner:
         """What runs the envs."""
         assert self._runner is not None
         return self._runner
@@ -116,31 +117,31 @@ class Worker:
             ) from error
         for kind, classes in registries.items():
             REGISTRIES[kind].update(classes)
-        self._runner = SimulatorRunner(order.config, EpisodeQueue([]), self._results)
+        self._runner = LocalRunner(order.config, EpisodeQueue([]), self._results)
 
     def plan(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""
-        self.runner.queue.seed = seed
+        self.runner.simulator.queue.seed = seed
         self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
-        self._plans = self.runner.plan_episodes(episodes, True, {a.env_id: a.joints for a in assignments})
+        self._prepared = self.runner.simulator.prepare(episodes, {a.env_id: a.joints for a in assignments})
 
     def start(self, env_ids: Sequence[int], *_: object) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""
-        plans, self._plans = self._plans, {}
-        observations = self.runner.start_episodes(env_ids, plans)
-        return self._reply([observations.get(env_id) for env_id in env_ids])
+        prepared, self._prepared = self._prepared, {}
+        self.runner.simulator.start(env_ids, prepared, self.runner)
+        return self._reply(self.runner.first_observations(env_ids))
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
-        self.runner.clear(env_ids)
+        self.runner.simulator.clear(env_ids)
 
     def check(self, env_ids: Sequence[int], actions: Packed) -> bool:
         """Check the actions of the next step; returns whether only their form mattered."""
-        running = set(self.runner.active())
+        running = set(self.runner.simulator.active())
         planned = {i: action for i, action in zip(env_ids, unpack(actions), strict=True) if i in running}
-        self._commands = self.runner.plan(planned)
-        return self._commands.form_only
+        self._actions = self.runner.validate_actions(planned)
+        return self._actions.signature_checked
 
     def step(
         self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None, *_: object
@@ -155,14 +156,12 @@ class Worker:
         """
         if actions is not None:
             self.check(env_ids, actions)
-        commands, self._commands = self._commands, None
-        assert commands is not None
+        checked, self._actions = self._actions, None
+        assert checked is not None
         for name in finished:
             DataHub.set_episode_finished(name)
-        self.runner.set_current_time_step_index(step_count)
-        outcomes = self.runner.advance(commands)
-        results: list[StepResult] = [outcomes[i] if i in outcomes else self.runner.repeat(i) for i in env_ids]
-        return self._reply(results)
+        self.runner.simulator.set_current_time_step_index(step_count)
+        return self._reply([tuple(result) for result in self.runner.advance(checked, env_ids)])
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """The current observations of envs that hold an episode."""
@@ -174,25 +173,25 @@ class Worker:
         self.runner.warm_up(steps, physics)
         return self._reply([])
 
-    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
+    def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
         """The camera that is meant; if it is one of an env, of one here."""
-        return self.runner.eye(camera, size)
+        return self.runner.simulator.camera_pose(camera, size)
 
-    def draw(self, eye: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
+    def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
         """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
-        return self.runner.draw(eye, size, shown)
+        return self.runner.simulator.render_tile(pose, size, shown)
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
         """The state of envs."""
-        return self.runner.capture(env_ids)
+        return self.runner.get_state(env_ids)
 
     def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
         """ValueError if a state does not fit."""
-        check_fit(self.runner, state, env_ids)
+        check_fit(self.runner.simulator, state, env_ids)
 
-    def restore(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
+    def set_state(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
         """Put envs into a state."""
-        self.runner.restore(state, env_ids)
+        self.runner.set_state(state, env_ids)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller."""

@@ -1,9 +1,10 @@
-"""The learner's view of the envs, batched from end to end: act, step, judge, observe, restart.
+"""Batched RL env: the learner's view of the envs, batched from end to end.
 
-`BatchedRLEnv` is what all array front doors share. It knows no autoreset mode: envs that ended stand still until
-`restart`. Nothing in a step loops over envs, except for tasks that end themselves (`BaseTask.ends_itself`).
+`BatchedRLEnv` is what all array APIs share: the `EnvApi` that tells the envs by arrays and judges them by terms. It
+knows no autoreset mode: envs that ended stand still until they are reset. Nothing in a step loops over envs, except for
+tasks that end themselves (`BaseTask.ends_itself`).
 
-Arrays are those of the world, `arrays`: of numpy, or tensors (`device_core.py`).
+Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import put, to_host
-from internutopia.rl.env_selection import EnvSelection, select_envs
+from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -69,7 +71,7 @@ class BatchedRLEnv:
     def __init__(self, config: Config, learning: LearningCfg | None = None):
         if isinstance(config, DistributedConfig) and config.distribution_config is not None:
             raise ValueError(
-                'the array front doors step all envs in one process: use distribution_config=None, or vec_env.Env'
+                'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
             )
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = config.model_copy(update={'compat': '3.x'})
@@ -78,21 +80,30 @@ class BatchedRLEnv:
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
         tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
         self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        # the array front doors have none of the behaviour of 2.x, even where the environment asks for it
+        # the array API has none of the behaviour of 2.x, even where the environment asks for it
         runner_config = config.model_copy(update={'compat': '3.x'})
         self.runner = SimulatorRunner(runner_config, self.queue, device_arrays=self.device_arrays)
         self.arrays = arrays = self.runner.world.arrays
-        self.running: Bools = arrays.zeros(self.env_num, 'bool')
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
         self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
-        self._vacant = select_envs(self.runner.world, self.running == 0)
+        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
         self._asked: set[int] = set()  # envs whose task may end itself
-        self._fleet: BatchedRobot | None = None
+        self._batch: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed)
         self._state: RobotState | None = None
+
+    @property
+    def running(self) -> Bools:
+        """Which envs run an episode `(n,)`."""
+        return self.runner.running
+
+    @property
+    def action_repeat(self) -> int:
+        """How often an action is applied in a step."""
+        return self.learning.action.repeat
 
     @property
     def step_dt(self) -> float:
@@ -101,7 +112,7 @@ class BatchedRLEnv:
 
     @property
     def state(self) -> RobotState:
-        """The state of the robots; RuntimeError before the first restart."""
+        """The state of the robots; RuntimeError before the first reset."""
         if self._state is None:
             raise RuntimeError('reset the envs first')
         return self._state
@@ -109,8 +120,8 @@ class BatchedRLEnv:
     @property
     def controller(self) -> BaseController:
         """The controller that gets the actions, for all envs."""
-        assert self._fleet is not None
-        return self._fleet.robot.controllers[self.learning.action.controller]
+        assert self._batch is not None
+        return self._batch.robot.controllers[self.learning.action.controller]
 
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
@@ -120,83 +131,106 @@ class BatchedRLEnv:
             self._state.rng = self._rng
             self._state.levels[:] = 0.0
 
-    def rows(self, mask: Bools) -> EnvSelection:
+    def select(self, mask: Bools) -> EnvSelection:
         """The envs of a mask of the host, bool `(n,)`."""
         return select_envs(self.runner.world, self.arrays.asarray(mask))
 
-    def restart(self, rows: EnvSelection) -> None:
+    def reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
-        env_ids = rows.host_ids
-        ids = env_ids.tolist()
-        _, tasks = self.runner.reset(ids, observe=False)
-        episode_ids = np.full(len(ids), -1, np.int64)
-        limits = np.full(len(ids), _NEVER, np.int64)
-        for index, (env_id, task_config) in enumerate(zip(ids, tasks, strict=True)):
-            env = self.runner.envs[env_id]
-            if env is None or task_config is None:
-                continue
-            episode_ids[index] = env.episode.id
-            if task_config.max_episode_steps is not None:
-                limits[index] = task_config.max_episode_steps
-            (self._asked.add if env.task.ends_itself else self._asked.discard)(env_id)
-        got = episode_ids >= 0
-        where = self.arrays.asarray(env_ids)
-        self.running[where] = self.arrays.asarray(got)
-        self.episode_ids[where] = self.arrays.asarray(episode_ids)
-        self._limits[where] = self.arrays.asarray(limits)
+        env_ids = envs.host_ids
+        prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
+        where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
+        self.episode_ids[where] = -1
+        self._limits[where] = _NEVER
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        started = env_ids[got]
-        if len(started):
-            self._bind(started)
-            mask = np.zeros(self.env_num, bool)
-            mask[started] = True
-            self._begin(self.rows(mask))
-        rows.put(self.returns, 0.0)
-        self._not_seen(rows)
+        envs.put(self.returns, 0.0)
+        self._not_seen(envs)
 
-    def step(self, actions: NDArray[np.float32]) -> StepOutcome:
-        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Other rows do not count."""
-        state, xp = self.state, self.arrays.xp
-        if self._nobody_runs():
-            nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
-            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, self.rows(nobody))
-        running = xp.asarray(self.running, copy=True)
+    def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
+        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
+
+        Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
+        """
+        state, running = self.state, self.running
         put(state.last_actions, running, state.actions)
         put(state.actions, running, actions)
-        failed, errors = self._advance()
-        state.steps += running
-        state.changed()
-        healthy = running & ~failed
+        outcome = self.runner.step(self)
+        if starting is not None and starting.any:
+            self.reset(starting)
+        return outcome
+
+    def begin(self, env_ids: Sequence[int]) -> None:
+        """First moments of episodes: show the robot to the terms, randomize, sample commands."""
+        started = np.array(env_ids, np.intp)
+        if not len(started):
+            return
+        slots = [self.runner.slot(env_id) for env_id in env_ids]
+        where = self.arrays.asarray(started)
+        self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
+        limits = [slot.task_config.max_episode_steps for slot in slots]
+        self._limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
+        for env_id, slot in zip(env_ids, slots, strict=True):
+            (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
+        self._bind(started)
+        mask = np.zeros(self.env_num, bool)
+        mask[started] = True
+        self._begin(self.select(mask))
+
+    def validate(self, envs: EnvSelection) -> Bools:
+        """None is cut: bad actions were refused."""
+        return np.zeros(self.env_num, bool)
+
+    def apply(self, envs: EnvSelection) -> None:
+        """Give the actions to the controller of these envs."""
+        state = self.state
+        values = envs.take(state.actions)
+        if self.learning.action.scale is not None:
+            values = state.action_offset + state.action_scale * values
+        assert self._batch is not None
+        with envs.masked_writes():
+            control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), envs.ids)
+            self._batch.robot.articulation.apply_action(control, envs.ids)
+
+    def observe(self, envs: EnvSelection) -> None:
+        """What was computed of the robots before does not hold any more; terms compute what they need."""
+        self.state.changed()
+
+    def judge(self, envs: EnvSelection, failures: Failures) -> StepOutcome:
+        """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
+        if not envs.any:
+            nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
+            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, envs)
+        state, failed = self.state, failures.mask
+        healthy = self.running & ~failed
         terminated, truncated = self.terminations.compute()
         truncated |= state.steps >= self._limits
         terminated &= healthy
         truncated &= healthy
         truncated |= failed
         self._ask_tasks(terminated, healthy)
-        rewards = xp.where(healthy, self.rewards.compute(), 0.0)
+        rewards = self.arrays.xp.where(healthy, self.rewards.compute(), 0.0)
         self.returns += rewards
         ended = select_envs(self.runner.world, terminated | truncated)
-        outcome = StepOutcome(rewards, terminated, truncated, failed, errors, ended)
+        outcome = StepOutcome(rewards, terminated, truncated, failed, failures.errors, ended)
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it
         self.commands.pass_time(self.running)
         self.randomizations.pass_time(self.running)
-        stepped = select_envs(self.runner.world, running)
         for observations in (self.observations, self.critic_observations):
-            observations.pass_time(stepped)
+            observations.pass_time(envs)
         return outcome
 
-    def observe(self) -> NDArray[np.float32]:
+    def compute_observations(self) -> NDArray[np.float32]:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
         obs = self.observations.compute()
         self._hide(obs)
         return obs
 
-    def observe_rows(self, rows: EnvSelection) -> NDArray[np.float32]:
+    def compute_first_observations(self, envs: EnvSelection) -> NDArray[np.float32]:
         """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
-        obs = self.observations.first(rows)
-        return self.arrays.xp.where((rows.take(self.episode_ids) < 0)[:, None], 0.0, obs)
+        obs = self.observations.first(envs)
+        return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
 
     def last_observations(self) -> NDArray[np.float32]:
         """What was observed last `(n, dim)`, the caller's own."""
@@ -204,10 +238,10 @@ class BatchedRLEnv:
         self._hide(obs)
         return obs
 
-    def observe_critic(self) -> NDArray[np.float32]:
+    def compute_critic_observations(self) -> NDArray[np.float32]:
         """What the critic sees `(n, dim)`: the observation and the privileged part behind it.
 
-        The same until the next step or restart. RuntimeError before the first restart.
+        The same until the next step or reset. RuntimeError before the first reset.
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
@@ -225,9 +259,6 @@ class BatchedRLEnv:
         """Free everything."""
         self.runner.close()
 
-    def _nobody_runs(self) -> bool:
-        return not self.running.any()
-
     def _hide(self, obs: NDArray[np.float32]) -> None:
         """Envs without an episode show nothing."""
         if self._vacant.any:
@@ -238,66 +269,43 @@ class BatchedRLEnv:
         if self._unseen is not None:
             self._unseen.append(rows)
 
-    def _advance(self) -> tuple[Bools, dict[int, str]]:
-        """Let the controller act and time pass, as often as an action is repeated; returns the envs that failed."""
-        env_ids = np.flatnonzero(self.running)
-        failed, errors = np.zeros(self.env_num, bool), {}
-        for _ in range(self.learning.action.repeat):
-            self._act(env_ids, self.state.actions[env_ids])
-            if found := self.runner.world.step(env_ids):
-                errors |= found
-                failed[list(found)] = True
-                env_ids = env_ids[~failed[env_ids]]
-        return failed, errors
-
-    def _act(self, env_ids: Any, values: Any) -> None:
-        """Give actions `(m, k)` to the controller of these envs."""
-        cfg, state = self.learning.action, self.state
-        if cfg.scale is not None:
-            values = state.action_offset + state.action_scale * values
-        assert self._fleet is not None
-        control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), env_ids)
-        self._fleet.robot.articulation.apply_action(control, env_ids)
-
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""
         name = self.learning.robot
-        fleets: dict[int, BatchedRobot | None] = {}
+        batches: dict[int, Any] = {}
         for env_id in started.tolist():
-            env = self.runner.envs[env_id]
-            assert env is not None
-            robots = env.task.robots
+            robots = self.runner.slot(env_id).task.robots
             if not robots:
                 raise ValueError(f'env {env_id}: the task has no robot to learn with')
             robot = robots.get(name) if name is not None else next(iter(robots.values()))
             if robot is None:
                 raise ValueError(f'learning.robot: env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
-            fleets[env_id] = robot.fleet
-        distinct = {id(fleet): fleet for fleet in fleets.values()}
+            batches[env_id] = robot.batch
+        distinct = {id(batch): batch for batch in batches.values()}
         waiting = to_host(self.running).copy()
         waiting[started] = False
-        if waiting.any() and self._fleet is not None:
-            distinct[id(self._fleet)] = self._fleet
-        fleet = next(iter(distinct.values()))
-        if fleet is None:
-            raise ValueError('array front doors need a batched robot class (`batched = True` in its own body)')
+        if waiting.any() and self._batch is not None:
+            distinct[id(self._batch)] = self._batch
+        batch = next(iter(distinct.values()))
+        if batch is None:
+            raise ValueError('the array API needs a batched robot class (`batched = True` in its own body)')
         if len(distinct) > 1:
             raise ValueError(
-                'array front doors need one robot model and configuration for all tasks (only poses may differ): '
-                f'robot {fleet.name!r} differs between episodes'
+                'the array API needs one robot model and configuration for all tasks (only poses may differ): '
+                f'robot {batch.name!r} differs between episodes'
             )
-        self._fleet = fleet
+        self._batch = batch
         if self._state is None:
-            self._set_up(fleet, int(started[0]))
-        self.state.bind(fleet.robot, int(started[0]))
+            self._set_up(batch, int(started[0]))
+        self.state.bind(batch.robot, int(started[0]))
 
-    def _set_up(self, fleet: BatchedRobot, env_id: int) -> None:
+    def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
         """Make the terms; they need to know the robot."""
-        controllers = fleet.robot.controllers
+        controllers = batch.robot.controllers
         name = self.learning.action.controller
         if name not in controllers:
             raise ValueError(
-                f'learning.action.controller: robot {fleet.name!r} has no batched controller {name!r}; '
+                f'learning.action.controller: robot {batch.name!r} has no batched controller {name!r}; '
                 f'{did_you_mean(name, controllers)}'
             )
         shape = controllers[name].action_space().shape
@@ -305,7 +313,8 @@ class BatchedRLEnv:
             raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
         self._action_shape = shape
         state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
-        state.bind(fleet.robot, env_id)
+        state.steps = self.runner.steps
+        state.bind(batch.robot, env_id)
         cfg = self.learning
         subset = controllers[name].get_joint_subset()
         if cfg.action.offset == 'home':
@@ -342,9 +351,7 @@ class BatchedRLEnv:
     def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
         for env_id in sorted(self._asked):
             if healthy[env_id]:
-                env = self.runner.envs[env_id]
-                assert env is not None
-                terminated[env_id] |= bool(env.task.is_done())
+                terminated[env_id] |= bool(self.runner.slot(env_id).task.is_done())
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""
@@ -359,15 +366,15 @@ class BatchedRLEnv:
         columns = (self.state.steps, outcome.terminated, outcome.truncated, self.returns)
         steps, terminated, truncated, returns = (to_host(column) for column in columns)
         for env_id in outcome.ended.host_ids.tolist():
-            self.runner.end_episode(
+            self.runner.record(
                 env_id,
+                self.runner.slot(env_id).episode,
                 int(steps[env_id]),
                 bool(terminated[env_id]),
                 bool(truncated[env_id]),
                 {'return': float(returns[env_id])},
                 outcome.errors.get(env_id),
             )
-        self.runner.results.flush()
 
 
 def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
@@ -385,7 +392,7 @@ def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str
 def _learning_of(config: Config) -> LearningCfg:
     first = config.task_configs[0].learning
     if first is None:
-        raise ValueError('task_configs[0].learning is missing: array front doors need to know what is learned')
+        raise ValueError('task_configs[0].learning is missing: the array API needs to know what is learned')
     for index, task in enumerate(config.task_configs):
         if task.learning is not first and task.learning != first:
             raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')

@@ -1,4 +1,4 @@
-"""The learner's view of the envs where all arrays are tensors on the engine's device.
+"""Device RL env: the learner's view of the envs where all arrays are tensors on the engine's device.
 
 A step makes the host wait for nothing, as long as every episode is of the one task of an endless order: envs that end
 are then started afresh by the device itself, from copies of how they started first. With several tasks, with orders
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
@@ -20,8 +21,8 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.arrays import AsyncReadback
 from internutopia.core.world.base import DeviceWorld
+from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
-from internutopia.rl.env_selection import EnvSelection
 
 _FAILED = 'the simulation diverged, or an action was not finite'
 
@@ -45,31 +46,41 @@ class DeviceRLEnv(BatchedRLEnv):
         self._writes = config.results_file is not None or config.metrics_save_path == 'console'
         self._echo = AsyncReadback()
 
+    @override
     def seed(self, seed: int | Sequence[int]) -> None:
-        """See `BatchedRLEnv`."""
         super().seed(seed)
         self._next_id.zero_()
 
-    def restart(self, rows: EnvSelection) -> None:
-        """See `BatchedRLEnv`; the host waits unless the device can do it alone."""
+    @override
+    def reset(self, envs: EnvSelection) -> None:
+        """Start the next episodes in these envs; the host waits unless the device can do it alone."""
         if not self._replays:
-            super().restart(rows)
+            super().reset(envs)
             self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()
             if self._replays:
                 self._next_id += self.env_num
             return
-        mask = rows.index
+        mask = envs.index
         self._world.replay(mask)
         numbers = self._next_id + mask.cumsum(0) - 1
-        rows.put(self.episode_ids, numbers)
+        envs.put(self.episode_ids, numbers)
         self._next_id += mask.sum()
-        rows.put(self.running, True)
-        assert self._fleet is not None
-        self._fleet.restart(mask)
-        self._begin(rows)
-        rows.put(self.returns, 0.0)
-        self._not_seen(rows)
+        envs.put(self.running, True)
+        assert self._batch is not None
+        self._batch.reset(mask)
+        self._begin(envs)
+        envs.put(self.returns, 0.0)
+        self._not_seen(envs)
 
+    @override
+    def validate(self, envs: EnvSelection) -> Any:
+        """Which of these envs are cut, since their action is not finite."""
+        actions: Any = self.state.actions
+        invalid = ~self.arrays.xp.isfinite(actions).all(axis=-1)
+        actions.nan_to_num_(0.0, 0.0, 0.0)
+        return envs.index & invalid
+
+    @override
     def close(self) -> None:
         """Free everything; results that are still on their way are written."""
         self._write_results(wait=True)
@@ -77,31 +88,17 @@ class DeviceRLEnv(BatchedRLEnv):
 
     def _has_hooks(self) -> bool:
         """Whether starting or ending an episode needs code of the task or the robots in each env."""
-        env = self.runner.envs[0]
-        assert env is not None
-        hooks = [(type(env.task).post_reset, BaseTask.post_reset)]
-        hooks += [(type(robot).post_reset, BaseRobot.post_reset) for robot in env.task.robots.values()]
+        task = self.runner.slot(0).task
+        hooks = [(type(task).post_reset, BaseTask.post_reset)]
+        hooks += [(type(robot).post_reset, BaseRobot.post_reset) for robot in task.robots.values()]
         return bool(self._asked) or any(own is not base for own, base in hooks)
 
-    def _nobody_runs(self) -> bool:
-        return False  # the device is not asked
-
+    @override
     def _hide(self, obs: Any) -> None:
         if not self._replays:
             super()._hide(obs)
 
-    def _advance(self) -> tuple[Any, dict[int, str]]:
-        running, xp = self.running, self.arrays.xp
-        actions: Any = self.state.actions
-        invalid = ~xp.isfinite(actions).all(axis=-1)
-        actions.nan_to_num_(0.0, 0.0, 0.0)
-        failed = running & invalid
-        for _ in range(self.learning.action.repeat):
-            with self._world.only(running):
-                self._act(self.arrays.arange(self.env_num), actions)
-            failed = failed | self._world.advance(running & ~failed)
-        return failed, {}
-
+    @override
     def _record(self, outcome: StepOutcome) -> None:
         if not self._replays:
             super()._record(outcome)

@@ -18,7 +18,7 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util.arrays import put
-from internutopia.rl.env_selection import EnvSelection
+from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 
@@ -174,7 +174,7 @@ class RandomizationManager:
 
     def start(self, rows: EnvSelection) -> None:
         """Episodes start."""
-        with rows.only():
+        with rows.masked_writes():
             for index, (cfg, function) in enumerate(self._terms):
                 if cfg.interval is None:
                     function(self._state, rows.ids)
@@ -186,7 +186,7 @@ class RandomizationManager:
         for index, (cfg, function) in enumerate(self._terms):
             rows = self._clock.due(index, running)
             if rows is not None and cfg.interval is not None:
-                with rows.only():
+                with rows.masked_writes():
                     function(self._state, rows.ids)
                 self._clock.wind(index, rows, self._state.rng.uniform(*cfg.interval, len(rows.ids)))
                 self._state.changed()

@@ -12,7 +12,7 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import BodyView, World
-from internutopia.rl.env_selection import EnvSelection, select_envs
+from internutopia.core.world.env_selection import EnvSelection, select_envs
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact

@@ -1,4 +1,4 @@
-"""The array front door: a `gymnasium.vector.VectorEnv` over a `Config`.
+"""Array API: a `gymnasium.vector.VectorEnv` over a `Config`.
 
 Observations, rewards and ends are arrays with one row per env; nothing in a step loops over envs. Episodes come from
 the config's queue, so envs may run different scenes. When the queue is exhausted an env that ended is masked out: its
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.arrays import to_host, torch_views
+from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
-from internutopia.rl.env_selection import EnvSelection
 
 RENDER_MODES = ('rgb_array',)
 _PICTURE_SIZE = 640, 480  # pixels
@@ -88,7 +88,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._nobody = self.core.rows(np.zeros(self.num_envs, bool))
+        self._nobody = self.core.select(np.zeros(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
 
@@ -109,8 +109,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         seeds = checked_seed(seed, self.num_envs)
         if seeds is not None:
             self.core.seed(seeds)
-        rows = self.core.rows(mask)
-        self.core.restart(rows)
+        rows = self.core.select(mask)
+        self.core.reset(rows)
         self._ended = self._ended.without(mask)
         return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
 
@@ -127,12 +127,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         waiting = self._ended
         if self.autoreset_mode is AutoresetMode.DISABLED and len(ids := waiting.host_ids.tolist()):
             raise ValueError(f'envs {ids} have ended: reset them first, with options={{"reset_mask": ...}}')
-        outcome = self.core.step(actions)
-        if waiting.any and self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            # after the others have moved: what starts now does not see this step's actions
-            self.core.restart(waiting)
+        next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
+        outcome = self.core.step(actions, starting=waiting if next_step else None)
         self._ended = outcome.ended
-        obs = self.core.observe()
+        obs = self.core.compute_observations()
         info = self._info(outcome)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
@@ -145,7 +143,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         RuntimeError if the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'critic_observations')
-        return self._shown(self.core.observe_critic())
+        return self._shown(self.core.compute_critic_observations())
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of this object, or read an attribute, once for all envs; the result is repeated.
@@ -198,8 +196,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
         if not self._observed or everywhere:
             self._observed = True
-            return self.core.observe()
-        values = self.core.observe_rows(rows)
+            return self.core.compute_observations()
+        values = self.core.compute_first_observations(rows)
         obs = self.core.last_observations()
         rows.put(obs, values)
         return obs
@@ -207,14 +205,14 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         starting, xp = self._ended, self.core.arrays.xp
         ended = info['_episode_return']
-        self.core.restart(starting)
+        self.core.reset(starting)
         self._ended = self._nobody
         final_obs = xp.where(ended[:, None], obs, 0.0)
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
         # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
-        starting.put(obs, self.core.observe_rows(starting))
+        starting.put(obs, self.core.compute_first_observations(starting))
         return obs, {**kept, **fresh, **extra}
 
     def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
@@ -252,9 +250,9 @@ def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, Acti
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
     core = BatchedRLEnv(config.model_copy(update=changes), learning)
     try:
-        core.restart(core.rows(np.ones(1, bool)))
-        observation_size = core.observe().shape[1]
-        critic_size = core.observe_critic().shape[1]
+        core.reset(core.select(np.ones(1, bool)))
+        observation_size = core.compute_observations().shape[1]
+        critic_size = core.compute_critic_observations().shape[1]
         box = core.controller.action_space()
         assert isinstance(box, spaces.Box)
         return observation_size, critic_size, ActionFormat.of(core.learning.action, box)

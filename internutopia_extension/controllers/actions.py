@@ -36,8 +36,8 @@ class BoxActionController(BaseController):
     action_meaning: ClassVar[str]
 
     @classmethod
-    def checks_form_only(cls) -> bool:
-        """See `BaseController.checks_form_only`; what a subclass checks itself may depend on more."""
+    def checks_signature_only(cls) -> bool:
+        """See `BaseController.checks_signature_only`; what a subclass checks itself may depend on more."""
         return checks_as(cls, BoxActionController)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:

@@ -36,8 +36,8 @@ class JointController(BaseController):
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
 
     @classmethod
-    def checks_form_only(cls) -> bool:
-        """See `BaseController.checks_form_only`."""
+    def checks_signature_only(cls) -> bool:
+        """See `BaseController.checks_signature_only`."""
         return checks_as(cls, JointController)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:

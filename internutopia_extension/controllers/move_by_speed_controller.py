@@ -18,7 +18,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import DeviceArrays, to_host
-from internutopia.rl.env_selection import EnvIdSelection, EnvSelection
+from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.state import RobotState
@@ -140,7 +140,8 @@ class MoveBySpeedController(BoxActionController):
         """Look at the robot; what the policy learned around is its home, also if the robot's class says none."""
         card = self.policy.card
         home = dict(zip(card.joint_names, card.offset, strict=True))
-        self._robot_state.bind(self.robot, home=home, base_link=base_link)
+        robot: Any = self.robot
+        self._robot_state.bind(robot, home=home, base_link=base_link)
 
     def _decide(self, rows: EnvSelection, command: Any, now: Any) -> None:
         """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""

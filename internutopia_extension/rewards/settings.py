@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import FiniteFloat
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.task import BaseTask
+from internutopia.core.task.reward import RewardedTask
 from internutopia.core.util import did_you_mean, remove_suffix
 
 
@@ -17,7 +17,7 @@ class RobotRewardSettings(BaseCfg):
     scale: FiniteFloat = 1.0
     """Factor on the reward."""
 
-    def check_robot(self, task: BaseTask) -> None:
+    def check_robot(self, task: RewardedTask) -> None:
         """ValueError if the task has no robot of that name."""
         names = [remove_suffix(robot.name) for robot in task.config.robots]
         if self.robot_name not in names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -94,7 +94,7 @@ class FrankaRobot(BaseRobot):
     def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
         """Set joint targets, and remember them for the observation."""
         super().command(controls)
-        own_robots: dict[int, Any] = {} if self.fleet is None else self.fleet.robots
+        own_robots: Mapping[int, Any] = {} if self.batch is None else self.batch.robots
         told: dict[FrankaRobot, list[dict[str, Any]]] = {}
         for control, env_ids in controls:
             values = self.action_to_dict(control)
@@ -117,8 +117,8 @@ class FrankaRobot(BaseRobot):
 
     def _last_actions(self) -> list[list[dict[str, Any]]]:
         """What controllers commanded last, by env."""
-        assert self.fleet is not None
-        robots: dict[int, Any] = self.fleet.robots
+        assert self.batch is not None
+        robots: Mapping[int, Any] = self.batch.robots
         return [robots[i].last_action if i in robots else [] for i in range(self._scene.world.env_num)]
 
 

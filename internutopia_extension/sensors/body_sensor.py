@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.probes import named
 from internutopia.core.model.spec import Quat
-from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.noise import NormalNoise
@@ -23,7 +23,7 @@ C = TypeVar('C', bound=SensorCfg)
 class BodySensor(BaseSensor):
     """A sensor that says what it reads in any number of envs, which serves one env and all of them."""
 
-    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
         self._articulation = robot.articulation.in_all_envs()
 

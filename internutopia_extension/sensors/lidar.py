@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import Probe, RobotSpec
-from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
@@ -35,7 +35,7 @@ class Lidar(BodySensor):
 
     batched = True
 
-    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
         self._cfg = cfg = own_config(config, LidarCfg)
         self._mount = Mount(self, cfg.prim_path, cfg.translation, cfg.orientation)
@@ -86,7 +86,7 @@ class Lidar(BodySensor):
         """What `update` read."""
         return self._last or self.get_data()
 
-    def handle(self, robot: BaseRobot) -> BaseSensor:
+    def handle(self, robot: RobotContext) -> BaseSensor:
         """The lidar of one env."""
         return _LidarOfOneEnv(self, robot)
 

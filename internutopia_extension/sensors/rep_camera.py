@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.render.camera import PictureKind
 from internutopia.core.robot.batched import split_rows
-from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution
 from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
@@ -46,7 +46,7 @@ class RepCamera(BaseSensor):
     renders = True
     default_resolution = DEFAULT_RESOLUTION
 
-    def __init__(self, config: Any, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: Any, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
         self.resolution = checked_resolution(config.resolution or self.default_resolution)
         self.camera_prim_path = f'{robot.config.prim_path}/{config.prim_path}'
@@ -77,7 +77,7 @@ class RepCamera(BaseSensor):
             raise ValueError('a camera needs a prim_path: which camera of the robot is it?')
         scene.camera_name(robot.name, config.prim_path)
 
-    def handle(self, robot: BaseRobot) -> BaseSensor:
+    def handle(self, robot: RobotContext) -> BaseSensor:
         """An object of one env, which draws when asked."""
         return type(self)(self.config, robot, robot._scene)
 
@@ -118,8 +118,8 @@ class RepCamera(BaseSensor):
         """What the camera sees now."""
         if not self._serves_all:
             return self.get_camera_data()
-        assert self._robot.fleet is not None
-        env_ids = np.array(sorted(self._robot.fleet.robots), np.intp)
+        assert self._robot.batch is not None
+        env_ids = np.array(sorted(self._robot.batch.robots), np.intp)
         self._now.take(env_ids, env_ids)
         return self._now.data()
 

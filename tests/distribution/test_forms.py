@@ -65,11 +65,11 @@ def test_numbers_of_a_known_form_are_covered_in_envs_of_the_same_task_alone(firs
 )
 def test_a_controller_that_looks_at_values_says_so(controller: str, form_only: bool):
     import_extensions()
-    assert BaseController.controllers[controller].checks_form_only() is form_only
+    assert BaseController.controllers[controller].checks_signature_only() is form_only
 
 
 def test_a_subclass_that_checks_more_is_not_taken_for_its_base_class():
     import_extensions()
     base = BaseController.controllers['JointController']
     stricter = type('Stricter', (base,), {'parse_action': lambda self, action: base.parse_action(self, action)})
-    assert not stricter.checks_form_only()
+    assert not stricter.checks_signature_only()

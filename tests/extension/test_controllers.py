@@ -80,7 +80,7 @@ def test_samples_of_the_action_space_are_actions(
     run: Run, make_builtin: MakeBuiltin, robot: str, controller: str
 ) -> None:
     env = run(make_builtin(robot))
-    space = env.runner.envs[0].task.robots[robot].fleet.robot.controllers[controller].action_space()
+    space = env.runner.envs[0].task.robots[robot].batch.robot.controllers[controller].action_space()
     space.seed(0)
     for _ in range(5):
         obs, *_ = env.step([{robot: {controller: space.sample()}}])

@@ -120,7 +120,7 @@ def robot_of(env: Env, env_id: int = 0) -> Any:
 
 def walk_of(env: Env) -> Any:
     """The controller that runs for all envs."""
-    return robot_of(env).fleet.robot.controllers['walk']
+    return robot_of(env).batch.robot.controllers['walk']
 
 
 def send(env: Env, *speeds: Any) -> list[Any]:
@@ -297,7 +297,7 @@ class TestWhatItSees:
         for _ in range(12):
             env.step([{name: {'walk': command} for name, command in commands.items()}] * 2)
         for name, command in commands.items():
-            given = robots[name].fleet.robot.controllers['walk'].given
+            given = robots[name].batch.robot.controllers['walk'].given
             wanted = np.repeat(expected([command] * 3), 5, axis=0)[:12]
             for env_id in range(2):
                 np.testing.assert_allclose(given[env_id], wanted, atol=1e-6)

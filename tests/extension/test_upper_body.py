@@ -61,8 +61,8 @@ def start(run: Start, write_policy: Callable[..., str]) -> Start:
 
 def controller_of(env: Env) -> Any:
     [robot] = next(iter(env.runner.current_tasks.values())).robots.values()
-    assert robot.fleet is not None
-    return robot.fleet.robot.controllers['move_by_speed']
+    assert robot.batch is not None
+    return robot.batch.robot.controllers['move_by_speed']
 
 
 def targets(env: Env, case: Case, *actions: Any) -> tuple[np.ndarray, np.ndarray]:

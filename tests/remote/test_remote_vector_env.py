@@ -117,15 +117,15 @@ def test_several_steps_at_once(served: tuple[str, Config]) -> None:
                 outcome = core.step(actions)
                 rewards += outcome.rewards
                 ended |= outcome.terminated | outcome.truncated
-                seen = core.observe()
+                seen = core.compute_observations()
                 last[running] = seen[running]
             obs, reward, terminated, truncated, info = remote.step(actions)
             same(terminated | truncated, ended)
             np.testing.assert_array_equal(reward, rewards)
             if ended.any():
                 same(info['final_obs'], np.where(ended[:, None], last, np.float32(0.0)))
-                core.restart(core.rows(ended))
-                last[ended] = core.observe_rows(core.rows(ended))
+                core.reset(core.select(ended))
+                last[ended] = core.compute_first_observations(core.select(ended))
             same(obs, last)
             same(info['episode_id'], core.episode_ids)
 

@@ -73,7 +73,7 @@ def test_every_observation_on_the_way(env: RemoteVectorizedEnv, config: Config) 
         for _ in range(HELD):
             running = local.core.running.copy()
             rewards += local.core.step(ACTIONS).rewards
-            for i, row in enumerate(local.core.observe()):
+            for i, row in enumerate(local.core.compute_observations()):
                 if running[i]:
                     seen[i].append(row)
         frames, reward, terminated, truncated, infos = env.step(ACTIONS)

@@ -1,22 +1,56 @@
-"""Results of ended episodes: one JSON line each."""
+"""Episode results: a record of each ended episode, one JSON line each."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from internutopia.core.config import Config
+from internutopia.core.episodes.queue import Episode
 from internutopia.core.episodes.results_file import ResultsFile
 from internutopia.core.episodes.resume import read_done
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """The result of one ended episode, field by field as in the results file; see `docs/long_runs.md`."""
+
+    episode_id: int
+    task_index: int
+    task_name: str
+    task: str | None
+    env_id: int
+    steps: int
+    terminated: bool
+    truncated: bool
+    metrics: dict[str, Any]
+    error: str | None
+
+    @classmethod
+    def of(
+        cls,
+        episode: Episode,
+        task: str | None,
+        env_id: int,
+        steps: int,
+        terminated: bool,
+        truncated: bool,
+        metrics: dict[str, Any],
+        error: str | None,
+    ) -> EpisodeRecord:
+        """The record of an episode of a type of task that ended in an env."""
+        name = episode.task_name
+        return cls(episode.id, episode.task_index, name, task, env_id, steps, terminated, truncated, metrics, error)
 
 
 class Results(Protocol):
     """Where the results of episodes go. What was written lasts when `flush` returns."""
 
-    def write(self, result: dict[str, Any]) -> None:
+    def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode."""
         ...
 
@@ -67,11 +101,11 @@ class ResultsWriter:
                 self._file.close()
                 raise
 
-    def write(self, result: dict[str, Any]) -> None:
+    def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode; the console gets it at once, a file with `flush`."""
         if self._file is None and not self._console:
             return
-        shown = plain(result['metrics'] if self._metrics_only else result)
+        shown = plain(record.metrics if self._metrics_only else vars(record))
         if self._console:
             print(json.dumps(shown, allow_nan=False, indent=4 if self._metrics_only else None), flush=True)
         else:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from internutopia.core.config.object import ObjectCfg
+from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.registry import look_up, register_in
-
-if TYPE_CHECKING:
-    from internutopia.core.config.task import TaskCfg
 
 
 class BaseObject:

@@ -37,14 +37,22 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import ArrayMaker, HostArrays, put
+from internutopia.core.util.errors import EnvValueError
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from internutopia.core.robot.robot import BaseRobot
+
+class ActionError(ValueError):
+    """One of several actions is wrong: that of number `index`."""
+
+    def __init__(self, index: int, message: str):
+        super().__init__(message)
+        self.index = index
 
 
 class BaseController(OrderedKeys, ABC):
@@ -66,7 +74,7 @@ class BaseController(OrderedKeys, ABC):
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
     commands: ClassVar[Literal['drives', 'actuators'] | None] = None
 
-    def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: ControllerCfg, robot: RobotContext, scene: IScene):
         self.config = config
         self.scene = scene
         self.robot_ref = weakref.ref(robot)
@@ -82,7 +90,7 @@ class BaseController(OrderedKeys, ABC):
         return register_in(BaseController.controllers, name)
 
     @classmethod
-    def checks_form_only(cls) -> bool:
+    def checks_signature_only(cls) -> bool:
         """Whether it takes every action of the shapes and types of one that it took, as long as numbers are finite.
 
         Distributed runs then need not wait until all workers have checked their actions.
@@ -90,7 +98,7 @@ class BaseController(OrderedKeys, ABC):
         return False
 
     @property
-    def robot(self) -> BaseRobot:
+    def robot(self) -> RobotContext:
         """The robot it drives."""
         robot = self.robot_ref()
         if robot is None:
@@ -108,7 +116,7 @@ class BaseController(OrderedKeys, ABC):
         except (AssertionError, TypeError, ValueError) as error:
             robot = self.scene.robot_paths[self.robot.config.prim_path]
             where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
-            raise ValueError(f'{where}: {str(error) or repr(action)}') from error
+            raise EnvValueError(self.scene.env_id, f'{where}: {str(error) or repr(action)}') from error
 
     def get_obs(self) -> dict[str, Any]:
         """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""
@@ -121,15 +129,14 @@ class BaseController(OrderedKeys, ABC):
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Parse the actions of several envs into one array `(n, ...)`; shorter ones are filled up with NaN.
 
-        An error carries the index of the action at fault as `error.index`.
+        ActionError if one of them is wrong.
         """
         parsed = []
         for index, action in enumerate(actions):
             try:
                 parsed.append(self.parse_action(action))
             except (ValueError, TypeError) as error:
-                error.index = index  # type: ignore[attr-defined]
-                raise
+                raise ActionError(index, str(error)) from error
         longest = max(len(row) for row in parsed)
         if all(len(row) == longest for row in parsed):
             return np.array(parsed)
@@ -216,7 +223,7 @@ def batched_tree(config: ControllerCfg) -> bool:
     return is_batched(cls) and all(batched_tree(sub) for sub in config.sub_controllers or [])
 
 
-def create_controllers(robot_cfg: RobotCfg, robot: BaseRobot, scene: IScene) -> OrderedDict[str, BaseController]:
+def create_controllers(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> OrderedDict[str, BaseController]:
     """The controllers of a robot, by name.
 
     On a batched robot: those that are batched down to the last sub-controller. On an env's own robot that stands for a
@@ -224,19 +231,19 @@ def create_controllers(robot_cfg: RobotCfg, robot: BaseRobot, scene: IScene) -> 
     """
     controllers: OrderedDict[str, BaseController] = OrderedDict()
     for config in robot_cfg.controllers or []:
-        if robot.fleet is None or batched_tree(config) == robot.is_batch:
+        if robot.batch is None or batched_tree(config) == robot.is_batch:
             controllers[config.name] = _create(config, robot, scene)
     return controllers
 
 
 def inject_sub_controllers(
-    parent: BaseController, configs: Sequence[ControllerCfg] | None, robot: BaseRobot, scene: IScene
+    parent: BaseController, configs: Sequence[ControllerCfg] | None, robot: RobotContext, scene: IScene
 ) -> None:
     """Create the sub-controllers of a controller."""
     parent.sub_controllers = [_create(config, robot, scene) for config in configs or []]
 
 
-def _create(config: ControllerCfg, robot: BaseRobot, scene: IScene) -> BaseController:
+def _create(config: ControllerCfg, robot: RobotContext, scene: IScene) -> BaseController:
     cls = look_up(BaseController.controllers, 'controller', config.type)
     controller = cls(config=config, robot=robot, scene=scene)
     inject_sub_controllers(controller, config.sub_controllers, robot, scene)

@@ -14,26 +14,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
-from internutopia.core.robot.batched import own_values
+from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.controller import BaseController, create_controllers
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.errors import EnvKeyError
+from internutopia.core.util.observations import own_values
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
-
-if TYPE_CHECKING:
-    from internutopia.core.config.task import TaskCfg
-    from internutopia.core.robot.batched import BatchedRobot
 
 
 class BaseRobot(OrderedKeys):
@@ -78,7 +77,7 @@ class BaseRobot(OrderedKeys):
         self.controllers: OrderedDict[str, BaseController] = OrderedDict()
         self.sensors: OrderedDict[str, BaseSensor] = OrderedDict()
         self.obs_keys: list[str] = []
-        self.fleet: BatchedRobot | None = None
+        self.batch: RobotBatch | None = None
         self._scene = scene
         self._rigid_body_map: dict[str, IRigidBody] = {}
         self._robot_scale = np.array(config.scale or (1.0, 1.0, 1.0), np.float32)
@@ -154,8 +153,8 @@ class BaseRobot(OrderedKeys):
         """
         known = self.get_controllers()
         action = {name: value for name, value in action.items() if name in known}
-        if self.fleet is not None:
-            self.fleet.apply(self.fleet.plan([(self._scene.env_id, action)]))
+        if self.batch is not None:
+            self.batch.apply(self.batch.validate([(self._scene.env_id, action)]))
         else:
             self.command([(control, ...) for control in self.controls(action)])
 
@@ -179,7 +178,7 @@ class BaseRobot(OrderedKeys):
         known = self.get_controllers()
         if name not in known:
             where = f'env {self._scene.env_id}: robot {self._scene.robot_paths[self.config.prim_path]!r}'
-            raise KeyError(f'{where} has no controller {name!r}; {did_you_mean(name, known)}')
+            raise EnvKeyError(self._scene.env_id, f'{where} has no controller {name!r}; {did_you_mean(name, known)}')
         return known[name]
 
     def get_obs(self) -> OrderedDict[str, Any]:
@@ -196,7 +195,7 @@ class BaseRobot(OrderedKeys):
 
     def observe(self) -> dict[str, Any]:
         """The observation of this env's robot: `get_obs`, computed for all envs at once where the class is batched."""
-        return own_values(self.get_obs()) if self.fleet is None else self.fleet.observation(self._scene.env_id)
+        return own_values(self.get_obs()) if self.batch is None else self.batch.observation(self._scene.env_id)
 
     def get_pose(self) -> Pose:
         """Position [m] and orientation of the base, env frame."""
@@ -218,15 +217,15 @@ class BaseRobot(OrderedKeys):
 
     def get_controllers(self) -> dict[str, BaseController]:
         """Controllers by name; those that one object runs for all envs among them."""
-        return self.controllers if self.fleet is None else {**self.fleet.robot.controllers, **self.controllers}
+        return self.controllers if self.batch is None else {**self.batch.robot.controllers, **self.controllers}
 
     def get_rigid_bodies(self) -> list[IRigidBody]:
         """Handles to all links."""
         return list(self._rigid_body_map.values())
 
     def _get_controllers_and_sensors_obs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.fleet is not None and not self.is_batch:  # most of its controllers run for all envs at once
-            obs = self.fleet.observation(self._scene.env_id)
+        if self.batch is not None and not self.is_batch:  # most of its controllers run for all envs at once
+            obs = self.batch.observation(self._scene.env_id)
             return obs['controllers'], obs['sensors']
         return (
             OrderedDict((name, controller.get_obs()) for name, controller in self.controllers.items()),
@@ -242,10 +241,10 @@ def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRob
         robot: BaseRobot = cls(config, scene)
         name = scene.robot_paths[config.prim_path]
         if is_batched(cls):
-            robot.fleet = scene.fleets.join(cls, config, name, scene)
+            robot.batch = scene.batches.join(cls, config, name, scene)
         robot.set_up_to_scene(scene)
-        if robot.fleet is not None:
-            robot.fleet.add(robot)
+        if robot.batch is not None:
+            robot.batch.add(robot)
         robots[name] = robot
     return robots
 

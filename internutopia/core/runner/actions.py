@@ -1,4 +1,4 @@
-"""What all robots are told in a step: checked as a whole before the first of them is commanded."""
+"""Batched actions: what all robots are told in a step, checked as a whole before the first of them is commanded."""
 
 from __future__ import annotations
 
@@ -7,68 +7,70 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.robot.articulation_action import ArticulationAction
-from internutopia.core.robot.batched import BatchedRobot, Command
-from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.base import Action
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.errors import EnvKeyError, EnvValueError
 
 
 @dataclass(frozen=True)
 class BatchedActions:
-    """Actions that were checked: for robots that serve all envs, for robots of one env, and what goes as it is."""
+    """Checked actions: for batched robots, for robots of one env, and for robots that take them as they are."""
 
-    fleets: list[tuple[BatchedRobot, list[Command]]]
+    batches: list[tuple[RobotBatch, list[Any]]]
     robots: list[tuple[BaseRobot, list[ArticulationAction]]]
     custom: list[tuple[BaseRobot, Any]]
 
     @property
-    def form_only(self) -> bool:
-        """Whether actions of the same form (see `BaseController.checks_form_only`) would have passed as well."""
-        planned = [command for _, commands in self.fleets for command in commands]
+    def signature_checked(self) -> bool:
+        """Whether actions of the same signature (see `BaseController.checks_signature_only`) would have passed, too."""
+        commands = [command for _, each in self.batches for command in each]
         return not (self.robots or self.custom) and all(
-            isinstance(command[0], BaseController) and command[0].checks_form_only() for command in planned
+            command.controller is not None and command.controller.checks_signature_only() for command in commands
         )
 
-    def run(self) -> None:
+    def apply(self) -> None:
         """Command the robots."""
-        for fleet, planned in self.fleets:
-            fleet.apply(planned)
-        for robot, planned in self.robots:
-            robot.command([(control, ...) for control in planned])
+        for batch, commands in self.batches:
+            batch.apply(commands)
+        for robot, controls in self.robots:
+            robot.command([(control, ...) for control in controls])
         for robot, robot_action in self.custom:
             robot.apply_action(robot_action)
 
 
 def validate_actions(actions: Mapping[int, tuple[Action, BaseTask]]) -> BatchedActions:
-    """Check actions, each with the task that runs in its env, by env id. ValueError or KeyError for a bad one."""
-    by_fleet: dict[BatchedRobot, list[tuple[int, Any]]] = {}
+    """Check actions, each with the task that runs in its env, by env id.
+
+    EnvValueError or EnvKeyError for a bad one; nothing is commanded yet.
+    """
+    by_batch: dict[RobotBatch, list[tuple[int, Any]]] = {}
     single: list[tuple[BaseRobot, Any]] = []
     custom: list[tuple[BaseRobot, Any]] = []
     for env_id, (action, task) in actions.items():
         if action is None:
             continue
         if not isinstance(action, dict | Mapping):  # dict first: checked much faster
-            raise ValueError(
-                f'env {env_id}: expected {{robot name: {{controller name: action}}}} or None, got {action!r}'
-            )
+            expected = '{robot name: {controller name: action}} or None'
+            raise EnvValueError(env_id, f'env {env_id}: expected {expected}, got {action!r}')
         for name, robot_action in action.items():
             robot = task.robots.get(name)
             if robot is None:
-                raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, task.robots)}')
+                hint = did_you_mean(name, task.robots)
+                raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {hint}')
             if type(robot).apply_action is not BaseRobot.apply_action:
                 custom.append((robot, robot_action))
             elif not isinstance(robot_action, dict | Mapping):
-                raise ValueError(
-                    f'env {env_id}, robot {name!r}: expected {{controller name: action}}, got {robot_action!r}'
-                )
-            elif robot.fleet is not None:
-                by_fleet.setdefault(robot.fleet, []).append((env_id, robot_action))
+                where = f'env {env_id}, robot {name!r}'
+                raise EnvValueError(env_id, f'{where}: expected {{controller name: action}}, got {robot_action!r}')
+            elif robot.batch is not None:
+                by_batch.setdefault(robot.batch, []).append((env_id, robot_action))
             else:
                 single.append((robot, robot_action))
     return BatchedActions(
-        [(fleet, fleet.plan(robot_actions)) for fleet, robot_actions in by_fleet.items()],
+        [(batch, batch.validate(robot_actions)) for batch, robot_actions in by_batch.items()],
         [(robot, robot.controls(robot_action)) for robot, robot_action in single],
         custom,
     )

@@ -1,10 +1,12 @@
-"""Steps that overlap: actions go to groups of envs as they come, results are fetched as they are there."""
+"""Asynchronous stepper: actions go to groups of envs as they come, results are fetched as they are there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from internutopia.core.runner.base import Action, EnvRunner, StepResult
+from internutopia.core.runner.base import Action, EnvRunner
+from internutopia.core.runner.step_result import StepResult
+from internutopia.core.util.errors import EnvValueError
 
 
 class AsyncStepper:
@@ -29,14 +31,14 @@ class AsyncStepper:
         for env_id in actions:
             group = self._group_of[env_id]
             if group in self._at_work or env_id in self._waiting.get(group, ()):
-                raise ValueError(f'send: env {env_id} has its action already; recv its result first')
+                raise EnvValueError(env_id, f'send: env {env_id} has its action already; recv its result first')
         for group in sorted({self._group_of[env_id] for env_id in actions}):
             earlier = self._waiting.get(group, {})
             gathered = {**earlier, **{i: a for i, a in actions.items() if self._group_of[i] == group}}
             self._waiting[group] = gathered
             if self._complete(group):
                 self._waiting[group] = earlier  # should the runner refuse them
-                self._runner.launch(group, gathered)
+                self._runner.step_async(group, gathered)
                 del self._waiting[group]
                 self._at_work.add(group)
 
@@ -52,12 +54,12 @@ class AsyncStepper:
                 'of those that run has an action'
             )
         while sum(len(self._runner.groups[group]) for group in self._done) < min_envs:
-            self._done.update(self._runner.wait())
+            self._done.update(self._runner.poll())
         results: dict[int, StepResult] = {}
         for group in sorted(self._done):
             self._done.discard(group)
             self._at_work.discard(group)  # also if the step failed
-            results.update(zip(self._runner.groups[group], self._runner.collect(group), strict=True))
+            results.update(zip(self._runner.groups[group], self._runner.step_wait(group), strict=True))
         return results
 
     def check_idle(self, call: str, env_ids: Sequence[int] | None = None) -> None:

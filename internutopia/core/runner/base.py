@@ -1,13 +1,13 @@
-"""What the list front door asks of what runs its envs: `SimulatorRunner` in this process, `RayRunner` on a cluster.
+"""Runner interfaces: what runs envs, how it is told and asked, and what a step gives.
 
-Envs have ids `0..env_num - 1`. They stand in groups that step on their own; `step` steps all groups together. A runner
-trusts env ids and numbers of actions: the front door checks them first. It checks what is in the actions.
+`EnvRunner` is what the list API asks of what runs its envs: `LocalRunner` in this process, `RayRunner` on a cluster.
+`EnvApi` is what the step loop (`SimulatorRunner`) asks of whoever tells the envs what to do: by lists or by arrays.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import gymnasium
@@ -17,13 +17,54 @@ from numpy.typing import NDArray
 from internutopia.core.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.snapshot import SceneState
+from internutopia.core.runner.state import SceneState
+from internutopia.core.runner.step_result import StepResult
+from internutopia.core.world.env_selection import EnvSelection
 
 Action = Mapping[str, Any] | None
-StepResult = tuple[dict[str, Any] | None, float | None, bool | None, bool | None, dict[str, Any] | None]
-"""Observation, reward, terminated, truncated, info."""
-EMPTY_RESULT: StepResult = (None, None, None, None, None)
 Image = NDArray[np.uint8]
+
+
+@dataclass
+class Failures:
+    """Envs whose episodes are cut because something went wrong in a step.
+
+    Attributes:
+        mask: which ones, bool `(n,)`.
+        errors: what it was, by env id; on a device it is not known.
+    """
+
+    mask: Any
+    errors: dict[int, str] = field(default_factory=dict)
+
+
+class EnvApi(Protocol):
+    """How envs are told what to do and asked what came of it; `SimulatorRunner` says in which order."""
+
+    @property
+    def action_repeat(self) -> int:
+        """How often the same action is applied in a step."""
+        ...
+
+    def begin(self, env_ids: Sequence[int]) -> None:
+        """Episodes begin in these envs: everything is in place."""
+        ...
+
+    def validate(self, envs: EnvSelection) -> Any:
+        """Which of these envs, bool `(n,)`, are cut since their action is not one; what can be refused was before."""
+        ...
+
+    def apply(self, envs: EnvSelection) -> None:
+        """Command the robots of these envs."""
+        ...
+
+    def observe(self, envs: EnvSelection) -> None:
+        """Time has passed in these envs: look at them."""
+        ...
+
+    def judge(self, envs: EnvSelection, failures: Failures) -> Any:
+        """Rewards and ends of these envs, whose results are recorded; what `SimulatorRunner.step` returns."""
+        ...
 
 
 class EpisodeView(Protocol):
@@ -46,7 +87,11 @@ class EpisodeView(Protocol):
 
 
 class EnvRunner(Protocol):
-    """Steps and resets envs; see `vec_env.Env` for what calls mean to a user."""
+    """Steps and resets envs; see `vec_env.Env` for what calls mean to a user.
+
+    Envs have ids `0..env_num - 1`. They stand in groups that step on their own; `step` steps all groups together. A
+    runner trusts env ids and numbers of actions: the list API checks them first. It checks what is in the actions.
+    """
 
     env_num: int
     dt: float
@@ -74,15 +119,15 @@ class EnvRunner(Protocol):
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 
-    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Begin a step of one group's envs. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 
-    def wait(self) -> list[int]:
+    def poll(self) -> list[int]:
         """Wait until the step of a group is done; returns all groups whose step is. Some group must be at work."""
         ...
 
-    def collect(self, group: int) -> list[StepResult]:
+    def step_wait(self, group: int) -> list[StepResult]:
         """What came of the step of a group, env by env."""
         ...
 
@@ -98,11 +143,11 @@ class EnvRunner(Protocol):
         """A picture of all envs."""
         ...
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
         """The state of envs. ValueError for one without an episode."""
         ...
 
-    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
         """Put envs into a state. ValueError if it does not fit: nothing has changed."""
         ...
 
@@ -113,9 +158,3 @@ class EnvRunner(Protocol):
     def close(self) -> None:
         """Free everything."""
         ...
-
-
-def repeated(result: StepResult) -> StepResult:
-    """The last result of an env that has ended, told again; shares nothing with it."""
-    obs, _, terminated, truncated, info = copy.deepcopy(result)
-    return obs, 0.0, terminated, truncated, info

@@ -47,31 +47,31 @@ def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
     return np.stack([ids // columns * size, ids % columns * size, np.zeros(env_num)], axis=-1)
 
 
-def overview_eye(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
+def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
     """A camera that sees a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
     corners = _corners(low, high)
     target = 0.5 * (low + high)
     towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
     towards /= np.linalg.norm(towards)
     lens = Intrinsics.of_height(half_angle(_FOVY), size)
-    eye = CameraPose.looking_at(target, target + towards, lens)
-    right, up, back = ((corners - target) @ eye.rotation).T
+    pose = CameraPose.looking_at(target, target + towards, lens)
+    right, up, back = ((corners - target) @ pose.rotation).T
     distance = max((np.abs(right) / lens.half_width + back).max(), (np.abs(up) / lens.half_height + back).max())
-    return CameraPose(target + distance * towards, eye.rotation, lens)
+    return CameraPose(target + distance * towards, pose.rotation, lens)
 
 
-def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
+def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
     if camera is None:
         half = 0.5 * np.array([cell, cell, 0.0])
         low, high = world.offsets.min(axis=0) - half, world.offsets.max(axis=0) + half
-        return overview_eye(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
+        return overview_pose(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
     if isinstance(camera, str):
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
-        eye = CameraPose(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
-        return eye.moved(world.offsets[scene.env_id])
+        pose = CameraPose(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
+        return pose.moved(world.offsets[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
@@ -86,8 +86,8 @@ class GridTile:
     distance: Floats
 
 
-def draw_layer(
-    world: World, env_ids: Sequence[int], shown: Sequence[int], eye: CameraPose, size: tuple[int, int], cell: float
+def render_tile(
+    world: World, env_ids: Sequence[int], shown: Sequence[int], pose: CameraPose, size: tuple[int, int], cell: float
 ) -> GridTile:
     """What a camera sees of some envs, black if there are none.
 
@@ -95,7 +95,7 @@ def draw_layer(
         world: what is drawn.
         env_ids: the envs.
         shown: all envs in the picture that this becomes a part of; the first one draws the sky.
-        eye: the camera, world frame.
+        pose: the camera, world frame.
         size: width and height of the picture [pixels].
         cell: length of a cell's side [m].
     """
@@ -104,62 +104,62 @@ def draw_layer(
     nearest = np.full((height, width), np.inf)
     numbers = {env_id: number for number, env_id in enumerate(shown)}
     parts: list[tuple[slice, slice]] = []
-    shots: list[RenderRequest] = []
+    requests: list[RenderRequest] = []
     for env_id in env_ids:
-        own = eye.moved(-world.offsets[env_id])
+        own = pose.moved(-world.offsets[env_id])
         whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
         part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:
             continue
         left, top, right, bottom = part
-        lens = eye.lens.part(
+        lens = pose.lens.part(
             (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
             (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
         )
         shape = bottom - top, right - left
         frame = Frame(np.zeros((*shape, 4), np.uint8), np.zeros(shape, np.float32))
         parts.append((slice(top, bottom), slice(left, right)))
-        shots.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
-    if shots:
-        world.draw(shots)
-    for part, shot in zip(parts, shots, strict=True):
-        assert shot.frame.rgba is not None and shot.frame.depth is not None
-        number = numbers[shot.env_id]
-        depth = shot.frame.depth.astype(np.float64)
-        inside = (np.abs(shot.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
+        requests.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
+    if requests:
+        world.draw(requests)
+    for part, request in zip(parts, requests, strict=True):
+        assert request.frame.rgba is not None and request.frame.depth is not None
+        number = numbers[request.env_id]
+        depth = request.frame.depth.astype(np.float64)
+        inside = (np.abs(request.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
         depth[inside] *= 1.0 - _OWN_CELL
         depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
         front = depth < nearest[part]
         nearest[part][front] = depth[front]
         if number == 0:
             front[:] = True  # the sky
-        picture[part][front] = shot.frame.rgba[front, :3]
+        picture[part][front] = request.frame.rgba[front, :3]
     return GridTile(picture, nearest)
 
 
-def merge(layers: Sequence[GridTile]) -> Image:
-    """One picture of what is nearest in any layer; the sky is that of the first."""
-    picture, nearest = layers[0].picture.copy(), layers[0].distance.copy()
-    for layer in layers[1:]:
-        front = layer.distance < nearest
-        picture[front], nearest[front] = layer.picture[front], layer.distance[front]
+def merge_tiles(tiles: Sequence[GridTile]) -> Image:
+    """One picture of what is nearest in any tile; the sky is that of the first."""
+    picture, nearest = tiles[0].picture.copy(), tiles[0].distance.copy()
+    for tile in tiles[1:]:
+        front = tile.distance < nearest
+        picture[front], nearest[front] = tile.picture[front], tile.distance[front]
     return picture
 
 
-def draw_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell: float) -> list[Image]:
+def render_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell: float) -> list[Image]:
     """A picture of each env alone, RGB `(height, width, 3)`, seen like the whole grid by default."""
     half = 0.5 * np.array([cell, cell, 0.0])
-    eye = overview_eye(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
-    shots = [RenderRequest(env_id, eye, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
-    if shots:
-        world.draw(shots)
-    return [shot.frame.rgba[..., :3] for shot in shots if shot.frame.rgba is not None]
+    pose = overview_pose(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
+    requests = [RenderRequest(env_id, pose, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
+    if requests:
+        world.draw(requests)
+    return [request.frame.rgba[..., :3] for request in requests if request.frame.rgba is not None]
 
 
-def _part(eye: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
+def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
     """Left, top, right and bottom [pixels] of the part of the picture that shows an env's cell; None if it is not."""
     half = 0.5 * cell
-    places, ahead = eye.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
+    places, ahead = pose.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
     if (ahead <= 0).all():
         return None
     if (ahead <= 0).any():  # the camera stands in or beside the cell

@@ -1,4 +1,4 @@
-"""The state of the Python objects of an env: task, metrics, reward, robots, controllers, sensors.
+"""Object state of an env: that of its Python objects, task, metrics, reward, robots, controllers, sensors.
 
 An object of one env: its attributes that are plain data (numbers, text, None, numpy arrays, random generators,
 dataclasses, and lists, tuples, sets and dicts of those). Other attributes stay as they are, and so do those that belong
@@ -30,71 +30,71 @@ _PRIM_PATH = '/World/env_'
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
-Part = tuple[Any, bool]  # an object, and whether it serves all envs
+Shared = tuple[Any, bool]  # an object, and whether it serves all envs
 
 
-def parts_of(task: BaseTask) -> dict[str, Part]:
+def objects_of(task: BaseTask) -> dict[str, Shared]:
     """The objects of a task's env that may have state, by what they are called in error messages."""
-    parts: dict[str, Part] = {'task': (task, False)}
-    parts.update({f'metric {name!r}': (metric, False) for name, metric in task.metrics.items()})
+    found: dict[str, Shared] = {'task': (task, False)}
+    found.update({f'metric {name!r}': (metric, False) for name, metric in task.metrics.items()})
     if task.reward is not None:
-        parts['reward'] = task.reward, False
+        found['reward'] = task.reward, False
     for name, robot in task.robots.items():
-        objects = [(robot, False)] if robot.fleet is None else [(robot, False), (robot.fleet.robot, True)]
-        for owner, shared in objects:
+        owners = [(robot, False)] if robot.batch is None else [(robot, False), (robot.batch.robot, True)]
+        for owner, shared in owners:
             where = f'robot {name!r}' + (' (all envs)' if shared else '')
-            parts[where] = owner, shared
+            found[where] = owner, shared
             for kind, members in (('controller', owner.controllers), ('sensor', owner.sensors)):
                 for member_name, member in members.items():
-                    for label, part in _tree(f'{where}, {kind} {member_name!r}', member):
-                        parts[label] = part, shared
-    return parts
+                    for label, each in _tree(f'{where}, {kind} {member_name!r}', member):
+                        found[label] = each, shared
+    return found
 
 
-def save_parts(parts: Mapping[str, Part], env_id: int) -> dict[str, Any]:
-    """The state of each part in an env."""
-    return {name: _save(part, [env_id] if shared else ...) for name, (part, shared) in parts.items()}
+def get_object_state(objects: Mapping[str, Shared], env_id: int) -> dict[str, Any]:
+    """The state of each object in an env."""
+    return {name: _save(each, [env_id] if shared else ...) for name, (each, shared) in objects.items()}
 
 
-def load_parts(parts: Mapping[str, Part], states: Mapping[str, Any], env_id: int) -> None:
-    """Give each part in an env the state it had."""
-    for name, (part, shared) in parts.items():
-        _load(part, states[name], [env_id] if shared else ...)
+def set_object_state(objects: Mapping[str, Shared], states: Mapping[str, Any], env_id: int) -> None:
+    """Give each object in an env the state it had."""
+    for name, (each, shared) in objects.items():
+        _load(each, states[name], [env_id] if shared else ...)
 
 
-def _tree(label: str, part: Any) -> Iterator[tuple[str, Any]]:
-    """A part and everything under it."""
-    yield label, part
-    for index, sub_controller in enumerate(part.sub_controllers if isinstance(part, BaseController) else ()):
+def _tree(label: str, each: Any) -> Iterator[tuple[str, Any]]:
+    """An object and everything under it."""
+    yield label, each
+    for index, sub_controller in enumerate(each.sub_controllers if isinstance(each, BaseController) else ()):
         yield from _tree(f'{label}[{index}]', sub_controller)
 
 
-def _save(part: Any, env_ids: Any) -> Any:
-    if hasattr(part, 'save_state'):
-        return part.save_state(env_ids)
+def _save(each: Any, env_ids: Any) -> Any:
+    if hasattr(each, 'save_state'):
+        return each.save_state(env_ids)
     if env_ids is not ...:
-        return [array[env_ids] for array in _kept_by_env(part)]
+        return [array[env_ids] for array in _kept_by_env(each)]
     return {
         name: copy.deepcopy(value)
-        for name, value in vars(part).items()
+        for name, value in vars(each).items()
         if name not in _OF_THE_PLACE and _is_data(value)
     }
 
 
-def _load(part: Any, state: Any, env_ids: Any) -> None:
-    if hasattr(part, 'load_state'):
-        part.load_state(state, env_ids)
+def _load(each: Any, state: Any, env_ids: Any) -> None:
+    if hasattr(each, 'load_state'):
+        each.load_state(state, env_ids)
     elif env_ids is not ...:
-        for array, rows in zip(_kept_by_env(part), state, strict=True):
+        for array, rows in zip(_kept_by_env(each), state, strict=True):
             array[env_ids] = rows
     else:
         for name, value in state.items():
-            setattr(part, name, _written(getattr(part, name, None), value))
+            setattr(each, name, _written(getattr(each, name, None), value))
 
 
-def _kept_by_env(part: Any) -> list[np.ndarray]:
+def _kept_by_env(each: Any) -> list[np.ndarray]:
     """The arrays of a batched controller that have a row for each env."""
-    return [array for array, _ in part._states] if isinstance(part, BaseController) else []
+    return [array for array, _ in each._states] if isinstance(each, BaseController) else []
 
 
 def _is_data(value: Any) -> bool:

@@ -1,72 +1,21 @@
-"""Saving envs and restoring them, so that they go on to the bit as they did.
-
-A `SceneState` holds, for each env that it was taken from:
-
-- physics: everything that the engine integrates (positions, velocities, activations, controls, forces applied, mocap
-  poses, warm start of the solver, time) and what was changed in this env's model (gains, masses, friction, ...);
-- what was measured last: efforts, contact forces, what sensors read of physics;
-- the episode: number of steps, whether it ended, its last result, what noise depends on;
-- the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors.
-
-The step counter of the Env, which says when frames are due, follows if the state is put into all envs that hold an
-episode. Not in it: the queue of episodes, results that were written, and pictures that were taken.
-
-A state is plain data that can be pickled, also into another process; it fits every env that runs the same task config
-on the same models.
-"""
+"""Env snapshots: taking the state of envs, and putting envs into one."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.runner.object_state import load_parts, parts_of, save_parts
-from internutopia.core.world.base import SavedPhysics
-
-if TYPE_CHECKING:
-    from internutopia.core.runner.base import StepResult
-    from internutopia.core.runner.simulator import RunningEpisode, SimulatorRunner
-
-VERSION = 1
+from internutopia.core.runner.object_state import get_object_state, objects_of, set_object_state
+from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.state import VERSION, EnvState, SceneState
 
 
-@dataclass(frozen=True)
-class EnvState:
-    """The state of one env. `task` is its task config as JSON by field, `step_dt` the length of its steps [s]."""
-
-    task: Mapping[str, str]
-    step_dt: float
-    physics: SavedPhysics
-    noise_key: int
-    step: int
-    ended: bool
-    last: StepResult
-    parts: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class SceneState:
-    """The state of some envs, made by `Env.get_state`; row k of `envs` was taken from env `env_ids[k]`.
-
-    `step_count` is the number of steps that the Env had made.
-    """
-
-    env_ids: tuple[int, ...]
-    envs: tuple[EnvState, ...]
-    step_count: int
-    version: int = VERSION
-
-    def __len__(self) -> int:
-        return len(self.envs)
-
-
-def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
+def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
     """The state of these envs, which shares nothing with them. ValueError for an env without an episode."""
     tasks: dict[int, dict[str, str]] = {}  # by task index: many envs run the same one
     states: list[EnvState] = []
@@ -84,13 +33,13 @@ def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
                 step=env.step,
                 ended=env.ended,
                 last=copy.deepcopy(env.last),
-                parts=save_parts(parts_of(env.task), env_id),
+                objects=get_object_state(objects_of(env.task), env_id),
             )
         )
     return SceneState(tuple(env_ids), tuple(states), runner.get_current_time_step_index())
 
 
-def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
+def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
     """Put envs (None: those it was taken from) into a state. ValueError if it does not fit: nothing has changed."""
     rows = check_fit(runner, state, env_ids)
     if rows.keys() >= runner.env_id_to_task_name_map.keys():
@@ -99,11 +48,10 @@ def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] |
         env = _running(runner, env_id, 'set_state')
         runner.world.restore(env_id, saved.physics)
         runner.world.noise_keys[env_id] = saved.noise_key
-        env.step, env.ended, env.last = saved.step, saved.ended, copy.deepcopy(saved.last)
-        load_parts(parts_of(env.task), saved.parts, env_id)
-        for robot in env.task.robots.values():
-            if robot.fleet is not None:
-                robot.fleet.forget(env_id)
+        runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
+        env.last = copy.deepcopy(saved.last)
+        set_object_state(objects_of(env.task), saved.objects, env_id)
+        runner.batches.forget(env_id)
 
 
 def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = None) -> dict[int, EnvState]:
@@ -137,9 +85,7 @@ def check_fit(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
     return rows
 
 
-def _check_fits(
-    runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: RunningEpisode
-) -> None:
+def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: EnvSlot) -> None:
     where = f'set_state: env {env_id}'
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]
     if different:
@@ -155,12 +101,12 @@ def _check_fits(
     problem = runner.world.check_compatible(env_id, saved.physics)
     if problem is not None:
         raise ValueError(f'{where}: {problem}')
-    if parts_of(env.task).keys() != saved.parts.keys():
-        names = ', '.join(sorted(parts_of(env.task).keys() ^ saved.parts.keys()))
-        raise ValueError(f'{where} has other parts than the env that the state was taken from: {names}')
+    if objects_of(env.task).keys() != saved.objects.keys():
+        names = ', '.join(sorted(objects_of(env.task).keys() ^ saved.objects.keys()))
+        raise ValueError(f'{where} has other objects than the env that the state was taken from: {names}')
 
 
-def _running(runner: SimulatorRunner, env_id: int, call: str) -> RunningEpisode:
+def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:
     env = runner.envs[env_id]
     if env is None:
         raise ValueError(f'{call}: env {env_id} holds no episode; reset it first')

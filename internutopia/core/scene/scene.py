@@ -1,30 +1,54 @@
-"""What an extension class sees of the scene it lives in: one env's part of the world, addressed by prim paths.
+"""Env scene: the part of the world that an extension class lives in, one env's, addressed by prim paths.
 
 Prim paths: the env is `/World/env_<id>`, its scene `.../scene`, its robots and objects where their configs say. The
 paths are names here; on Isaac Sim they are prims.
+
+A path is looked up in the envs of the `Env` or `VectorEnv` whose code is running, in whatever thread. Code outside of
+all of them is understood as long as one of them alone has an env of that number.
 """
 
 from __future__ import annotations
 
 import re
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.world.base import CameraView, World
 
-if TYPE_CHECKING:
-    from internutopia.core.robot.articulation import IArticulation
-    from internutopia.core.robot.batched import BatchedRobots
-    from internutopia.core.robot.rigid_body import IRigidBody
-
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
-# scenes by env id of the Env whose code is running: where `IRigidBody.create(prim_path=...)` looks its path up
-_scenes: ContextVar[dict[int, IScene]] = ContextVar('scenes')
+
+
+class EnvScenes:
+    """The scenes of one runner.
+
+    Attributes:
+        loaded: those that are loaded, by env id.
+    """
+
+    def __init__(self) -> None:
+        self.loaded: dict[int, IScene] = {}
+        _opened.add(self)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """While this is entered, prim paths of this thread are looked up here."""
+        token = _running.set(self)
+        try:
+            yield
+        finally:
+            _running.reset(token)
+
+
+_running: ContextVar[EnvScenes | None] = ContextVar('running_scenes', default=None)
+_opened: weakref.WeakSet[EnvScenes] = weakref.WeakSet()
 
 
 class IScene:
-    """The scene of one env.
+    """The scene of one env; handles to what is in it are made by the env (`core.robot.env_scene`).
 
     Attributes:
         world: the physics world.
@@ -33,14 +57,15 @@ class IScene:
         root_path: prim path of the env.
         robot_paths: robot name (as the user wrote it) by absolute prim path.
         object_paths: object name by absolute prim path.
+        batches: the batched robots of the world, which its robots join.
     """
 
-    def __init__(self, world: World, env_id: Any, fleets: BatchedRobots):
+    batches: Any
+
+    def __init__(self, world: World, env_id: Any):
         self.world = world
         self.env_id = env_id
         self.model = SceneSpec()
-        self._lead_env = env_id
-        self.fleets = fleets
         self.root_path = f'/World/env_{env_id}' if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
@@ -56,61 +81,48 @@ class IScene:
         raise RuntimeError('scenes are made by the Env; a class gets its own as the `scene` argument')
 
     @classmethod
-    def at(cls, prim_path: str) -> IScene:
-        """The scene of the env that a prim path lies in. KeyError if the running Env has no such env."""
+    def at(cls, prim_path: str) -> Any:
+        """The scene of the env that a prim path lies in.
+
+        KeyError if there is no such env, or, outside of the code that an `Env` runs, if several of them have it.
+        """
         match = _ENV_PATH.match(prim_path)
-        scene = cls.all().get(int(match[1])) if match else None
-        if scene is None:
+        env_id = int(match[1]) if match else -1
+        places = [scenes for scenes in _candidates() if env_id in scenes.loaded]
+        if not places:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
-        return scene
+        if len(places) > 1:
+            raise KeyError(
+                f'prim path {prim_path!r} is in {len(places)} Envs of this process: ask the one that is meant, by '
+                'env.runner.get_obj(name, env_id) or the robots of its env.runner.current_tasks, or close the others'
+            )
+        return places[0].loaded[env_id]
 
     @staticmethod
-    def all() -> dict[int, IScene]:
-        """The scenes by env id of the Env whose code is running, or ran last."""
-        return _scenes.get({})
+    def all() -> dict[int, Any]:
+        """The scenes by env id of the Env whose code is running; outside of that, of all that are not closed."""
+        return {env_id: scene for scenes in _candidates() for env_id, scene in scenes.loaded.items()}
 
-    @staticmethod
-    def use(scenes: dict[int, IScene]) -> None:
-        """Make these the scenes that prim paths are looked up in."""
-        _scenes.set(scenes)
+    def articulation_at(self, prim_path: str) -> Any:
+        """The `IArticulation` at a prim path. KeyError naming the robots there are."""
+        raise NotImplementedError
 
-    def articulation(self, name: str, prim_path: str) -> IArticulation:
-        """The robot of that name."""
-        from internutopia.core.robot.articulation import IArticulation
+    def rigid_body_at(self, prim_path: str) -> Any:
+        """The `IRigidBody` (link, object, movable scene body) at a prim path. KeyError naming what was looked for."""
+        raise NotImplementedError
 
-        return IArticulation(self.world.articulation(name, self.env_id), self.world, self.env_id, name, prim_path)
-
-    def articulation_at(self, prim_path: str) -> IArticulation:
-        """The robot at a prim path. KeyError naming the robots there are."""
-        if prim_path not in self.robot_paths:
-            raise KeyError(f'no robot at {prim_path!r}; robots: {", ".join(self.robot_paths) or "none"}')
-        return self.articulation(self.robot_paths[prim_path], prim_path)
-
-    def rigid_body_at(self, prim_path: str) -> IRigidBody:
-        """The link, object or movable scene body at a prim path. KeyError naming what was looked for."""
-        for path, name in self.robot_paths.items():
-            if prim_path.startswith(path + '/'):
-                # links are found by name, wherever their prim lies under the robot
-                robot, below = self.articulation(name, path), prim_path.removeprefix(path + '/')
-                return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
-        if prim_path in self.object_paths:
-            return self.get(self.object_paths[prim_path])
-        return self.get(prim_path.removeprefix(f'{self.root_path}/scene/'))
+    def get(self, target: str) -> Any:
+        """The `IRigidBody` of the object or movable scene body of that name. KeyError with close matches."""
+        raise NotImplementedError
 
     def camera_at(self, prim_path: str) -> CameraView:
         """The camera at a prim path. ValueError naming the cameras, or else the robots, that there are."""
         robots = {f'{path}/': name for path, name in self.robot_paths.items()}
         for path, robot in {**robots, f'{self.root_path}/scene/': None}.items():
             if prim_path.startswith(path):
-                return self.world.camera(robot, prim_path.removeprefix(path), self._lead_env)
+                return self.world.camera(robot, prim_path.removeprefix(path), self.lead_env)
         places = ', '.join((*robots, f'{self.root_path}/scene/'))
         raise ValueError(f'there is no camera at {prim_path!r}: cameras are below {places}')
-
-    def get(self, target: str) -> IRigidBody:
-        """The object or movable scene body of that name. KeyError with close matches."""
-        from internutopia.core.robot.rigid_body import IRigidBody
-
-        return IRigidBody(self.world.body(target, self.env_id), self.world, self.env_id, target)
 
     def object_exists(self, target: str) -> bool:
         """Whether the env has an object or movable scene body of that name."""
@@ -125,3 +137,8 @@ class IScene:
     def unwrap(self) -> World:
         """The physics world."""
         return self.world
+
+
+def _candidates() -> list[EnvScenes]:
+    running = _running.get()
+    return list(_opened) if running is None else [running]

@@ -10,20 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import RobotSpec
-from internutopia.core.robot.batched import split_rows
+from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
+from internutopia.core.util.observations import split_rows
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.world.base import EnvIds, SceneHandle
-
-if TYPE_CHECKING:
-    from internutopia.core.robot.robot import BaseRobot
 
 
 class BaseSensor(OrderedKeys, ABC):
@@ -34,7 +32,7 @@ class BaseSensor(OrderedKeys, ABC):
     """Whether its data are pictures, taken when a frame is due; see `observe`."""
     sensors: ClassVar[dict[str, type[BaseSensor]]] = {}
 
-    def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         self.name = config.name
         self.config = config
         self.obs_keys: list[str] = []
@@ -66,7 +64,7 @@ class BaseSensor(OrderedKeys, ABC):
         """What goes into the observation: `get_data`, or for slow sensors what was read last."""
         return self.get_data()
 
-    def handle(self, robot: BaseRobot) -> BaseSensor:
+    def handle(self, robot: RobotContext) -> BaseSensor:
         """Batched sensors: the object of one env, for its own robot."""
         return SensorHandle(self, robot)
 
@@ -91,7 +89,7 @@ def enabled_sensors(robot: RobotCfg) -> list[SensorCfg]:
 class SensorHandle(BaseSensor):
     """One env's part of a batched sensor."""
 
-    def __init__(self, batch: BaseSensor, robot: BaseRobot):
+    def __init__(self, batch: BaseSensor, robot: RobotContext):
         super().__init__(batch.config, robot, robot._scene)
         self._batch = batch
 
@@ -100,13 +98,13 @@ class SensorHandle(BaseSensor):
         return split_rows(self._batch.get_data(), np.array([self._scene.env_id]))[0]
 
 
-def create_sensors(robot_cfg: RobotCfg, robot: BaseRobot, scene: IScene) -> OrderedDict[str, BaseSensor]:
+def create_sensors(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> OrderedDict[str, BaseSensor]:
     """The enabled sensors of a robot, by name; a batched robot has the batched ones, its envs' robots their handles."""
     sensors: OrderedDict[str, BaseSensor] = OrderedDict()
     for config in enabled_sensors(robot_cfg):
         cls = look_up(BaseSensor.sensors, 'sensor', config.type)
-        if robot.fleet is None or is_batched(cls) == robot.is_batch:
+        if robot.batch is None or is_batched(cls) == robot.is_batch:
             sensors[config.name] = cls(config, robot=robot, scene=scene)
         elif not robot.is_batch:
-            sensors[config.name] = robot.fleet.robot.sensors[config.name].handle(robot)
+            sensors[config.name] = robot.batch.robot.sensors[config.name].handle(robot)
     return sensors

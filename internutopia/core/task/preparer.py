@@ -1,4 +1,4 @@
-"""Planning an episode: everything about it that can go wrong before a running env is touched."""
+"""Episode preparer: everything about an episode that can go wrong, done before a running env is touched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PreparedEpisode:
 
 
 class EpisodePreparer:
-    """Plans the episodes of one reset: envs that start the same task share what is prepared for it."""
+    """Prepares the episodes of one reset: envs that start the same task share what is prepared for it."""
 
     def __init__(self, world: World, checks: StartChecks, compat: Compat2x | None):
         self._world = world
@@ -37,7 +37,7 @@ class EpisodePreparer:
         self._compat = compat
         self._scenes: dict[tuple[object, ...], tuple[SceneSpec, SceneHandle]] = {}  # by task and joints
 
-    def plan(
+    def prepare(
         self, env_id: int, episode: Episode, shown: bool, world_joints: Sequence[JointSpec] = ()
     ) -> PreparedEpisode:
         """Prepare an episode for an env.

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from internutopia.core.config.task import RewardCfg
 from internutopia.core.util.registry import look_up, register_in
 
-if TYPE_CHECKING:
-    from internutopia.core.task.task import BaseTask
+
+class RewardedTask(Protocol):
+    """The task that a reward belongs to, `BaseTask`."""
+
+    config: Any
+    env_id: int
+    env_offset: list[float]
+    robots: Any
+    objects: Any
+    metrics: Any
+    steps: int
 
 
 class BaseReward(ABC):
@@ -21,7 +30,7 @@ class BaseReward(ABC):
 
     rewards: ClassVar[dict[str, type[BaseReward]]] = {}
 
-    def __init__(self, task: BaseTask, settings: dict[str, Any] | None):
+    def __init__(self, task: RewardedTask, settings: dict[str, Any] | None):
         self.task = task
         self.settings = settings or {}
         self.state: Any = None
@@ -48,6 +57,6 @@ class BaseReward(ABC):
         """Compute `state` from the task."""
 
 
-def create_reward(config: RewardCfg, task: BaseTask) -> BaseReward:
+def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:
     """The reward that a config asks for."""
     return look_up(BaseReward.rewards, 'reward', config.reward_type)(task, config.reward_settings)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.episodes.results import plain
 from internutopia.core.world.base import EnvIds
+from internutopia.core.world.env_selection import EnvIdSelection
 from internutopia.remote.protocol import Autoreset
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.env_selection import EnvIdSelection
 
 RESULTS_SHOWN = 10
 
@@ -72,9 +72,9 @@ class SessionEnvs:
             core.seed(seed)
         self._restart(env_ids)
         if not self._observed or len(env_ids) == core.env_num:
-            observations = core.observe()[env_ids]
+            observations = core.compute_observations()[env_ids]
         else:
-            observations = core.observe_rows(EnvIdSelection(env_ids))
+            observations = core.compute_first_observations(EnvIdSelection(env_ids))
         self._observed = True
         episodes = core.episode_ids[env_ids]
         return {'observations': observations, 'active': episodes >= 0, 'episodes': episodes}
@@ -115,7 +115,7 @@ class SessionEnvs:
         if autoreset == 'same_step' and len(ended):
             starting = ended
             self._restart(starting)
-            course.now[starting] = core.observe_rows(EnvIdSelection(starting))
+            course.now[starting] = core.compute_first_observations(EnvIdSelection(starting))
         started = np.zeros(core.env_num, bool)
         started[starting] = core.episode_ids[starting] >= 0
         reply |= {'active': core.episode_ids >= 0, 'episodes': core.episode_ids, 'started': started}
@@ -156,7 +156,7 @@ class SessionEnvs:
             done = moment == step_size - 1 or not core.running.any()
             if done and len(starting):
                 self._restart(starting)
-            course.now = core.observe()
+            course.now = core.compute_observations()
             course.frames[:, moment] = course.now
             if done:
                 break
@@ -168,7 +168,7 @@ class SessionEnvs:
         return self._observed
 
     def _restart(self, env_ids: EnvIds) -> None:
-        self._core.restart(EnvIdSelection(env_ids))
+        self._core.reset(EnvIdSelection(env_ids))
         self._terminated[env_ids] = self._truncated[env_ids] = False
         started = int((self._core.episode_ids[env_ids] >= 0).sum())
         self.progress.started += started

@@ -264,6 +264,6 @@ class _Pusher:
         velocity = state.articulation.get_linear_velocity()
         pushed = xp.concat([xp.astype(velocity[:, :2] + push, velocity.dtype), velocity[:, 2:]], axis=-1)
         rows = state.rows(running)
-        with rows.only():
+        with rows.masked_writes():
             state.articulation.set_linear_velocity(rows.take(pushed), env_ids=rows.ids)
         state.changed()

@@ -1,4 +1,4 @@
-"""Some of the envs, in the form that suits the machine.
+"""Env selection: some of the envs, in the form that suits the machine.
 
 On the host those are their ids. On a device it is a mask: to count or list them the host would have to wait. What is
 computed for some envs has one row for each of them on the host, and rows for all envs on a device, of which the others
@@ -22,7 +22,7 @@ class EnvSelection(Protocol):
 
     @property
     def ids(self) -> Any:
-        """Env ids `(m,)` for terms; on a device all of them, `m = n`."""
+        """Env ids `(m,)` for setters and terms; on a device all of them, `m = n`."""
         ...
 
     @property
@@ -48,12 +48,12 @@ class EnvSelection(Protocol):
         """`array[ids] = values`, in place, values being `(m, ...)` or a number."""
         ...
 
-    def without(self, others: NDArray[np.bool_]) -> EnvSelection:
-        """Those that are not in a mask of the host."""
+    def without(self, others: Any) -> EnvSelection:
+        """Those that are not in a mask `(n,)`."""
         ...
 
-    def only(self) -> AbstractContextManager[None]:
-        """While this is entered, setters of the world change no other envs."""
+    def masked_writes(self) -> AbstractContextManager[None]:
+        """While this is entered, setters of the world that are given `ids` change no other envs."""
         ...
 
 
@@ -65,19 +65,19 @@ class EnvIdSelection:
         self.any = len(ids) > 0
 
     def take(self, array: Any) -> Any:
-        """See `EnvSelection`."""
+        """`array[ids]`."""
         return array[self.ids]
 
     def put(self, array: Any, values: Any) -> None:
-        """See `EnvSelection`."""
+        """`array[ids] = values`."""
         array[self.ids] = values
 
     def without(self, others: NDArray[np.bool_]) -> EnvIdSelection:
-        """See `EnvSelection`."""
+        """Those that are not in a mask of the host."""
         return EnvIdSelection(self.ids[~others[self.ids]])
 
-    def only(self) -> AbstractContextManager[None]:
-        """See `EnvSelection`; setters are told the ids."""
+    def masked_writes(self) -> AbstractContextManager[None]:
+        """Nothing to do: setters are told the ids."""
         return nullcontext()
 
 
@@ -93,23 +93,23 @@ class EnvMaskSelection:
 
     @property
     def host_ids(self) -> NDArray[np.intp]:
-        """See `EnvSelection`."""
+        """Env ids; the host waits."""
         return np.flatnonzero(to_host(self.index))
 
     def take(self, array: Any) -> Any:
-        """See `EnvSelection`."""
+        """The array as it is: rows of other envs do not count."""
         return array
 
     def put(self, array: Any, values: Any) -> None:
-        """See `EnvSelection`."""
+        """`array[mask] = values`, values being `(n, ...)` or a number."""
         put(array, self.index, values)
 
-    def without(self, others: NDArray[np.bool_]) -> EnvMaskSelection:
-        """See `EnvSelection`."""
+    def without(self, others: Any) -> EnvMaskSelection:
+        """Those that are not in a mask of the host or the device."""
         return EnvMaskSelection(self._world, self.index & ~self._world.arrays.asarray(others))
 
-    def only(self) -> AbstractContextManager[None]:
-        """See `EnvSelection`."""
+    def masked_writes(self) -> AbstractContextManager[None]:
+        """While this is entered, setters change these envs only."""
         return self._world.only(self.index)
 
 

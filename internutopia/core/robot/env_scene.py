@@ -1,0 +1,60 @@
+"""Env scenes with handles to the robots and bodies in them: of one env, and of all envs for a batched robot."""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import Any
+
+from typing_extensions import override
+
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.context import RobotBatches
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.scene import IScene
+from internutopia.core.world.base import World
+
+
+class EnvScene(IScene):
+    """The scene of one env.
+
+    Args:
+        world: the physics world.
+        env_id: the env, or `...` for all.
+        batches: the batched robots of the world.
+        lead_env: an env whose robots stand for those of all; None means `env_id`.
+    """
+
+    def __init__(self, world: World, env_id: int | EllipsisType, batches: RobotBatches, lead_env: int | None = None):
+        super().__init__(world, env_id)
+        self.batches = batches
+        self._lead_env: Any = env_id if lead_env is None else lead_env
+
+    @property
+    @override
+    def lead_env(self) -> int:
+        return self._lead_env
+
+    def articulation(self, name: str, prim_path: str) -> IArticulation:
+        """The robot of that name, as a handle that is called by a prim path."""
+        return IArticulation(self.world.articulation(name, self.lead_env), self.world, self.env_id, name, prim_path)
+
+    @override
+    def articulation_at(self, prim_path: str) -> IArticulation:
+        if prim_path not in self.robot_paths:
+            raise KeyError(f'no robot at {prim_path!r}; robots: {", ".join(self.robot_paths) or "none"}')
+        return self.articulation(self.robot_paths[prim_path], prim_path)
+
+    @override
+    def rigid_body_at(self, prim_path: str) -> IRigidBody:
+        for path, name in self.robot_paths.items():
+            if prim_path.startswith(path + '/'):
+                # links are found by name, wherever their prim lies under the robot
+                robot, below = self.articulation(name, path), prim_path.removeprefix(path + '/')
+                return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
+        if prim_path in self.object_paths:
+            return self.get(self.object_paths[prim_path])
+        return self.get(prim_path.removeprefix(f'{self.root_path}/scene/'))
+
+    @override
+    def get(self, target: str) -> IRigidBody:
+        return IRigidBody(self.world.body(target, self.env_id), self.world, self.env_id, target)

@@ -1,0 +1,210 @@
+"""Local runner: the list API in this process, dicts in and out, env by env."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.compat_2x import Compat2x
+from internutopia.core.config import Config, TaskCfg
+from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.episodes.results import Results
+from internutopia.core.runner import snapshot
+from internutopia.core.runner.actions import BatchedActions, validate_actions
+from internutopia.core.runner.base import Action, Failures, Image
+from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.state import SceneState
+from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
+from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
+
+Observations = dict[str, Any]
+
+
+class LocalRunner:
+    """Runs `config.env_num` envs; an `EnvRunner` for the list API, and the `EnvApi` of its simulator.
+
+    Args:
+        config: what to run.
+        queue: which episode runs next.
+        results: gets the result of every ended episode; None means what the config says.
+
+    Attributes:
+        simulator: the step loop.
+    """
+
+    action_repeat = 1
+
+    def __init__(self, config: Config, queue: EpisodeQueue, results: Results | None = None):
+        self.simulator = SimulatorRunner(config, queue, results)
+        self.env_num = config.env_num
+        self.dt = self.simulator.dt
+        self.groups: Sequence[range] = [range(config.env_num)]
+        self.results = self.simulator.results
+        self._compat = Compat2x.of(config)
+        self._actions = self._pending = BatchedActions([], [], [])
+
+    @property
+    def envs(self) -> Sequence[EnvSlot | None]:
+        """What each env holds."""
+        return self.simulator.envs
+
+    @property
+    def running(self) -> bool:
+        """Whether an episode goes on in any env."""
+        return bool(self.simulator.running.any())
+
+    def reset(self, env_ids: Sequence[int]) -> tuple[list[Observations | None], list[TaskCfg | None]]:
+        """Start the next episodes in these envs, in this order; None where the queue is exhausted."""
+        prepared = self.simulator.reset(env_ids, self)
+        return self.first_observations(env_ids), [prepared[i].task_config if i in prepared else None for i in env_ids]
+
+    def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
+        """What was observed when episodes began in these envs; None for those that have none."""
+        return [None if (slot := self.envs[env_id]) is None else slot.last.observation for env_id in env_ids]
+
+    def step(self, actions: Sequence[Action]) -> list[StepResult]:
+        """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
+        checked = self.validate_actions({env_id: actions[env_id] for env_id in self.simulator.active()})
+        return self.advance(checked, range(self.env_num))
+
+    def validate_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
+        """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
+        with self.simulator.scenes.entered():
+            given = {env_id: (action, self.simulator.slot(env_id).task) for env_id, action in actions.items()}
+            return validate_actions(given if self._compat is None else self._compat.known_names(given))
+
+    def advance(self, actions: BatchedActions, env_ids: Sequence[int]) -> list[StepResult]:
+        """One step with checked actions; results of these envs, of those that did not run their last ones again."""
+        self._actions = actions
+        results = self.simulator.step(self)
+        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in env_ids]
+
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
+        """Check actions for the next step, which `step_wait` makes; there is one group."""
+        self._pending = self.validate_actions({i: actions[i] for i in self.simulator.active() if i in actions})
+
+    def poll(self) -> list[int]:
+        """The groups whose step can be had."""
+        return [0]
+
+    def step_wait(self, group: int) -> list[StepResult]:
+        """Make the step."""
+        return self.advance(self._pending, range(self.env_num))
+
+    def get_obs(self) -> list[Observations | None]:
+        """The current observation of every env that runs an episode, its last one where the episode has ended."""
+        simulator = self.simulator
+        with simulator.scenes.entered():
+            simulator.world.frame_due = True
+            simulator.batches.observe(np.array(simulator.active(), np.intp))
+            return [None if slot is None else self._current_observation(slot) for slot in self.envs]
+
+    def warm_up(self, steps: int, physics: bool) -> None:
+        """Advance physics without commands; episodes do not count these steps."""
+        self.simulator.warm_up(steps if physics else 0, self)
+
+    def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
+        """A picture of all envs that hold an episode."""
+        return self.simulator.render(camera, size)
+
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
+        """The state of envs. ValueError for one without an episode."""
+        return snapshot.get_state(self.simulator, env_ids)
+
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+        """Put envs into a state. ValueError if it does not fit: nothing has changed."""
+        snapshot.set_state(self.simulator, state, env_ids)
+
+    def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
+        """The action space of a controller in an env that holds an episode; None if it says none, or is not there."""
+        try:
+            return self.simulator.slot(env_id).task.robots[robot].get_controllers()[controller].action_space()
+        except (KeyError, NotImplementedError):
+            return None
+
+    def close(self) -> None:
+        """Free everything."""
+        self.simulator.close()
+
+    def begin(self, env_ids: Sequence[int]) -> None:
+        """Observe envs whose episodes begin."""
+        self.observe(EnvIdSelection(np.array(env_ids, np.intp)))
+        for env_id in env_ids:
+            slot = self.simulator.slot(env_id)
+            obs = self._observation(slot)
+            for name, robot in slot.task.robots.items():
+                if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
+                    obs[name]['render'] = True  # what cameras show is of this episode
+            slot.last = StepResult(obs, 0.0, False, False, self._info(slot))
+
+    def validate(self, envs: EnvSelection) -> NDArray[np.bool_]:
+        """None is cut: bad actions were refused."""
+        return np.zeros(self.env_num, bool)
+
+    def apply(self, envs: EnvSelection) -> None:
+        """Command the robots."""
+        self._actions.apply()
+
+    def observe(self, envs: EnvSelection) -> None:
+        """Compute what batched robots observe."""
+        self.simulator.batches.observe(envs.host_ids)
+
+    def judge(self, envs: EnvSelection, failures: Failures) -> dict[int, StepResult]:
+        """Observation, reward and end of each env, by env id."""
+        return {env_id: self._judge(env_id, failures.errors.get(env_id)) for env_id in envs.host_ids.tolist()}
+
+    def _judge(self, env_id: int, error: str | None) -> StepResult:
+        slot = self.simulator.slot(env_id)
+        step, limit = slot.step, slot.task.config.max_episode_steps
+        truncated = error is not None or (limit is not None and step >= limit)
+        if error is None:
+            try:
+                obs, reward, terminated = self._ask_task(slot, truncated)
+            except Exception as mistake:
+                mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
+                raise
+        else:  # the state is lost: what was seen last stands
+            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
+        info = self._info(slot)
+        ended = terminated or truncated
+        if ended:
+            self.simulator.running[env_id] = False  # also if a metric fails
+            info['metrics'] = slot.task.calculate_metrics()
+            if error is not None:
+                info['error'] = error
+            self.simulator.end_episode(env_id, terminated, truncated, info['metrics'], error)
+        result = StepResult(obs, reward, terminated, truncated, info)
+        slot.last = copy.deepcopy(result) if ended else result  # to be repeated, whatever the caller does with it
+        return result
+
+    def _ask_task(self, slot: EnvSlot, truncated: bool) -> tuple[Observations, float, bool]:
+        """Observation, reward and whether the task is done, in the order that tasks rely on."""
+        task = slot.task
+        obs = self._observation(slot)
+        terminated = bool(task.is_done())
+        if self._compat is None or not (terminated or truncated):
+            for metric in task.metrics.values():
+                metric.update(obs)
+        return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
+
+    def _current_observation(self, slot: EnvSlot) -> Observations | None:
+        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot)
+
+    def _observation(self, slot: EnvSlot) -> Observations:
+        obs = slot.task.get_observations()
+        for robot_obs in obs.values():
+            robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame
+        return obs
+
+    def _repeat(self, env_id: int) -> StepResult:
+        """What an env that does not run reports: nothing, or its last result again."""
+        slot = self.envs[env_id]
+        return EMPTY_RESULT if slot is None else repeat_result(slot.last)
+
+    def _info(self, slot: EnvSlot) -> dict[str, Any]:
+        return {'episode_id': slot.episode.id, 'task_name': slot.episode.task_name, 'step': slot.step}

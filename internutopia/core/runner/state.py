@@ -1,0 +1,57 @@
+"""State of envs: what must be kept of them so that they go on to the bit as they did.
+
+A `SceneState` holds, for each env that it was taken from:
+
+- physics: everything that the engine integrates (positions, velocities, activations, controls, forces applied, mocap
+  poses, warm start of the solver, time) and what was changed in this env's model (gains, masses, friction, ...);
+- what was measured last: efforts, contact forces, what sensors read of physics;
+- the episode: number of steps, whether it ended, its last result, what noise depends on;
+- the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors.
+
+The step counter of the Env, which says when frames are due, follows if the state is put into all envs that hold an
+episode. Not in it: the queue of episodes, results that were written, and pictures that were taken.
+
+A state is plain data that can be pickled, also into another process; it fits every env that runs the same task config
+on the same models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from internutopia.core.runner.step_result import StepResult
+from internutopia.core.world.base import SavedPhysics
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class EnvState:
+    """The state of one env. `task` is its task config as JSON by field, `step_dt` the length of its steps [s]."""
+
+    task: Mapping[str, str]
+    step_dt: float
+    physics: SavedPhysics
+    noise_key: int
+    step: int
+    ended: bool
+    last: StepResult
+    objects: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SceneState:
+    """The state of some envs, made by `Env.get_state`; row k of `envs` was taken from env `env_ids[k]`.
+
+    `step_count` is the number of steps that the Env had made.
+    """
+
+    env_ids: tuple[int, ...]
+    envs: tuple[EnvState, ...]
+    step_count: int
+    version: int = VERSION
+
+    def __len__(self) -> int:
+        return len(self.envs)
