@@ -33,7 +33,7 @@ def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
                 step=env.step,
                 ended=env.ended,
                 last=copy.deepcopy(env.last),
-                objects=get_object_state(objects_of(env.task), env_id),
+                object_state=get_object_state(objects_of(env.task), env_id),
             )
         )
     return SceneState(tuple(env_ids), tuple(states), runner.get_current_time_step_index())
@@ -50,7 +50,7 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
         runner.world.noise_keys[env_id] = saved.noise_key
         runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
         env.last = copy.deepcopy(saved.last)
-        set_object_state(objects_of(env.task), saved.objects, env_id)
+        set_object_state(objects_of(env.task), saved.object_state, env_id)
         runner.batches.forget(env_id)
 
 
@@ -101,8 +101,8 @@ def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Map
     problem = runner.world.check_compatible(env_id, saved.physics)
     if problem is not None:
         raise ValueError(f'{where}: {problem}')
-    if objects_of(env.task).keys() != saved.objects.keys():
-        names = ', '.join(sorted(objects_of(env.task).keys() ^ saved.objects.keys()))
+    if objects_of(env.task).keys() != saved.object_state.keys():
+        names = ', '.join(sorted(objects_of(env.task).keys() ^ saved.object_state.keys()))
         raise ValueError(f'{where} has other objects than the env that the state was taken from: {names}')
 
 

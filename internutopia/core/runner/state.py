@@ -38,7 +38,7 @@ class EnvState:
     step: int
     ended: bool
     last: StepResult
-    objects: Mapping[str, Any]
+    object_state: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

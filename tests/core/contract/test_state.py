@@ -273,7 +273,7 @@ def test_a_state_is_a_copy(make_env: Any, config: Any, assert_same: Any) -> None
     env.set_state(state)
     run(env, 0, 3)
     assert_same(vars(pickle.loads(data).envs[0].physics), vars(state.envs[0].physics))
-    saved, kept = (each.envs[0].parts["metric 'ToyMetric'"] for each in (pickle.loads(data), state))
+    saved, kept = (each.envs[0].object_state["metric 'ToyMetric'"] for each in (pickle.loads(data), state))
     assert_same(saved, kept)
 
 
