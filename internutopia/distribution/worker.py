@@ -138,9 +138,7 @@ class Worker:
 
     def check(self, env_ids: Sequence[int], actions: Packed) -> bool:
         """Check the actions of the next step; returns whether only their form mattered."""
-        running = set(self.runner.simulator.active())
-        planned = {i: action for i, action in zip(env_ids, unpack(actions), strict=True) if i in running}
-        self._actions = self.runner.validate_actions(planned)
+        self._actions = self.runner.check_actions(dict(zip(env_ids, unpack(actions), strict=True)))
         return self._actions.signature_checked
 
     def step(

@@ -83,6 +83,8 @@ class BatchedRLEnv:
         # the array API has none of the behaviour of 2.x, even where the environment asks for it
         runner_config = config.model_copy(update={'compat': '3.x'})
         self.runner = SimulatorRunner(runner_config, self.queue, device_arrays=self.device_arrays)
+        self.action_repeat = self.learning.action.repeat
+        self.running: Bools = self.runner.running
         self.arrays = arrays = self.runner.world.arrays
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
@@ -94,16 +96,6 @@ class BatchedRLEnv:
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed)
         self._state: RobotState | None = None
-
-    @property
-    def running(self) -> Bools:
-        """Which envs run an episode `(n,)`."""
-        return self.runner.running
-
-    @property
-    def action_repeat(self) -> int:
-        """How often an action is applied in a step."""
-        return self.learning.action.repeat
 
     @property
     def step_dt(self) -> float:
@@ -176,9 +168,8 @@ class BatchedRLEnv:
         mask[started] = True
         self._begin(self.select(mask))
 
-    def validate(self, envs: EnvSelection) -> Bools:
-        """None is cut: bad actions were refused."""
-        return np.zeros(self.env_num, bool)
+    def validate(self, envs: EnvSelection) -> Any:
+        """None is cut: whoever calls `step` has refused bad actions."""
 
     def apply(self, envs: EnvSelection) -> None:
         """Give the actions to the controller of these envs."""
@@ -200,7 +191,8 @@ class BatchedRLEnv:
         if not envs.any:
             nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
             return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, envs)
-        state, failed = self.state, failures.mask
+        state = self.state
+        failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
         healthy = self.running & ~failed
         terminated, truncated = self.terminations.compute()
         truncated |= state.steps >= self._limits

@@ -30,11 +30,11 @@ class Failures:
     """Envs whose episodes are cut because something went wrong in a step.
 
     Attributes:
-        mask: which ones, bool `(n,)`.
+        mask: which ones, bool `(n,)`; None if there are none.
         errors: what it was, by env id; on a device it is not known.
     """
 
-    mask: Any
+    mask: Any = None
     errors: dict[int, str] = field(default_factory=dict)
 
 
@@ -51,7 +51,10 @@ class EnvApi(Protocol):
         ...
 
     def validate(self, envs: EnvSelection) -> Any:
-        """Which of these envs, bool `(n,)`, are cut since their action is not one; what can be refused was before."""
+        """Check the actions of these envs before anything moves: raises if they can be refused.
+
+        Returns which envs, bool `(n,)`, are cut because their action is none; None if there are none.
+        """
         ...
 
     def apply(self, envs: EnvSelection) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 from internutopia.core.compat_2x import Compat2x
 from internutopia.core.config import Config, TaskCfg
@@ -46,7 +45,8 @@ class LocalRunner:
         self.groups: Sequence[range] = [range(config.env_num)]
         self.results = self.simulator.results
         self._compat = Compat2x.of(config)
-        self._actions = self._pending = BatchedActions([], [], [])
+        self._given: Sequence[Action] | None = None
+        self._actions = BatchedActions([], [], [])
 
     @property
     def envs(self) -> Sequence[EnvSlot | None]:
@@ -69,24 +69,23 @@ class LocalRunner:
 
     def step(self, actions: Sequence[Action]) -> list[StepResult]:
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
-        checked = self.validate_actions({env_id: actions[env_id] for env_id in self.simulator.active()})
-        return self.advance(checked, range(self.env_num))
-
-    def validate_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
-        """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
-        with self.simulator.scenes.entered():
-            given = {env_id: (action, self.simulator.slot(env_id).task) for env_id, action in actions.items()}
-            return validate_actions(given if self._compat is None else self._compat.known_names(given))
+        self._given = actions
+        return self._step(range(self.env_num))
 
     def advance(self, actions: BatchedActions, env_ids: Sequence[int]) -> list[StepResult]:
-        """One step with checked actions; results of these envs, of those that did not run their last ones again."""
-        self._actions = actions
-        results = self.simulator.step(self)
-        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in env_ids]
+        """One step with actions that were checked; results of these envs."""
+        self._given, self._actions = None, actions
+        return self._step(env_ids)
+
+    def check_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
+        """Check the actions of running envs for a step to come; those of others are left out."""
+        running = [i for i in self.simulator.active() if i in actions]
+        with self.simulator.scenes.entered():
+            return self._validated(running, actions)
 
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Check actions for the next step, which `step_wait` makes; there is one group."""
-        self._pending = self.validate_actions({i: actions[i] for i in self.simulator.active() if i in actions})
+        self._actions = self.check_actions(actions)
 
     def poll(self) -> list[int]:
         """The groups whose step can be had."""
@@ -94,7 +93,7 @@ class LocalRunner:
 
     def step_wait(self, group: int) -> list[StepResult]:
         """Make the step."""
-        return self.advance(self._pending, range(self.env_num))
+        return self.advance(self._actions, range(self.env_num))
 
     def get_obs(self) -> list[Observations | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
@@ -140,11 +139,12 @@ class LocalRunner:
             for name, robot in slot.task.robots.items():
                 if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
                     obs[name]['render'] = True  # what cameras show is of this episode
-            slot.last = StepResult(obs, 0.0, False, False, self._info(slot))
+            slot.last = StepResult(obs, 0.0, False, False, self._info(slot, 0))
 
-    def validate(self, envs: EnvSelection) -> NDArray[np.bool_]:
-        """None is cut: bad actions were refused."""
-        return np.zeros(self.env_num, bool)
+    def validate(self, envs: EnvSelection) -> None:
+        """Check the actions of these envs, unless that was done. ValueError or KeyError for a bad one."""
+        if self._given is not None:
+            self._actions = self._validated(envs.host_ids.tolist(), self._given)
 
     def apply(self, envs: EnvSelection) -> None:
         """Command the robots."""
@@ -156,11 +156,22 @@ class LocalRunner:
 
     def judge(self, envs: EnvSelection, failures: Failures) -> dict[int, StepResult]:
         """Observation, reward and end of each env, by env id."""
-        return {env_id: self._judge(env_id, failures.errors.get(env_id)) for env_id in envs.host_ids.tolist()}
+        steps = self.simulator.steps.tolist()
+        return {i: self._judge(i, steps[i], failures.errors.get(i)) for i in envs.host_ids.tolist()}
 
-    def _judge(self, env_id: int, error: str | None) -> StepResult:
+    def _step(self, env_ids: Sequence[int]) -> list[StepResult]:
+        """One step; results of these envs, of those that did not run their last ones again."""
+        results: dict[int, StepResult] = self.simulator.step(self)
+        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in env_ids]
+
+    def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
+        """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
+        given = {env_id: (actions[env_id], self.simulator.slot(env_id).task) for env_id in env_ids}
+        return validate_actions(given if self._compat is None else self._compat.known_names(given))
+
+    def _judge(self, env_id: int, step: int, error: str | None) -> StepResult:
         slot = self.simulator.slot(env_id)
-        step, limit = slot.step, slot.task.config.max_episode_steps
+        limit = slot.task.config.max_episode_steps
         truncated = error is not None or (limit is not None and step >= limit)
         if error is None:
             try:
@@ -170,7 +181,7 @@ class LocalRunner:
                 raise
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
-        info = self._info(slot)
+        info = self._info(slot, step)
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # also if a metric fails
@@ -206,5 +217,5 @@ class LocalRunner:
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)
 
-    def _info(self, slot: EnvSlot) -> dict[str, Any]:
-        return {'episode_id': slot.episode.id, 'task_name': slot.episode.task_name, 'step': slot.step}
+    def _info(self, slot: EnvSlot, step: int) -> dict[str, Any]:
+        return {'episode_id': slot.episode.id, 'task_name': slot.episode.task_name, 'step': step}

@@ -124,8 +124,7 @@ class SimulatorRunner:
         with self.scenes.entered():
             envs = select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
             failures = Failures(api.validate(envs))
-            self._advance(api, envs, failures)
-            healthy = envs.without(failures.mask)
+            healthy = self._advance(api, envs, failures)
             self.steps += self.running
             self._step_count += 1
             self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
@@ -186,7 +185,7 @@ class SimulatorRunner:
         with self.scenes.entered():
             for _ in range(steps):
                 envs = select_envs(self.world, self.running)
-                failures = Failures(np.zeros(self.env_num, bool))
+                failures = Failures()
                 self._physics(envs, failures)
                 if failed := sorted(failures.errors):
                     self.steps[failed] += 1  # the step that they failed in
@@ -302,20 +301,23 @@ class SimulatorRunner:
             images[env_id] = image
         return images
 
-    def _advance(self, api: EnvApi, envs: EnvSelection, failures: Failures) -> None:
-        """Command the robots and let time pass, as often as an action is repeated; notes what fails."""
+    def _advance(self, api: EnvApi, envs: EnvSelection, failures: Failures) -> EnvSelection:
+        """Command the robots and let time pass, as often as an action is repeated; returns the envs that are well."""
         for _ in range(api.action_repeat):
-            envs = envs.without(failures.mask)
+            if failures.mask is not None:
+                envs = envs.without(failures.mask)
             api.apply(envs)
             self._physics(envs, failures)
+        return envs if failures.mask is None else envs.without(failures.mask)
 
     def _physics(self, envs: EnvSelection, failures: Failures) -> None:
         """Let time pass in these envs."""
         if isinstance(self.world, DeviceWorld):
-            failures.mask = failures.mask | self.world.advance(envs.index)
+            failed = self.world.advance(envs.index)
+            failures.mask = failed if failures.mask is None else failures.mask | failed
         elif envs.any and (errors := self.world.step(envs.host_ids)):
             failures.errors |= errors
-            failures.mask[list(errors)] = True
+            failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
 
     def _load(self, prepared: Mapping[int, PreparedEpisode]) -> None:
         self.world.load({env_id: (each.handle, each.model) for env_id, each in prepared.items()})
