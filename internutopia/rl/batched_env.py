@@ -22,7 +22,7 @@ from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import put, to_host
+from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.rl.env_selection import EnvSelection, select_envs
 from internutopia.rl.managers import (
     CommandManager,
@@ -161,8 +161,8 @@ class BatchedRLEnv:
             nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
             return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, self.rows(nobody))
         running = xp.asarray(self.running, copy=True)
-        put(state.last_actions, running, state.actions)
-        put(state.actions, running, actions)
+        masked_assign(state.last_actions, running, state.actions)
+        masked_assign(state.actions, running, actions)
         failed, errors = self._advance()
         state.steps += running
         state.changed()

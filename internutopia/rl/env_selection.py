@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.arrays import put, to_host
+from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.world.base import DeviceWorld, World
 
 
@@ -102,7 +102,7 @@ class EnvMaskSelection:
 
     def put(self, array: Any, values: Any) -> None:
         """See `EnvSelection`."""
-        put(array, self.index, values)
+        masked_assign(array, self.index, values)
 
     def without(self, others: NDArray[np.bool_]) -> EnvMaskSelection:
         """See `EnvSelection`."""

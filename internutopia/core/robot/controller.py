@@ -38,7 +38,7 @@ from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import ArrayMaker, HostArrays, put
+from internutopia.core.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class BaseController(OrderedKeys, ABC):
             if isinstance(array, np.ndarray) or isinstance(env_ids, np.ndarray | EllipsisType):
                 array[env_ids] = fill
             else:
-                put(array, env_ids, fill)
+                masked_assign(array, env_ids, fill)
         for sub_controller in self.sub_controllers:
             sub_controller.reset(env_ids)
 

@@ -1,4 +1,4 @@
-"""The contract of a physics world: `env_num` scenes side by side, stepped together.
+"""Physics world contract: `env_num` scenes side by side, stepped together.
 
 The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco/` (CPU) and
 `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and works in world coordinates
@@ -38,12 +38,15 @@ from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Qual
 from internutopia.core.util.arrays import ArrayMaker
 
 Array = NDArray[np.float32]
+# Which envs a setter is about: an index array of the host, one row of values for each. A `DeviceWorld` also takes the
+# ids of all envs as a tensor, one row of values for every env: then those of the mask in force are changed, see
+# `DeviceWorld.masked_writes`
 EnvIds = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class SavedPhysics:
-    """The physics of one env, `World.save`: digest of its model, and arrays by names that are the backend's own."""
+class PhysicsState:
+    """The physics of one env, `World.get_state`: digest of its model, and arrays by names that are the backend's own."""
 
     model: bytes
     arrays: Mapping[str, NDArray[Any]]
@@ -110,12 +113,12 @@ class CameraView(ABC):
         """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of what carries the camera, env frame."""
 
     @abstractmethod
-    def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
+    def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         """How the camera projects onto pictures of `size` (width, height) [pixels]."""
 
     @abstractmethod
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """Draw what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+        """Render what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
 
     @abstractmethod
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
@@ -303,16 +306,16 @@ class World(ABC):
         """Advance the given envs by one step. Returns the envs that failed (diverged) with the reason."""
 
     @abstractmethod
-    def save(self, env_id: int) -> SavedPhysics:
+    def get_state(self, env_id: int) -> PhysicsState:
         """Everything that the physics of an env depends on, its changes of the model included; a copy."""
 
     @abstractmethod
-    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """Why an env cannot be put into a saved state, None if it can."""
+    def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
+        """Why an env cannot be put into a state, None if it can."""
 
     @abstractmethod
-    def restore(self, env_id: int, saved: SavedPhysics) -> None:
-        """Put an env into a saved state that fits: it goes on from there to the bit."""
+    def set_state(self, env_id: int, state: PhysicsState) -> None:
+        """Put an env into a state that is compatible: it goes on from there to the bit."""
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
@@ -331,8 +334,8 @@ class World(ABC):
         """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
 
     @abstractmethod
-    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """Draw pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
 
         NoOpenGLError if nothing can be rendered here.
         """
@@ -350,26 +353,25 @@ class DeviceWorld(World):
     """A world whose views give and take torch tensors, and which the host need not wait for.
 
     What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
-    which ones they are need not be known on the host. Setters that are given the ids of all envs (a tensor) change
-    those of the mask of `only`; given some ids of the host, they change those.
+    which ones they are need not be known on the host; see `EnvIds`.
     """
 
     device: Any  # torch.device
-    mask: Any = None  # of the envs that setters may change, None for all
+    write_mask: Any = None  # of the envs that setters may change, None for all
 
     @contextmanager
-    def only(self, mask: Any) -> Iterator[None]:
+    def masked_writes(self, mask: Any) -> Iterator[None]:
         """While this is entered, setters that are given the ids of all envs change those of a mask only."""
-        outer, self.mask = self.mask, mask
+        outer, self.write_mask = self.write_mask, mask
         try:
             yield
         finally:
-            self.mask = outer
+            self.write_mask = outer
 
     @abstractmethod
     def advance(self, mask: Any) -> Any:
         """`step` of the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
 
     @abstractmethod
-    def replay(self, mask: Any) -> None:
+    def reset_to_start(self, mask: Any) -> None:
         """Start envs afresh in the scenes that they have, as `load` did when it gave it to them."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.drives import DRIVE_KINDS
 from internutopia.core.model.kinematics import KinematicChain
@@ -56,24 +57,26 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self._gains = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         self._pushes = False  # whether there is any effort to be written before each substep
 
+    @override
     def get_joint_positions(self) -> Array:
-        """See `ArticulationView`."""
         return self._joints('position', lambda handle: handle.joint_positions())
 
+    @override
     def get_joint_velocities(self) -> Array:
-        """See `ArticulationView`."""
         return self._joints('velocity', lambda handle: handle.joint_velocities())
 
+    @override
     def get_joint_efforts(self) -> Array:
-        """See `ArticulationView`; what Isaac Sim measures along the joints' axes."""
+        """What Isaac Sim measures along the joints' axes."""
         return self._joints('effort', lambda handle: handle.joint_efforts())
 
+    @override
     def get_contact_forces(self) -> Array:
-        """See `ArticulationView`."""
         return self.links.contact_forces()
 
+    @override
     def measure(self, probe: Probe) -> Array:
-        """See `ArticulationView`; of probes, those of efforts and of nothing can be had."""
+        """Of probes, those of efforts and of nothing can be had."""
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
         if probe.kind == 'frame':
@@ -83,6 +86,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         efforts = self.get_joint_efforts()
         return efforts if not probe.target else efforts[:, [self.dof_names.index(probe.target.rpartition('/')[2])]]
 
+    @override
     def cast_rays(
         self,
         env_ids: EnvIds,
@@ -93,7 +97,6 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         link: str,
         through_robot: bool = True,
     ) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         distances = np.full(directions.shape[:-1], np.inf)
         for row, env_id in enumerate(np.asarray(env_ids).tolist()):
             bodies = self._world.plots[env_id].compiled.robots[self.name].bodies
@@ -102,35 +105,35 @@ class IsaacArticulationView(IsaacView, ArticulationView):
             distances[row] = cast_rays(data, origins[row, 0], directions[row], groups, body, through)
         return distances
 
+    @override
     def get_root_poses(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self._cached('pose', ((3,), (4,)), self._fill_poses)
 
+    @override
     def get_root_velocities(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self._cached('velocities', ((3,), (3,)), self._fill_velocities)
 
+    @override
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self.links.poses(tuple(links))
 
+    @override
     def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self.links.velocities(tuple(links))
 
+    @override
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`."""
         self._set_joints(env_ids, self.get_joint_positions(), positions, joints, 'position')
         # those of the other joints are written, too: Isaac Sim has set them all
         self.set_targets(env_ids, positions=positions, joints=joints)
 
+    @override
     def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`."""
         self._set_joints(env_ids, self.get_joint_velocities(), velocities, joints, 'velocity')
         self._write_targets('velocity', env_ids)  # which Isaac Sim has set to the velocities
 
+    @override
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `ArticulationView`."""
         env_ids = np.asarray(env_ids, np.intp)
         mine, rows = self._placed.of(env_ids)
         own = env_ids[mine]
@@ -145,8 +148,8 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self._handle.set_poses(position + self._world.offsets[own], orientation, rows[:, 0])
         self._touched(own)
 
+    @override
     def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `ArticulationView`."""
         if self.fixed:
             return
         env_ids = np.asarray(env_ids, np.intp)
@@ -160,6 +163,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self._handle.set_velocities(linear, angular, rows[:, 0])
         self._touched(own)
 
+    @override
     def set_targets(
         self,
         env_ids: EnvIds,
@@ -168,7 +172,6 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         efforts: Any = None,
         joints: Any = slice(None),
     ) -> None:
-        """See `ArticulationView`."""
         env_ids = np.asarray(env_ids, np.intp)
         columns = np.arange(len(self.dof_names))[joints]
         where = env_ids[:, None], columns
@@ -179,15 +182,15 @@ class IsaacArticulationView(IsaacView, ArticulationView):
                 targets[where] = np.where(np.isnan(values), targets[where], values)
                 self._write_targets(kind, env_ids)
 
+    @override
     def get_gains(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         shown = self._gains[0].view(), self._gains[1].view()
         for array in shown:
             array.flags.writeable = False
         return shown
 
+    @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`."""
         env_ids = np.asarray(env_ids, np.intp)
         columns = np.arange(len(self.dof_names))[joints]
         for gains, given in zip(self._gains, (stiffness, damping), strict=True):
@@ -196,40 +199,41 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self._write_gains(env_ids)
         self._world.version += 1
 
+    @override
     def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
-        """See `ArticulationView`."""
         raise NotImplementedError("backend 'isaac_sim' cannot change friction at run time: it belongs to the materials")
 
+    @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
-        """See `ArticulationView`; it lasts until the stage is another one."""
+        """It lasts until the stage is another one."""
         self._handle.set_self_collisions(enabled, self._placed.of(env_ids)[1][:, 0])
 
+    @override
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
-        """See `ArticulationView`."""
         raise NotImplementedError("backend 'isaac_sim' has joint drives only: there are no raw controls to set")
 
     @property
+    @override
     def control_names(self) -> tuple[str, ...]:
-        """See `ArticulationView`."""
         return ()
 
     @property
+    @override
     def control_ranges(self) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         return np.zeros((0, 2))
 
     @property
+    @override
     def joint_ranges(self) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         joints = self._layout.joint_ids
         return np.where(self._model.jnt_limited[joints, None] != 0, self._model.jnt_range[joints], [-np.inf, np.inf])
 
+    @override
     def body(self, name: str) -> BodyView:
-        """See `ArticulationView`."""
         return self.links.body(name)
 
+    @override
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
-        """See `ArticulationView`."""
         compiled = self._world.compiled(env_id)
         return chain_of(compiled.model, compiled.robots[self.name], base, tip)
 
@@ -305,6 +309,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         fine = np.logical_and.reduce([np.isfinite(array).all(axis=-1) for array in arrays])
         return fine | (self._placed.rows[:, 0] < 0)
 
+    @override
     def _anywhere(self) -> bool:
         return bool(self._placed.envs.size)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
@@ -36,17 +37,16 @@ class IsaacBodyView(IsaacView, BodyView):
         self._found = -1, np.zeros((0, 3))  # centres of mass, on a stage
         self.masses = Masses(cast('Placed[BodyHandle]', self._placed))
 
+    @override
     def get_poses(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         return self._cached('pose', ((3,), (4,)), self._fill_poses)
 
+    @override
     def get_velocities(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         return self._cached('velocity', ((3,), (3,)), self._fill_velocities)
 
+    @override
     def get_masses(self) -> Array:
-        """See `BodyView`."""
-
         def fill(buffers: tuple[Array, ...]) -> None:
             if self.kind != 'static':
                 self._placed.put(buffers[0][:, None], self.masses.get())
@@ -57,14 +57,14 @@ class IsaacBodyView(IsaacView, BodyView):
 
         return self._cached('mass', ((),), fill)[0]
 
+    @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `BodyView`."""
         if self.kind == 'jointed':
             raise ValueError(f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed')
         self._move(env_ids, positions, orientations)
 
+    @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `BodyView`."""
         if self.kind != 'free':
             raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
         mine, rows = self._placed.of(env_ids)
@@ -80,8 +80,8 @@ class IsaacBodyView(IsaacView, BodyView):
         self._bodies.set_velocities(linear, angular, rows[:, 0])
         self._world.version += 1
 
+    @override
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
-        """See `BodyView`."""
         if self.kind == 'static':
             raise ValueError(f'object {self.name!r} does not move: Isaac Sim gives it no mass')
         self.masses.set(env_ids, 0, masses)
@@ -124,6 +124,7 @@ class IsaacBodyView(IsaacView, BodyView):
         """Whether an env with this on its plot has the body."""
         return self.name in plot.compiled.bodies and kind_of(plot, self.name) == self.kind
 
+    @override
     def _anywhere(self) -> bool:
         return bool(self._placed.envs.size)
 

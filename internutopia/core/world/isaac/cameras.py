@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.cameras import lens_of
@@ -53,9 +54,8 @@ class IsaacCameraView(IsaacView, CameraView):
         self._places = np.full((world.env_num, 3), np.nan), np.full((world.env_num, 4), np.nan)
         self._was_moved = False  # on this stage or before: then Isaac Sim has to be told where cameras are
 
+    @override
     def get_poses(self) -> tuple[Array, Array]:
-        """See `CameraView`."""
-
         def fill(buffers: tuple[Array, ...]) -> None:
             mounts, turns = self.get_mount_poses()
             positions, orientations = self._on_mount()
@@ -64,8 +64,8 @@ class IsaacCameraView(IsaacView, CameraView):
 
         return self._cached('pose', ((3,), (4,)), fill)
 
+    @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `CameraView`."""
         env_ids = np.asarray(env_ids, np.intp)
         mounts, turns = (values[env_ids] for values in self.get_mount_poses())
         if positions is not None:
@@ -77,9 +77,8 @@ class IsaacCameraView(IsaacView, CameraView):
         self._was_moved = True
         self._world.version += 1
 
+    @override
     def get_mount_poses(self) -> tuple[Array, Array]:
-        """See `CameraView`."""
-
         def fill(buffers: tuple[Array, ...]) -> None:
             buffers[1][:, 0] = 1.0  # what is fixed to the scene hangs on the env's own frame
             for env_id in self._envs():
@@ -96,15 +95,16 @@ class IsaacCameraView(IsaacView, CameraView):
         compiled = self._world.compiled(env_id)
         return lens_of(compiled.model, compiled.cameras[self.name].camera, size)
 
+    @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """See `CameraView`."""
         for env_id, frame in zip(np.asarray(env_ids).tolist(), frames, strict=True):
             taken = self.pictures(frame.size, tuple(frame.pictures))
             for kind, picture in frame.pictures.items():
                 picture[:] = taken[kind][env_id]
 
+    @override
     def pictures(self, size: Size, kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """See `CameraView`. NotImplementedError for labels, which Isaac Sim does not know of."""
+        """NotImplementedError for labels, which Isaac Sim does not know of."""
         if 'labels' in kinds:
             raise NotImplementedError("backend 'isaac_sim' cannot tell objects apart in pictures (bounding boxes)")
         album = self._albums.get((size, kinds))

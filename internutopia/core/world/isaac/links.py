@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_rotate
@@ -112,6 +113,7 @@ class IsaacLinks(IsaacView):
         """Whether a link is the root of a robot that moves freely."""
         return self._layout.bodies[name].qpos >= 0
 
+    @override
     def _anywhere(self) -> bool:
         return bool(self._placed.envs.size)
 
@@ -179,33 +181,33 @@ class IsaacLinkView(BodyView):
         self.name = name
         self._links = links
 
+    @override
     def get_poses(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         positions, orientations = self._links.poses((self.name,))
         return positions[:, 0], orientations[:, 0]
 
+    @override
     def get_velocities(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         linear, angular = self._links.velocities((self.name,))
         return linear[:, 0], angular[:, 0]
 
+    @override
     def get_masses(self) -> Array:
-        """See `BodyView`."""
         masses = self._links.all_masses()
         if self.name not in self._links.own:
             return np.zeros(len(masses), np.float32)
         return masses[:, self._links.own.index(self.name)]
 
+    @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `BodyView`."""
         self._root().set_root_poses(env_ids, positions, orientations)
 
+    @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `BodyView`."""
         self._root().set_root_velocities(env_ids, linear, angular)
 
+    @override
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
-        """See `BodyView`."""
         self._links.set_mass(env_ids, self.name, masses)
 
     def _root(self) -> IsaacArticulationView:

@@ -21,6 +21,7 @@ from weakref import WeakSet
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene, SceneCache
@@ -92,16 +93,18 @@ class IsaacWorld(World):
         self._host: dict[int, tuple[int, mujoco.MjData]] = {}
         self._renderers: dict[Quality, Renderer] = {}
 
+    @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
-        """See `World.prepare`. NotImplementedError for what Isaac Sim has no counterpart of."""
+        """NotImplementedError for what Isaac Sim has no counterpart of."""
         check_assets(scene)
         compiled = _SCENES.get(scene, self.dt)
         compiled.check(scene)
         check_scene(scene, compiled)
         return compiled
 
+    @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """See `World.load`. RuntimeError if another world has the stage."""
+        """RuntimeError if another world has the stage."""
         if not scenes:
             return
         self._take_stage()
@@ -140,13 +143,14 @@ class IsaacWorld(World):
         for camera in self._cameras.values():
             camera.reset(list(plots))
 
+    @override
     def unload(self, env_ids: EnvIds) -> None:
-        """See `World.unload`. What stands in the envs stays on the stage, for the case that it is asked for again."""
+        """What stands in the envs stays on the stage, for the case that it is asked for again."""
         self._running[env_ids] = self.moved[env_ids] = False
         self.version += 1
 
+    @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """See `World.step`."""
         still = np.setdiff1d(np.flatnonzero(self._running), env_ids)
         kept = self._snapshots(still)
         for _ in range(self.substeps):
@@ -172,8 +176,8 @@ class IsaacWorld(World):
             arrays |= {f'{_title(view)}/{name}': array for name, array in saved.items()}
         return SavedPhysics(self.compiled(env_id).digest, arrays)
 
+    @override
     def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """See `World.check_compatible`."""
         own = self.save(env_id)
         if saved.model != own.model:
             return 'its models are not those that the state was taken from: an asset file is another one'
@@ -190,8 +194,9 @@ class IsaacWorld(World):
             view.put_back(np.array([env_id], np.intp), own)
         self.version += 1
 
+    @override
     def articulation(self, name: str, env_id: int) -> IsaacArticulationView:
-        """See `World.articulation`. KeyError with close matches."""
+        """KeyError with close matches."""
         plot = self._plot(env_id)
         robots = plot.compiled.robots
         if name not in robots:
@@ -201,8 +206,9 @@ class IsaacWorld(World):
             self._robots[key] = IsaacArticulationView(self, name, plot)
         return self._robots[key]
 
+    @override
     def body(self, name: str, env_id: int) -> IsaacBodyView:
-        """See `World.body`. KeyError with close matches."""
+        """KeyError with close matches."""
         plot = self._plot(env_id)
         if name not in plot.compiled.bodies:
             raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, plot.compiled.bodies)}')
@@ -211,12 +217,12 @@ class IsaacWorld(World):
             self._bodies[key] = IsaacBodyView(self, *key)
         return self._bodies[key]
 
+    @override
     def body_names(self, env_id: int) -> tuple[str, ...]:
-        """See `World.body_names`."""
         return tuple(self._plot(env_id).compiled.bodies)
 
+    @override
     def camera(self, robot: str | None, path: str, env_id: int) -> IsaacCameraView:
-        """See `World.camera`."""
         plot = self._plot(env_id)
         name = plot.compiled.camera_name(robot, path)
         if name not in self._cameras:
@@ -241,10 +247,11 @@ class IsaacWorld(World):
             sceneries.append(Scenery(compiled.model, state, compiled.geom_labels, views))
         self._renderers[quality].draw(sceneries)
 
+    @override
     def labels(self, env_id: int) -> tuple[str, ...]:
-        """See `World.labels`."""
         return self._plot(env_id).compiled.labels
 
+    @override
     def close(self) -> None:
         """Leave the stage. Isaac Sim's app goes on, for the next Env; it ends with the process."""
         if self in self._open:

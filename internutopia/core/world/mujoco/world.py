@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 
 import mujoco
 from mujoco.batch import Batch
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import BatchArrays
@@ -40,6 +41,7 @@ class MujocoWorld(BatchedWorld):
         self.scene(env_id)
         return cast(MujocoEnvBatch, self._group_of(env_id)).batch, int(self.slot[env_id])
 
+    @override
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
         """Make calls of groups and return their results, in no particular order.
 
@@ -61,6 +63,7 @@ class MujocoWorld(BatchedWorld):
             results += other.result()
         return results
 
+    @override
     def close(self) -> None:
         """Free threads and memory."""
         super().close()
@@ -71,6 +74,7 @@ class MujocoWorld(BatchedWorld):
     def _new_group(self, scene: CompiledScene, capacity: int) -> MujocoEnvBatch:
         return MujocoEnvBatch(scene, capacity, self._threads_per_group(len(self._occupied()) + 1))
 
+    @override
     def _structure(self, scene: CompiledScene) -> bytes:
         return scene.structure
 

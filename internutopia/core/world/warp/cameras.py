@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
+from typing_extensions import override
 
 from internutopia.core.model.cameras import lens_of
 from internutopia.core.model.compiled import CompiledScene
@@ -38,16 +39,18 @@ class WarpCameraView(MujocoCameraView):
         self._device = device
         self._shoots: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _Shoot] = {}
 
+    @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """See `CameraView`; MemoryError if the pictures do not fit on the device."""
+        """MemoryError if the pictures do not fit on the device."""
         for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
             wanted = frame.pictures
             film = self._take(frame.size, tuple(wanted))
             for kind, picture in wanted.items():
                 picture[:] = film.read(kind)[env_id]
 
+    @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """See `CameraView`; MemoryError if the pictures do not fit on the device."""
+        """MemoryError if the pictures do not fit on the device."""
         film = self._take(size, kinds)
         show = film.tensor if self._world.arrays.on_device else film.read
         return {kind: show(kind) for kind in kinds}

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 import warp as wp
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import SceneSpec
@@ -35,22 +36,23 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         if self._device.is_cuda:  # one order for what the engine does and what torch does
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(self.device)), self._device)
 
+    @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """See `World.load`."""
         super().load(scenes)
         env_ids = np.array(sorted(scenes), np.intp)
         for group, slots in self._work_for(env_ids):
             self.side(group).loaded(slice(None) if slots is None else slots.astype(np.intp))
 
+    @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """See `World.step`; the host waits for it."""
+        """The host waits for it."""
         mask = np.zeros(self.env_num, bool)
         mask[env_ids] = True
         failed = self.advance(self.arrays.asarray(mask)).cpu().numpy()
         return dict.fromkeys(np.flatnonzero(failed).tolist(), 'the simulation diverged')
 
+    @override
     def advance(self, mask: Any) -> Any:
-        """See `DeviceWorld.advance`."""
         self.times += mask.double() * self.step_dt
         failed = torch.zeros(self.env_num, dtype=torch.bool, device=self.device)
         sides = self._occupied_sides()
@@ -68,8 +70,9 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
             side.replay(mask)
         self.version += 1
 
+    @override
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
-        """See `ArticulationView`: here the start of an env, which is kept on the device, says how it goes on."""
+        """Here the start of an env, which is kept on the device, says how it goes on."""
         for env_id in np.asarray(to_host(env_ids)).tolist():
             if self._variant(env_id, {robot: enabled}).digest != self._scene_of(env_id).digest:
                 raise ValueError(
@@ -89,6 +92,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
             self._sides[group.id] = TensorArrays(cast(WarpEnvBatch, group), self.upload)
         return self._sides[group.id]
 
+    @override
     def upload(self, index: Index) -> Index:
         """An index on the device."""
         return index if isinstance(index, slice) else self.arrays.asarray(index, 'int64')

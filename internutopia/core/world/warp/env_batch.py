@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
@@ -34,17 +35,17 @@ class WarpEnvBatch(EnvBatch):
         self._mixed = False  # whether geoms that never move stand elsewhere in some slots
 
     @property
+    @override
     def efforts(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         return self.batch.efforts.read()
 
     @property
+    @override
     def sensors(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         return self.batch.sensors.read()
 
+    @override
     def measured(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         if self._unmeasured and len(self._probed):
             self.batch.forward()
             self._stale = False
@@ -53,8 +54,9 @@ class WarpEnvBatch(EnvBatch):
         self._unmeasured.clear()
         return self.sensors
 
+    @override
     def read(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`; a state field, or a pose or velocity of bodies."""
+        """A state field, or a pose or velocity of bodies."""
         self.derive(name)
         return self.batch.field(name).read()
 
@@ -66,28 +68,28 @@ class WarpEnvBatch(EnvBatch):
                 self.batch.kinematics()
                 self._stale = False
 
+    @override
     def write(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         return self.batch.field(name).write()
 
     def touched(self, slots: Index) -> None:
         """See `EnvBatch`."""
         self._stale = True
 
+    @override
     def expand(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         self._expanded.add(name)
         return self.batch.expand(name).write()
 
+    @override
     def values(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         if name in self._expanded:
             return self.batch.expand(name).read()
         shared = self._own.rows[name]
         return np.broadcast_to(shared, (self.capacity, *shared.shape))
 
+    @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `EnvBatch`."""
         chosen = np.zeros(self.capacity, bool)
         chosen[slots] = True if mask is None else mask
         self.batch.choose(chosen)
@@ -99,6 +101,7 @@ class WarpEnvBatch(EnvBatch):
         self._expanded.update(OF_MASSES)
         self._stale = True
 
+    @override
     def ray(
         self,
         slots: NDArray[np.intp],
@@ -107,7 +110,6 @@ class WarpEnvBatch(EnvBatch):
         geom_groups: Sequence[int],
         body: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """See `EnvBatch`."""
         self.read('geom_xpos')  # describes the state from here on
         everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
         everywhere[0, slots], everywhere[1, slots] = origins, directions
@@ -115,8 +117,8 @@ class WarpEnvBatch(EnvBatch):
         distances, geoms = self.batch.ray(everywhere[0], everywhere[1], seen, body)
         return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
 
+    @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        """See `EnvBatch`."""
         chosen = np.zeros(self.capacity, bool)
         chosen[slice(None) if slots is None else slots] = True
         report = self.batch.step(chosen, substeps, self._derives)
@@ -139,16 +141,16 @@ class WarpEnvBatch(EnvBatch):
         self.batch.launch_restart()
         self._stale = True
 
+    @override
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """See `EnvBatch`."""
         self._fill(self._scratch, slot)
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(self._own.model, kind))
         mujoco.mj_getState(self._own.model, self._scratch, state, kind)
         return state
 
+    @override
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """See `EnvBatch`."""
         model = copy.copy(scene.model)
         for name in self._expanded:
             row = self.values(name)[slot]
@@ -157,8 +159,8 @@ class WarpEnvBatch(EnvBatch):
                 field[...] = row.reshape(field.shape)
         return model
 
+    @override
     def data(self, slot: int) -> mujoco.MjData:
-        """See `EnvBatch`."""
         data = mujoco.MjData(self._own.model)
         self._fill(data, slot)
         return data
@@ -171,6 +173,7 @@ class WarpEnvBatch(EnvBatch):
             else:
                 getattr(data, name)[...] = row
 
+    @override
     def _resize(self, capacity: int) -> None:
         old = self.batch
         self.batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
@@ -198,6 +201,7 @@ class WarpEnvBatch(EnvBatch):
     def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
         return warp_scene(scene).rows[name]
 
+    @override
     def _write_model(self, slot: int, scene: CompiledScene) -> None:
         super()._write_model(slot, scene)
         self._mixed |= scene is not self.scene

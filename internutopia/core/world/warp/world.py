@@ -12,6 +12,7 @@ from typing import Any
 
 import mujoco_warp
 import warp as wp
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import SceneSpec
@@ -34,6 +35,7 @@ class WarpWorld(BatchedWorld):
         self._raytrace = raytrace
         super().__init__(*args, **kwargs)
 
+    @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene; ValueError also for what the engine has no code for."""
         compiled = super().prepare(scene)
@@ -46,6 +48,7 @@ class WarpWorld(BatchedWorld):
     def _new_camera(self, name: str) -> MujocoCameraView:
         return WarpCameraView(self, name, self._device) if self._raytrace else super()._new_camera(name)
 
+    @override
     def _structure(self, scene: CompiledScene) -> bytes:
         return warp_scene(scene).structure
 
