@@ -127,7 +127,7 @@ class Frame:
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
-        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when something is rendered into it."""
+        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when it is written to."""
         shape = (*leading, size[1], size[0])
         return cls(
             np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,

@@ -180,7 +180,7 @@ class _ModelScene:
             frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
 
     def _labels_by_number(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Label of each colour number: 0 is the background, others are one more than the number of what was rendered."""
+        """Label of each colour number: 0 is the background, others are one more than the number of a geom."""
         table = np.full(self._scene.ngeom + 1, -1, np.int32)
         for geom in self._scene.geoms[: self._scene.ngeom]:
             if geom.segid >= 0 and geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:
@@ -222,7 +222,7 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
 
 @contextmanager
 def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
-    """Let an infinite plane be rendered far enough, however small what stands on it; nobody else changes the model now."""
+    """Let an infinite plane reach far enough, however small what stands on it; nobody else changes the model now."""
     sight = model.vis.map
     with _model_lock:
         kept = sight.zfar

@@ -13,8 +13,8 @@ import threading
 from typing import Any
 
 _LINUX = ('egl', 'osmesa')
-# Mesa's software renderer then works in the calling thread: envs are rendered in parallel as it is, and threads of its own
-# would not survive a fork, after which a child that renders would wait for them forever
+# Mesa's software renderer then works in the calling thread: envs are rendered in parallel as it is, and threads of its
+# own would not survive a fork, after which a child that renders would wait for them forever
 _SOFTWARE_THREADS = ('LP_NUM_THREADS', '0')
 _HELP = (
     'Pictures need OpenGL without a display: `apt install libegl1` (a GPU with its driver, or Mesa) and '

@@ -46,7 +46,7 @@ EnvIds = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class PhysicsState:
-    """The physics of one env, `World.get_state`: digest of its model, and arrays by names that are the backend's own."""
+    """The physics of one env: digest of its model, and arrays by names that are the backend's own."""
 
     model: bytes
     arrays: Mapping[str, NDArray[Any]]
@@ -282,6 +282,7 @@ class World(ABC):
     version: int  # grows whenever any state may have changed
     frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
     arrays: ArrayMaker  # of the kind that views give and take
+    write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
     noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
 
     @property
@@ -357,7 +358,6 @@ class DeviceWorld(World):
     """
 
     device: Any  # torch.device
-    write_mask: Any = None  # of the envs that setters may change, None for all
 
     @contextmanager
     def masked_writes(self, mask: Any) -> Iterator[None]:

@@ -102,7 +102,6 @@ class BatchedWorld(World):
 
     @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """Start envs afresh in their scenes."""
         compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
         states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
         for env_id, (_, scene) in scenes.items():
@@ -117,11 +116,10 @@ class BatchedWorld(World):
             for env_id in env_ids:
                 self._add_env(env_id, env_batch, compiled[env_id], states[id(scenes[env_id][1])])
         self.times[list(scenes)] = 0.0
-        self._prune()
+        self._clean_up()
 
     @override
     def unload(self, env_ids: EnvIds) -> None:
-        """Leave envs empty."""
         for env_id in env_ids:
             env_batch = self._env_batch[env_id]
             if env_batch is not None:
@@ -132,7 +130,6 @@ class BatchedWorld(World):
 
     @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """Advance envs; see `World.step`."""
         key = self.placement, env_ids.tobytes()
         if key != self._stepped_key:  # mostly the same envs step again and again
             self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
@@ -174,7 +171,7 @@ class BatchedWorld(World):
 
     @override
     def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
-        """View over the robot `name`; KeyError with close matches."""
+        """KeyError with close matches."""
         robots = self.scene(env_id).robots
         if name not in robots:
             raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
@@ -187,7 +184,7 @@ class BatchedWorld(World):
 
     @override
     def body(self, name: str, env_id: int) -> MujocoBodyView:
-        """View over an object or movable scene body; KeyError with close matches."""
+        """KeyError with close matches."""
         bodies = self.scene(env_id).bodies
         if name not in bodies:
             raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
@@ -198,12 +195,10 @@ class BatchedWorld(World):
 
     @override
     def body_names(self, env_id: int) -> tuple[str, ...]:
-        """Names of the objects and movable scene bodies of an env."""
         return tuple(self.scene(env_id).bodies)
 
     @override
     def camera(self, robot: str | None, path: str, env_id: int) -> MujocoCameraView:
-        """View over a camera; ValueError naming the cameras there are."""
         name = self.scene(env_id).camera_name(robot, path)
         view = self._views.get(('camera', name))
         if view is None:
@@ -228,7 +223,6 @@ class BatchedWorld(World):
 
     @override
     def labels(self, env_id: int) -> tuple[str, ...]:
-        """What is labelled in an env."""
         return self.scene(env_id).labels
 
     def scene(self, env_id: int) -> CompiledScene:
@@ -256,7 +250,6 @@ class BatchedWorld(World):
 
     @override
     def close(self) -> None:
-        """Free threads and memory."""
         self.unload(np.arange(self.env_num))
         self.env_batches.clear()
         self._stepped.clear()
@@ -290,7 +283,7 @@ class BatchedWorld(World):
         env_batch = self._env_batch_for(self._structure(scene), scene, 1)
         self._add_env(env_id, env_batch, scene, scene.initial_state(scene.source))
         env_batch.set_state(int(self.slot[env_id]), scene, state)
-        self._prune()
+        self._clean_up()
 
     def _add_env(
         self, env_id: int, env_batch: EnvBatch, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]
@@ -319,7 +312,7 @@ class BatchedWorld(World):
 
     @abstractmethod
     def _new_env_batch(self, scene: CompiledScene, capacity: int) -> EnvBatch:
-        """A env_batch for envs of the structure of a scene."""
+        """A batch for envs of the structure of a scene."""
 
     @abstractmethod
     def _structure(self, scene: CompiledScene) -> bytes:
@@ -338,7 +331,7 @@ class BatchedWorld(World):
     def _occupied(self) -> list[EnvBatch]:
         return [env_batch for env_batch in self.env_batches if env_batch.used]
 
-    def _prune(self) -> None:
+    def _clean_up(self) -> None:
         """Drop the oldest empty batches and views of what is gone."""
         occupied = self._occupied()
         empty = [env_batch for env_batch in self.env_batches if env_batch not in occupied]

@@ -1,4 +1,4 @@
-"""Envs that share one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
+"""Env batch of one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @property
     def nthread(self) -> int:
-        """Threads a call of this group runs on."""
+        """Threads a call of this batch runs on."""
         return self.batch.nthread
 
     @property
@@ -113,8 +113,8 @@ class MujocoEnvBatch(EnvBatch):
                 self._sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
         return self._sensors
 
-    def touched(self, slots: Index) -> None:
-        """See `EnvBatch`."""
+    @override
+    def mark_dirty(self, slots: Index) -> None:
         if self._derived:
             self._stale.update(self.ids(slots).tolist())
 
@@ -137,7 +137,7 @@ class MujocoEnvBatch(EnvBatch):
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
-        self.touched(slots)
+        self.mark_dirty(slots)
 
     @override
     def ray(
@@ -164,9 +164,9 @@ class MujocoEnvBatch(EnvBatch):
         except SimulationError as error:
             for slot in error.ids:
                 failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
-        rows = slice(None) if slots is None else slots
-        self._efforts[rows] = self._step_efforts[rows]
-        self._sensors[rows] = self._step_sensors[rows]
+        stepped = slice(None) if slots is None else slots
+        self._efforts[stepped] = self._step_efforts[stepped]
+        self._sensors[stepped] = self._step_sensors[stepped]
         if slots is None:
             self._unmeasured.clear()
         elif self._unmeasured:
@@ -202,7 +202,8 @@ class MujocoEnvBatch(EnvBatch):
     def _resize(self, capacity: int) -> None:
         self.rebuild(capacity, self.nthread)
 
-    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         self.batch.state[slot] = self._defaults
         self.batch.warning[slot] = 0
         for name, value in state.items():
@@ -210,17 +211,20 @@ class MujocoEnvBatch(EnvBatch):
         self._efforts[slot] = self._sensors[slot] = 0.0
         self._stale.add(slot)
 
-    def _state(self, slot: int) -> Arrays:
-        rows = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
-        return {name: array[slot].copy() for name, array in rows.items()}
+    @override
+    def _get_engine_state(self, slot: int) -> Arrays:
+        arrays = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
+        return {name: array[slot].copy() for name, array in arrays.items()}
 
-    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
-        self.batch.state[slot] = saved['state']
+    @override
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = state['state']
         self.batch.warning[slot] = 0
-        self._efforts[slot], self._sensors[slot] = saved['efforts'], saved['sensors']
+        self._efforts[slot], self._sensors[slot] = state['efforts'], state['sensors']
         self._stale.add(slot)
 
-    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+    @override
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
         value = model_field(scene.model, name)
         # this one is per simulation for the bodies' volumes only, which come first
         return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value

@@ -1,4 +1,4 @@
-"""Envs that share one `WarpBatch`: slots are its worlds, per-slot model fields are fields with a batch axis."""
+"""Env batch of one `WarpBatch`: slots are its worlds, per-slot model fields are fields with a batch axis."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class WarpEnvBatch(EnvBatch):
     def write(self, name: str) -> NDArray[Any]:
         return self.batch.field(name).write()
 
-    def touched(self, slots: Index) -> None:
-        """See `EnvBatch`."""
+    @override
+    def mark_dirty(self, slots: Index) -> None:
         self._stale = True
 
     @override
@@ -85,18 +85,18 @@ class WarpEnvBatch(EnvBatch):
     def values(self, name: str) -> NDArray[Any]:
         if name in self._expanded:
             return self.batch.expand(name).read()
-        shared = self._own.rows[name]
+        shared = self._own.batched_fields[name]
         return np.broadcast_to(shared, (self.capacity, *shared.shape))
 
     @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        chosen = np.zeros(self.capacity, bool)
-        chosen[slots] = True if mask is None else mask
-        self.batch.choose(chosen)
+        selected = np.zeros(self.capacity, bool)
+        selected[slots] = True if mask is None else mask
+        self.batch.select(selected)
         self.recompute_constants()
 
     def recompute_constants(self) -> None:
-        """`set_constants` of the slots that `batch.chosen` says."""
+        """`set_constants` of the slots that `batch.selected` says."""
         self.batch.set_constants()
         self._expanded.update(OF_MASSES)
         self._stale = True
@@ -119,26 +119,26 @@ class WarpEnvBatch(EnvBatch):
 
     @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        chosen = np.zeros(self.capacity, bool)
-        chosen[slice(None) if slots is None else slots] = True
-        report = self.batch.step(chosen, substeps, self._derives)
+        selected = np.zeros(self.capacity, bool)
+        selected[slice(None) if slots is None else slots] = True
+        report = self.batch.step(selected, substeps, self._derives)
         self._stale = not self._derives
-        self._unmeasured.difference_update(np.flatnonzero(chosen).tolist())
+        self._unmeasured.difference_update(np.flatnonzero(selected).tolist())
         failed: dict[int, str] = {}
-        for slot in np.flatnonzero(chosen & (report[:, 0] > 0)).tolist():
+        for slot in np.flatnonzero(selected & (report[:, 0] > 0)).tolist():
             kind, index = report[slot, :2].tolist()
             failed[int(self.envs[slot])] = f'the simulation diverged: bad {BAD_QUANTITIES[kind]} {index}'
         return failed
 
     def launch_step(self, substeps: int) -> None:
-        """Advance the slots that `batch.chosen` says, without waiting for it."""
+        """Advance the slots that `batch.selected` says, without waiting for it."""
         self.batch.launch_step(substeps, self._derives)
         self._stale = not self._derives
         self._unmeasured.clear()
 
-    def launch_restart(self) -> None:
-        """Start the slots that `batch.chosen` says afresh, without waiting for it."""
-        self.batch.launch_restart()
+    def launch_reset(self) -> None:
+        """Start the slots that `batch.selected` says afresh, without waiting for it."""
+        self.batch.launch_reset()
         self._stale = True
 
     @override
@@ -154,7 +154,7 @@ class WarpEnvBatch(EnvBatch):
         model = copy.copy(scene.model)
         for name in self._expanded:
             row = self.values(name)[slot]
-            if not np.array_equal(row, self._row(scene, name), equal_nan=True):  # else it is more precise there
+            if not np.array_equal(row, self._field_of(scene, name), equal_nan=True):  # else it is more precise there
                 field = getattr(model, name)
                 field[...] = row.reshape(field.shape)
         return model
@@ -180,26 +180,30 @@ class WarpEnvBatch(EnvBatch):
         self.batch.take(old)
         self._stale = True
 
-    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         for name in STATE_FIELDS:
             self.write(name)[slot] = state.get(name, self._defaults[name])
         self.batch.efforts.write()[slot] = self.batch.sensors.write()[slot] = 0.0
         self._stale = True
 
-    def _state(self, slot: int) -> Arrays:
+    @override
+    def _get_engine_state(self, slot: int) -> Arrays:
         state = np.concatenate([self.read(name)[slot].ravel() for name in STATE_FIELDS], dtype=np.float32)
         return {'state': state, 'efforts': self.efforts[slot].copy(), 'sensors': self.sensors[slot].copy()}
 
-    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         ends = np.cumsum([self._defaults[name].size for name in STATE_FIELDS])
-        for name, values in zip(STATE_FIELDS, np.split(saved['state'], ends[:-1]), strict=True):
+        for name, values in zip(STATE_FIELDS, np.split(state['state'], ends[:-1]), strict=True):
             self.write(name)[slot] = values.reshape(self._defaults[name].shape)
-        self.batch.efforts.write()[slot] = saved['efforts']
-        self.batch.sensors.write()[slot] = saved['sensors']
+        self.batch.efforts.write()[slot] = state['efforts']
+        self.batch.sensors.write()[slot] = state['sensors']
         self._stale = True
 
-    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
-        return warp_scene(scene).rows[name]
+    @override
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        return warp_scene(scene).batched_fields[name]
 
     @override
     def _write_model(self, slot: int, scene: CompiledScene) -> None:
