@@ -142,7 +142,7 @@ def _against_bare(label: str, envs: VectorEnv, substeps: int, spread: float, qui
     """A row: our step against that of the engine on the same model, with the same room for contacts."""
     envs.reset()
     world: Any = envs.core.runner.world
-    ours: WarpBatch = world.groups[0].batch
+    ours: WarpBatch = world.env_batches[0].batch
     step = _stepper(envs, spread, quick)
     for k in range(2 if quick else 50):  # until there is room for all contacts
         step(k)

@@ -59,7 +59,7 @@ class DeviceRLEnv(BatchedRLEnv):
                 self._next_id += self.env_num
             return
         mask = rows.index
-        self._world.replay(mask)
+        self._world.reset_to_start(mask)
         numbers = self._next_id + mask.cumsum(0) - 1
         rows.put(self.episode_ids, numbers)
         self._next_id += mask.sum()
@@ -97,7 +97,7 @@ class DeviceRLEnv(BatchedRLEnv):
         actions.nan_to_num_(0.0, 0.0, 0.0)
         failed = running & invalid
         for _ in range(self.learning.action.repeat):
-            with self._world.only(running):
+            with self._world.masked_writes(running):
                 self._act(self.arrays.arange(self.env_num), actions)
             failed = failed | self._world.advance(running & ~failed)
         return failed, {}

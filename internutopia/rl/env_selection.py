@@ -110,7 +110,7 @@ class EnvMaskSelection:
 
     def only(self) -> AbstractContextManager[None]:
         """See `EnvSelection`."""
-        return self._world.only(self.index)
+        return self._world.masked_writes(self.index)
 
 
 def select_envs(world: World, mask: Any) -> EnvSelection:

@@ -61,7 +61,7 @@ class Pictures:
         """Camera parameters: lenses may differ between scenes."""
         positions, orientations = (to_host(values) for values in self._view.get_poses())
         world_positions = positions[env_ids] + self._world.offsets[env_ids]
-        lenses = [self._view.lens(env_id, self._size) for env_id in env_ids.tolist()]
+        lenses = [self._view.intrinsics(env_id, self._size) for env_id in env_ids.tolist()]
         for lens in dict.fromkeys(lenses):
             mine = np.array([own == lens for own in lenses])
             params = camera_params(world_positions[mine], orientations[env_ids[mine]], lens, self._size)

@@ -70,7 +70,7 @@ def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, 
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
-        eye = CameraPose(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
+        eye = CameraPose(position.astype(float), quat_to_matrix(orientation), view.intrinsics(scene.env_id, size))
         return eye.moved(world.offsets[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):
@@ -112,7 +112,7 @@ def draw_layer(
         if part is None:
             continue
         left, top, right, bottom = part
-        lens = eye.lens.part(
+        lens = eye.intrinsics.crop(
             (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
             (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
         )
@@ -121,12 +121,12 @@ def draw_layer(
         parts.append((slice(top, bottom), slice(left, right)))
         shots.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
     if shots:
-        world.draw(shots)
+        world.render(shots)
     for part, shot in zip(parts, shots, strict=True):
         assert shot.frame.rgba is not None and shot.frame.depth is not None
         number = numbers[shot.env_id]
         depth = shot.frame.depth.astype(np.float64)
-        inside = (np.abs(shot.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
+        inside = (np.abs(shot.camera_pose.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
         depth[inside] *= 1.0 - _OWN_CELL
         depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
         front = depth < nearest[part]
@@ -152,7 +152,7 @@ def draw_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell:
     eye = overview_eye(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
     shots = [RenderRequest(env_id, eye, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
     if shots:
-        world.draw(shots)
+        world.render(shots)
     return [shot.frame.rgba[..., :3] for shot in shots if shot.frame.rgba is not None]
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.runner.object_state import load_parts, parts_of, save_parts
-from internutopia.core.world.base import SavedPhysics
+from internutopia.core.world.base import PhysicsState
 
 if TYPE_CHECKING:
     from internutopia.core.runner.base import StepResult
@@ -42,7 +42,7 @@ class EnvState:
 
     task: Mapping[str, str]
     step_dt: float
-    physics: SavedPhysics
+    physics: PhysicsState
     noise_key: int
     step: int
     ended: bool
@@ -79,7 +79,7 @@ def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
             EnvState(
                 task=tasks[index],
                 step_dt=runner.world.step_dt,
-                physics=runner.world.save(env_id),
+                physics=runner.world.get_state(env_id),
                 noise_key=int(runner.world.noise_keys[env_id]),
                 step=env.step,
                 ended=env.ended,
@@ -97,7 +97,7 @@ def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] |
         runner.set_current_time_step_index(state.step_count)
     for env_id, saved in rows.items():
         env = _running(runner, env_id, 'set_state')
-        runner.world.restore(env_id, saved.physics)
+        runner.world.set_state(env_id, saved.physics)
         runner.world.noise_keys[env_id] = saved.noise_key
         env.step, env.ended, env.last = saved.step, saved.ended, copy.deepcopy(saved.last)
         load_parts(parts_of(env.task), saved.parts, env_id)

@@ -124,7 +124,7 @@ class ICamera(PoseMixin):
         if 'camera_params' not in self._outputs:
             return None
         position, orientation = self.get_pose()
-        lens = self._view.lens(self.env_id, self.resolution)
+        lens = self._view.intrinsics(self.env_id, self.resolution)
         params = camera_params((position + np.array(self.offset))[None], orientation[None], lens, self.resolution)
         return {key: values[0] for key, values in params.items()}
 

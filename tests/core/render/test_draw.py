@@ -85,7 +85,7 @@ def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) ->
 def test_depth_is_what_rays_measure(env, quality, position, target, lens):
     eye = CameraPose.looking_at(target, position, lens)
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)], quality)
+    env.runner.world.render([RenderRequest(0, eye, picture)], quality)
     assert picture.depth is not None and picture.depth.dtype == np.float32
     assert_same_depth(picture.depth, cast(env, eye))
 
@@ -93,7 +93,7 @@ def test_depth_is_what_rays_measure(env, quality, position, target, lens):
 def test_depth_alone_is_the_same(env):
     eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     depth = np.zeros(SIZE[::-1], np.float32)
-    env.runner.world.draw([RenderRequest(0, eye, Frame(depth=depth))])
+    env.runner.world.render([RenderRequest(0, eye, Frame(depth=depth))])
     assert_same_depth(depth, cast(env, eye))
 
 
@@ -135,7 +135,7 @@ def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
         eye = CameraPose.looking_at(target, position, lens)
         for quality, kinds in itertools.product(('fast', 'full') if name == 'ahead' else ('fast',), KINDS):
             frames, alone = Frame.blank(SIZE, kinds, 2), Frame.blank(SIZE, ('rgba',))
-            env.runner.world.draw(
+            env.runner.world.render(
                 [RenderRequest(i, eye, frames.row(i)) for i in range(2)] + [RenderRequest(0, eye, alone)], quality
             )
             assert frames.depth is not None and alone.rgba is not None
@@ -152,7 +152,7 @@ def test_colours_and_nothing(env):
     pictures = [frame(labels=True), frame(labels=True)]
     up = CameraPose.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
     red = CameraPose.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Intrinsics.of_height(0.05, SIZE))
-    world.draw([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
+    world.render([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
     assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == -1).all()
     r, g, b, alpha = np.moveaxis(pictures[1].rgba.astype(int), -1, 0)
     assert (r > 60).all() and (g < 0.2 * r).all() and (b < 0.2 * r).all() and (alpha == 255).all()
@@ -167,7 +167,7 @@ def test_full_pictures_have_shadows(make_env, make_task, write_model, opengl):
     under = CameraPose.looking_at((0.0, 0.0, 0.0), (0.0, -1.5, 0.4), Intrinsics.of_height(0.05, SIZE))
     pictures = {quality: frame() for quality in ('fast', 'full')}
     for quality, picture in pictures.items():
-        env.runner.world.draw([RenderRequest(0, under, picture)], quality)
+        env.runner.world.render([RenderRequest(0, under, picture)], quality)
     assert pictures['full'].rgba[12, 16, 0] < 0.7 * pictures['fast'].rgba[12, 16, 0]
 
 
@@ -180,7 +180,7 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
         env.reset()
         pictures[threads] = [frame() for _ in range(4)]
         for _ in range(2):  # a second time with what is there already
-            env.runner.world.draw([RenderRequest(i, eye, picture) for i, picture in enumerate(pictures[threads])])
+            env.runner.world.render([RenderRequest(i, eye, picture) for i, picture in enumerate(pictures[threads])])
         env.close()
     for one, other in zip(*pictures.values(), strict=True):
         assert (one.rgba == other.rgba).all() and (one.depth == other.depth).all()
@@ -191,20 +191,20 @@ def test_pictures_may_become_larger(env):
     eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     large = frame((64, 48))
     for picture in (frame(), large):
-        env.runner.world.draw([RenderRequest(0, eye, picture)])
+        env.runner.world.render([RenderRequest(0, eye, picture)])
     assert_same_depth(large.depth, cast(env, eye, (64, 48)))
 
 
 def _draw_in_child(env, eye, expected, queue):
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)])
+    env.runner.world.render([RenderRequest(0, eye, picture)])
     queue.put((picture.depth == expected).all())
 
 
 def test_a_forked_child_draws_too(env):
     eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)])
+    env.runner.world.render([RenderRequest(0, eye, picture)])
     context = multiprocessing.get_context('fork')
     queue = context.SimpleQueue()
     child = context.Process(target=_draw_in_child, args=(env, eye, picture.depth, queue))

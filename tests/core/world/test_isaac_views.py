@@ -104,7 +104,7 @@ def test_rays_and_pictures_of_envs_are_of_the_host(worlds: Any, arm: Any, opengl
         assert np.isinf(found[0]).any()
         assert (found[1] < found[0]).any()
         frame = Frame.blank((40, 30), ('rgba',))
-        world.draw(
+        world.render(
             [
                 RenderRequest(
                     1, CameraPose.looking_at((0, 1, 0.3), (2, 1, 1), Intrinsics.of_height(0.5, (40, 30))), frame
@@ -153,11 +153,11 @@ def test_a_saved_env_goes_on_as_it_did(worlds: Any, arm: Any) -> None:
     robot.set_targets(np.array([1]), positions=[[0.5, -0.5]], efforts=[[0.0, 0.3]])
     robot.set_gains(np.array([1]), stiffness=[[30.0, 20.0]])
     world.step(ALL[:2])
-    saved = world.save(1)
+    saved = world.get_state(1)
     ends = []
     for _ in range(2):
         assert world.check_compatible(1, saved) is None
-        world.restore(1, saved)
+        world.set_state(1, saved)
         for _ in range(8):
             world.step(ALL[:2])
         ends.append(robot.get_joint_positions()[1].copy())

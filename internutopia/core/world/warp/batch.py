@@ -220,8 +220,8 @@ class WarpBatch:
                 if 'allocate' not in str(error):
                     raise
                 raise MemoryError(
-                    f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} constraints '
-                    f'each do not fit into the memory of {self.device}: use a smaller env_num ({error})'
+                    f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} '
+                    f'constraints each do not fit into the memory of {self.device}: use a smaller env_num ({error})'
                 ) from error
             self._model.opt.contact_sensor_maxmatch = capacities.matches
             arrays = {name: getattr(self._data, name) for name in _MOVING}
