@@ -19,7 +19,7 @@ from internutopia.core.runner.grid import env_origins
 from internutopia.core.world.base import World
 from internutopia.core.world.factory import create_world
 from internutopia.core.world.isaac.articulation import IsaacArticulationView
-from internutopia.core.world.isaac.view import Placed
+from internutopia.core.world.isaac.view import EnvHandle
 
 EYE = '<body name="lower" pos="0 0 0.3"><camera name="eye" pos="0 0 0.4" euler="0.5 0.2 0.1"/>'
 ALL, SIZE = np.arange(3), (32, 24)
@@ -82,8 +82,8 @@ def test_cameras_of_assets_and_of_sensors(path: str, worlds: Any, arm: Any, open
             taken += [np.minimum(pictures['depth'], 50.0), *camera.get_poses(), *camera.get_mount_poses()]
             taken = [array.copy() for array in taken] + [pictures['rgba'].copy()]
         seen.append(taken)
-        lens = camera.lens(0, SIZE)
-        assert lens.half_width == pytest.approx(lens.half_height * SIZE[0] / SIZE[1])
+        intrinsics = camera.intrinsics(0, SIZE)
+        assert intrinsics.half_width == pytest.approx(intrinsics.half_height * SIZE[0] / SIZE[1])
     for isaac, mujoco in zip(*seen, strict=True):
         assert_like(isaac, mujoco, EDGES)
     assert not np.allclose(seen[0][0][0], seen[0][0][1])
@@ -179,14 +179,14 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_others_as_they_were(
         world.step(ALL[:2])
     robot = world.articulation('arm', 0)
     before = robot.get_joint_positions()[0].copy(), robot.get_joint_velocities()[0].copy()
-    find = Placed._update
+    find = EnvHandle._update
 
-    def without_hopper(placed: Any) -> None:
-        find(placed)
-        if placed._handle is not None and 'hip' in getattr(placed._handle, 'joint_names', ()):
+    def without_hopper(handle: Any) -> None:
+        find(handle)
+        if handle._handle is not None and 'hip' in getattr(handle._handle, 'joint_names', ()):
             raise ValueError('Isaac Sim finds other joints')
 
-    monkeypatch.setattr(Placed, '_update', without_hopper)
+    monkeypatch.setattr(EnvHandle, '_update', without_hopper)
     with pytest.raises(ValueError, match='other joints'):
         load(world, {1: SceneSpec(robots=(RobotSpec('hopper', models['hopper'], drives=Drives(5, 1)),))})
     np.testing.assert_array_equal(robot.get_joint_positions()[0], before[0])

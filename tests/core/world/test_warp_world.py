@@ -58,7 +58,9 @@ def run(world: WarpWorld, *env_ids: int, steps: int = 5) -> None:
 
 def bits(world: WarpWorld, *env_ids: int) -> list[bytes]:
     """The whole state of envs."""
-    return [b''.join(value.tobytes() for _, value in sorted(world.get_state(env_id).arrays.items())) for env_id in env_ids]
+    return [
+        b''.join(value.tobytes() for _, value in sorted(world.get_state(env_id).arrays.items())) for env_id in env_ids
+    ]
 
 
 def test_an_env_runs_as_it_does_alone(make_world, hopper):

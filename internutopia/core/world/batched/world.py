@@ -13,7 +13,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import mujoco
 import numpy as np
@@ -23,7 +23,8 @@ from typing_extensions import override
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.compiled import CompiledScene, SceneCache
 from internutopia.core.model.spec import SceneSpec
-from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
+from internutopia.core.render.camera import Quality, RenderRequest
+from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
@@ -31,9 +32,6 @@ from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.cameras import MujocoCameraView
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
-
-if TYPE_CHECKING:
-    from internutopia.core.render.renderer import Renderer
 
 T = TypeVar('T')
 
@@ -85,7 +83,7 @@ class BatchedWorld(World):
         self._env_batch: list[EnvBatch | None] = [None] * env_num
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
         self.render_quality: Quality = render_quality
-        self._renderers: dict[Quality, Renderer] = {}
+        self._renderers = RendererPool(self.threads, render_quality)
         self._stepped: list[tuple[EnvBatch, Slots | None]] = []
         self._stepped_envs: Index = slice(0)
         self._stepped_key = (b'', b'')
@@ -207,19 +205,7 @@ class BatchedWorld(World):
 
     @override
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        from internutopia.core.render.renderer import Renderer, RenderJob
-
-        quality = quality or self.render_quality
-        if quality not in self._renderers:
-            self._renderers[quality] = Renderer(self.threads, quality)
-        by_env: dict[int, list[tuple[CameraPose, Frame]]] = {}
-        for request in requests:
-            by_env.setdefault(request.env_id, []).append((request.camera_pose, request.frame))
-        jobs: list[RenderJob] = []
-        for env_id, views in by_env.items():
-            scene, state = self.scene(env_id), self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
-            jobs.append(RenderJob(scene.model, state, scene.geom_labels, views))
-        self._renderers[quality].render(jobs)
+        self._renderers.render(requests, quality, self._snapshot)
 
     @override
     def labels(self, env_id: int) -> tuple[str, ...]:
@@ -254,13 +240,16 @@ class BatchedWorld(World):
         self.env_batches.clear()
         self._stepped.clear()
         self._views.clear()
-        for renderer in self._renderers.values():
-            renderer.close()
+        self._renderers.close()
 
     @property
     def scenes(self) -> Sequence[CompiledScene | None]:
         """The compiled scene that each env runs, None for those that run none."""
         return self._scenes
+
+    def _snapshot(self, env_id: int) -> EnvSnapshot:
+        scene = self.scene(env_id)
+        return scene.model, self._env_batch_of(env_id).full_state(int(self.slot[env_id])), scene.geom_labels
 
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """The scene of an env with other self-collisions of its robots."""

@@ -20,7 +20,6 @@ from internutopia.core.world.isaac.api import (
     PrimHandle,
     Rows,
     Size,
-    look_up,
 )
 
 
@@ -60,8 +59,8 @@ class ExperimentalSim(IsaacSim):
     def add_camera(self, path: str, position: Any, orientation: Any, fovy: float) -> None:
         self._place(path, 'Camera', position, orientation, None)
         camera = self.names.Camera(path)
-        film = camera.get_apertures()[1].numpy()
-        camera.set_focal_lengths(0.5 * film / half_angle(fovy))
+        aperture = camera.get_apertures()[1].numpy()
+        camera.set_focal_lengths(0.5 * aperture / half_angle(fovy))
 
     @override
     def add_box(self, path: str, box: Box) -> None:
@@ -102,10 +101,10 @@ class ExperimentalSim(IsaacSim):
     @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
         width, height = size
-        sensor = look_up(self.camera_class)(list(paths), resolution=(height, width), annotators=list(annotators))
+        sensor = self.load_camera_class()(list(paths), resolution=(height, width), annotators=list(annotators))
         if added:
-            film = sensor.camera.get_apertures()[1].numpy()
-            sensor.camera.set_apertures(horizontal_apertures=film * width / height)
+            aperture = sensor.camera.get_apertures()[1].numpy()
+            sensor.camera.set_apertures(horizontal_apertures=aperture * width / height)
         return ExperimentalCameras(sensor)
 
     @override
@@ -223,7 +222,7 @@ class ExperimentalArticulations(_Moving, ArticulationHandle):
         self._view.set_enabled_self_collisions(enabled, indices=rows)
 
     @override
-    def lift_gravity(self) -> None:
+    def disable_gravity(self) -> None:
         self._view.set_link_enabled_gravities(False)
 
 

@@ -25,10 +25,9 @@ from internutopia.core.world.isaac.api import (
     PrimHandle,
     Rows,
     Size,
-    look_up,
 )
 
-_FILM = 15.2908  # height, tenths of the stage's unit: the default of `UsdGeomCamera`
+_APERTURE = 15.2908  # height, tenths of the stage's unit: the default of `UsdGeomCamera`
 _NUMBERS = itertools.count()  # the names of views have to differ
 
 
@@ -81,18 +80,18 @@ class LegacySim(IsaacSim):
     @override
     def add_camera(self, path: str, position: Any, orientation: Any, fovy: float) -> None:
         self._place(path, 'Camera', position, orientation, None)
-        film = {'verticalAperture': _FILM, 'focalLength': 0.5 * _FILM / half_angle(fovy)}
-        for attribute, value in film.items():
+        optics = {'verticalAperture': _APERTURE, 'focalLength': 0.5 * _APERTURE / half_angle(fovy)}
+        for attribute, value in optics.items():
             self.names.prims.set_prim_attribute_value(path, attribute, value)
 
     @override
     def add_box(self, path: str, box: Box) -> None:
-        looks = {'scale': np.array(box.size), 'color': np.array(box.color), 'size': 1.0}
+        appearance = {'scale': np.array(box.size), 'color': np.array(box.color), 'size': 1.0}
         if not box.dynamic:
             cuboid = self.names.FixedCuboid if box.collider else self.names.VisualCuboid
-            cuboid(prim_path=path, name=path, **looks)
+            cuboid(prim_path=path, name=path, **appearance)
             return
-        self.names.DynamicCuboid(prim_path=path, name=path, mass=box.mass, **looks)
+        self.names.DynamicCuboid(prim_path=path, name=path, mass=box.mass, **appearance)
         if not box.collider:
             self.names.prims.set_prim_attribute_value(path, 'physics:collisionEnabled', False)
 
@@ -139,7 +138,7 @@ class LegacySim(IsaacSim):
 
     @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
-        view = look_up(self.camera_class)(
+        view = self.load_camera_class()(
             prim_paths_expr=list(paths),
             name=_name('cameras'),
             camera_resolution=size,
@@ -148,7 +147,7 @@ class LegacySim(IsaacSim):
         view.initialize()
         if added:
             width, height = size
-            view.set_horizontal_apertures([film * width / height for film in view.get_vertical_apertures()])
+            view.set_horizontal_apertures([aperture * width / height for aperture in view.get_vertical_apertures()])
         return LegacyCameras(self, view)
 
     @override
@@ -293,7 +292,7 @@ class LegacyArticulations(_Moving, ArticulationHandle):
         self._view.set_enabled_self_collisions(flags=self._sim.native(np.full(len(rows), enabled)), indices=indices)
 
     @override
-    def lift_gravity(self) -> None:
+    def disable_gravity(self) -> None:
         shape = len(self.paths), self._view.num_bodies
         self._view.set_body_disable_gravity(values=self._sim.native(np.ones(shape)))
 
