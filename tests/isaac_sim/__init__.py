@@ -1,4 +1,4 @@
-"""A stand-in for Isaac Sim: its Python modules with their recorded signatures, on this project's CPU engine.
+"""Stand-in for Isaac Sim: its Python modules with their recorded signatures, on this project's CPU engine.
 
 `install` puts the modules of one version into `sys.modules`, for one test. It has what the adapter calls, with the
 behaviour that is known of Isaac Sim (github.com/isaac-sim/IsaacSim, Apache-2.0, tags v5.0.0, v5.1.0 and v6.0.1) where

@@ -1,4 +1,4 @@
-"""`env.render()`: one picture of all envs, each in its place."""
+"""Grid picture, `env.render()`: all envs, each in its place."""
 
 from __future__ import annotations
 

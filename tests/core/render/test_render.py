@@ -1,4 +1,4 @@
-"""What `World.draw` draws, against rays that the engine casts through the centres of the pixels."""
+"""Pictures of `World.render`, against rays that the engine casts through the centres of the pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Isaac Sim world takes and refuses, and where it expects the prims of an asset; Isaac Sim is not needed."""
+"""Assets that the Isaac Sim world takes and refuses, and where it expects their prims; Isaac Sim is not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call that the Isaac Sim world makes fits the signatures of each version of Isaac Sim that it supports.
+"""Calls of the Isaac Sim world fit the signatures of each version of Isaac Sim that it supports.
 
 Isaac Sim is not needed: `tests/data/isaac_sim_signatures.json` has the signatures, recorded from
 github.com/isaac-sim/IsaacSim (Apache-2.0) at the tags that it names. Doubles made of them bind the arguments of each

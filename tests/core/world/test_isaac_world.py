@@ -1,4 +1,4 @@
-"""What only the Isaac Sim world does: on the stand-in of `tests/isaac_sim`, in both generations of its API."""
+"""Isaac Sim world: what only it does, on the stand-in of `tests/isaac_sim`, in both generations of its API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world on `mujoco_warp`: what envs do not share, what goes wrong, and what it cannot run."""
+"""World on `mujoco_warp`: what envs do not share, what goes wrong, and what it cannot run."""
 
 from __future__ import annotations
 
