@@ -1,4 +1,4 @@
-"""Managers of 6.x, which make time pass: `SimulationManager`, `RenderingManager`, and the functions for app and stage."""
+"""Managers of 6.x, which make time pass: `SimulationManager`, `RenderingManager`, functions for app and stage."""
 
 from __future__ import annotations
 
