@@ -14,11 +14,11 @@ values for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not to
 
 Life of a scene::
 
-    handle = world.prepare(scene_spec)            # reads assets, compiles, may raise; changes nothing
-    world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
+    handle = world.prepare(spec)                   # reads assets, compiles, may raise; changes nothing
+    world.load({3: (handle, spec)})                # env 3 starts afresh in that scene, other envs are untouched
     h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
     h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
-    failed = world.step(active)                 # {env_id: reason}: those envs hold no meaningful state any more
+    failed = world.step(active)                    # {env_id: reason}: those envs hold no meaningful state any more
 """
 
 from __future__ import annotations
