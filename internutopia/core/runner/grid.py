@@ -64,14 +64,14 @@ def eye_of(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, 
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
     if camera is None:
         half = 0.5 * np.array([cell, cell, 0.0])
-        low, high = world.offsets.min(axis=0) - half, world.offsets.max(axis=0) + half
+        low, high = world.env_origins.min(axis=0) - half, world.env_origins.max(axis=0) + half
         return overview_eye(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
     if isinstance(camera, str):
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
         eye = CameraPose(position.astype(float), quat_to_matrix(orientation), view.intrinsics(scene.env_id, size))
-        return eye.moved(world.offsets[scene.env_id])
+        return eye.moved(world.env_origins[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
@@ -106,7 +106,7 @@ def draw_layer(
     parts: list[tuple[slice, slice]] = []
     shots: list[RenderRequest] = []
     for env_id in env_ids:
-        own = eye.moved(-world.offsets[env_id])
+        own = eye.moved(-world.env_origins[env_id])
         whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
         part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:

@@ -350,7 +350,7 @@ class SimulatorRunner:
             scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
             self._scenes[env_id] = scene
             task = create_task(local, scene)
-            task.set_up_runtime(plan.episode.task_name, env_id, self.world.offsets[env_id].tolist())
+            task.set_up_runtime(plan.episode.task_name, env_id, self.world.env_origins[env_id].tolist())
             task.set_up_scene(scene)
             task.load()
             self.envs[env_id] = RunningEpisode(plan.episode, own, task)

@@ -47,7 +47,7 @@ class ICamera(PoseMixin):
         self.prim_path = prim_path
         self.resolution = resolution
         self.env_id: int = scene.env_id
-        self.offset: list[float] = scene.world.offsets[scene.env_id].tolist()
+        self.offset: list[float] = scene.world.env_origins[scene.env_id].tolist()
         self._view = view
         self._world = scene.world
         self._outputs = outputs

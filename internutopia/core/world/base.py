@@ -4,8 +4,8 @@ The runner, the robots and the sensors know physics only through this module. Im
 `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and works in world coordinates
 underneath.
 
-Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env
-frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
+Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
+env frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
 
 Arrays. Views are batched over all envs: an array has shape `(env_num, ...)`, row = env id, float32. Rows of envs that
 do not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the
@@ -275,7 +275,7 @@ class World(ABC):
     """`env_num` envs of physics."""
 
     env_num: int
-    offsets: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
+    env_origins: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
     dt: float  # [s], one substep
     substeps: int  # of one step
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start

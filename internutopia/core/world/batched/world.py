@@ -54,7 +54,7 @@ class BatchedWorld(World):
     def __init__(
         self,
         env_num: int,
-        offsets: NDArray[np.float64],
+        env_origins: NDArray[np.float64],
         dt: float,
         substeps: int = 1,
         threads: int | None = None,
@@ -64,7 +64,7 @@ class BatchedWorld(World):
     ):
         self.env_num = env_num
         self.arrays: ArrayMaker = HostArrays()
-        self.offsets = offsets
+        self.env_origins = env_origins
         self.dt = dt
         self.substeps = substeps
         parts = max(math.ceil(dt / max_timestep - _ROUNDING), 1)

@@ -133,7 +133,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
             arm, turn = self._model.body_pos[self._root], self._model.body_quat[self._root]
             position = position + quat_rotate(orientation, np.broadcast_to(arm, position.shape))
             orientation = quat_multiply(orientation, np.broadcast_to(turn, orientation.shape))
-        self._handle.set_poses(position + self._world.offsets[own], orientation, rows[:, 0])
+        self._handle.set_poses(position + self._world.env_origins[own], orientation, rows[:, 0])
         self._mark_dirty(own)
 
     @override
@@ -285,7 +285,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         for buffer, values in zip(buffers, (positions, orientations), strict=True):
             self._by_env.scatter(buffer[:, None], values)
         envs = self._by_env.envs
-        buffers[0][envs] -= self._world.offsets[envs]
+        buffers[0][envs] -= self._world.env_origins[envs]
 
     def _fill_velocities(self, buffers: tuple[Array, ...]) -> None:
         if self.fixed:

@@ -152,14 +152,14 @@ class IsaacBodyView(IsaacView, BodyView):
         position = now[0][own] if positions is None else np.asarray(positions)[held]
         orientation = now[1][own] if orientations is None else np.asarray(orientations, np.float64)[held]
         orientation = orientation / np.linalg.norm(orientation, axis=-1, keepdims=True)
-        self._by_env.handle.set_poses(position + self._world.offsets[own], orientation, rows[:, 0])
+        self._by_env.handle.set_poses(position + self._world.env_origins[own], orientation, rows[:, 0])
         self._world.version += 1
 
     def _fill_poses(self, buffers: tuple[Array, ...]) -> None:
         for buffer, values in zip(buffers, self._by_env.handle.poses(), strict=True):
             self._by_env.scatter(buffer[:, None], values)
         envs = self._by_env.envs
-        buffers[0][envs] -= self._world.offsets[envs].astype(np.float32)
+        buffers[0][envs] -= self._world.env_origins[envs].astype(np.float32)
 
     def _fill_velocities(self, buffers: tuple[Array, ...]) -> None:
         if self.kind == 'static':

@@ -128,7 +128,7 @@ class IsaacCameraView(IsaacView, CameraView):
         rows = cached.cameras.rows[envs][:, 0]
         if self._was_moved:
             positions, orientations = (values[envs] for values in self.get_poses())
-            cached.cameras.handle.set_poses(positions + self._world.offsets[envs], orientations, rows)
+            cached.cameras.handle.set_poses(positions + self._world.env_origins[envs], orientations, rows)
         self._world.sim.render()
         for kind, array in cached.frames.pictures.items():
             picture = self._picture(cached.cameras.handle, _ANNOTATORS[kind])

@@ -66,7 +66,7 @@ class IsaacLinks(IsaacView):
             positions, orientations = self._native('pose', lambda handle: handle.poses(), (3, 4))
             buffers[1][:] = orientations[:, columns]
             buffers[0][:] = positions[:, columns] + quat_rotate(buffers[1], offsets)
-            buffers[0][:] -= self._world.offsets[:, None]
+            buffers[0][:] -= self._world.env_origins[:, None]
             self._correct(buffers, links, lambda data, body: (data.xpos[body], data.xquat[body]))
 
         return self._cached(('pose', links), ((len(links), 3), (len(links), 4)), fill)

@@ -1,6 +1,6 @@
 """Stage: the prims of each env, how a stage is built of them, and how their episodes begin.
 
-The env `i` is `/World/env_i`, at its offset; its scene is `/World/env_i/scene`, robots and objects are where their
+The env `i` is `/World/env_i`, at its origin; its scene is `/World/env_i/scene`, robots and objects are where their
 configs put them below the env. Envs whose scenes are made of the same things are cloned from the first of them. If
 that is all envs, physics is replicated, too. Things of different envs never collide.
 """
@@ -110,25 +110,25 @@ def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
     return np.array([int(match[1]) for match in matches if match], np.intp)
 
 
-def build_stage(sim: IsaacSim, env_prims: Mapping[int, EnvPrims], offsets: NDArray[np.float64]) -> None:
+def build_stage(sim: IsaacSim, env_prims: Mapping[int, EnvPrims], env_origins: NDArray[np.float64]) -> None:
     """Put what stands in the envs `env_prims` on an empty stage."""
     alike: dict[EnvPrims, list[int]] = {}
     for env_id in sorted(env_prims):
         alike.setdefault(env_prims[env_id], []).append(env_id)
     for prims, env_ids in alike.items():
         first = env_ids[0]
-        _build_env(sim, env_path(first), prims, offsets[first])
+        _build_env(sim, env_path(first), prims, env_origins[first])
         if len(env_ids) > 1:
             everything = len(alike) == 1 and env_ids == list(range(len(env_ids)))
             paths = [env_path(env_id) for env_id in env_ids]
-            sim.clone(paths[0], paths, offsets[env_ids], replicate=everything)
+            sim.clone(paths[0], paths, env_origins[env_ids], replicate=everything)
     if len(env_prims) > 1:
         sim.isolate([env_path(env_id) for env_id in sorted(env_prims)])
 
 
-def _build_env(sim: IsaacSim, path: str, prims: EnvPrims, offset: NDArray[np.float64]) -> None:
+def _build_env(sim: IsaacSim, path: str, prims: EnvPrims, origin: NDArray[np.float64]) -> None:
     spec = prims.spec
-    sim.add_frame(path, offset)
+    sim.add_frame(path, origin)
     if spec.asset is not None:
         _add_asset(sim, spec.asset, f'{path}/scene', spec.scale, spec.position, spec.orientation)
     for robot in spec.robots:

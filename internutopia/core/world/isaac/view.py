@@ -28,7 +28,7 @@ class IsaacContext(Protocol):
     """The part of an `IsaacWorld` that its views need."""
 
     env_num: int
-    offsets: NDArray[np.float64]
+    env_origins: NDArray[np.float64]
     dt: float
     version: int
     sim: IsaacSim

@@ -51,10 +51,10 @@ class IsaacWorld(World):
 
     _open: ClassVar[WeakSet[IsaacWorld]] = WeakSet()  # the world that has the stage
 
-    def __init__(self, config: SimConfig, env_num: int, offsets: NDArray[np.float64]):
+    def __init__(self, config: SimConfig, env_num: int, env_origins: NDArray[np.float64]):
         self.env_num = env_num
         self.arrays: ArrayMaker = HostArrays()
-        self.offsets = offsets
+        self.env_origins = env_origins
         self.dt = float(config.physics_dt)
         self.substeps = config.substeps
         self.times = np.zeros(env_num)
@@ -302,7 +302,7 @@ class IsaacWorld(World):
         self.stage += 1
         self.version += 1
         self.sim.new_stage()
-        build_stage(self.sim, self.env_prims, self.offsets)
+        build_stage(self.sim, self.env_prims, self.env_origins)
         for env_id in env_prims:
             for name in self.compiled(env_id).robots:
                 self.articulation(name, env_id).links.prepare_contacts()
