@@ -30,13 +30,13 @@ def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
 
 
 def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch, opengl: None) -> None:
-    draw, drawn = Canvas.draw, []
+    draw, drawn = Canvas.render, []
 
     def count(self: Canvas, *arguments: Any) -> None:
         drawn.append(arguments)
         draw(self, *arguments)
 
-    monkeypatch.setattr(Canvas, 'draw', count)
+    monkeypatch.setattr(Canvas, 'render', count)
     internutopia_extension.import_extensions()
     bench.ROWS['cameras'](True)
     assert len(drawn) >= 8 * 3  # of 8 envs: at the reset, and in two steps at least

@@ -86,7 +86,7 @@ def portrait(robot: RobotCfg, scene: str) -> Image.Image:
     articulation.set_pose(position - [0.0, 0.0, corners(world)[:, 2].min()])
     size = SMOOTHING * WIDTH, SMOOTHING * HEIGHT
     frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
-    world.draw([RenderRequest(0, framed(corners(world), size), frame)], quality='full')
+    world.render([RenderRequest(0, framed(corners(world), size), frame)], quality='full')
     env.close()
     assert frame.rgba is not None
     return Image.fromarray(frame.rgba[..., :3]).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)

@@ -1,6 +1,7 @@
-"""The backend `mujoco_warp` against the bare engine on the same device: `internutopia bench --backend mujoco_warp`.
+"""Warp benchmark: the backend `mujoco_warp` against the bare engine on the same device.
 
-On a GPU nothing waits for the device within a turn of some steps; a turn ends when the device is done.
+`internutopia bench --backend mujoco_warp` runs it. On a GPU nothing waits for the device within a turn of some steps; a
+turn ends when the device is done.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def h1(device: str, quick: bool) -> list[Row]:
             before = _memory(device)
             envs = VectorEnv(config, h1_learning(), arrays='torch')
             with closing(envs):
-                label = f'array front door, {env_num} envs, H1, joint control, {SUBSTEPS} substeps'
+                label = f'array API, {env_num} envs, H1, joint control, {SUBSTEPS} substeps'
                 rows.append(_against_bare(label, envs, SUBSTEPS, spread=0.05, quick=quick))
                 used = (_memory(device) - before) / env_num / 1024
         what = f'memory of the device per env, {env_num} H1'
@@ -51,7 +52,7 @@ def ants(device: str, quick: bool) -> list[Row]:
     env_num = 4 if quick else 4096
     config = _on(device, ant.config(env_num))
     with closing(VectorEnv(config, ant.learning(), autoreset_mode='NextStep', arrays='torch')) as envs:
-        label = f'array front door, {env_num} envs, Ant'
+        label = f'array API, {env_num} envs, Ant'
         return [_against_bare(label, envs, config.simulator.substeps, spread=0.5, quick=quick)]
 
 
@@ -69,7 +70,7 @@ def scenes(device: str, quick: bool) -> list[Row]:
             result = _race(device, contenders, lambda: (mixed.reset(), one.reset()), quick)
     return [
         Row(
-            what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, array front door',
+            what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, array API',
             unit='env steps/s',
             ours=env_num / result.median('mixed'),
             reference=env_num / result.median('one'),
@@ -80,7 +81,7 @@ def scenes(device: str, quick: bool) -> list[Row]:
     ]
 
 
-def list_door(device: str, quick: bool) -> list[Row]:
+def list_api(device: str, quick: bool) -> list[Row]:
     """`vec_env.Env`, whose users get lists of dicts: every step brings them to the host."""
     env_num = 4 if quick else 1024
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +94,7 @@ def list_door(device: str, quick: bool) -> list[Row]:
             result = _race(device, contenders, lambda: (env.reset(), envs.reset()), quick)
     return [
         Row(
-            what=f'list front door vs array front door, {env_num} envs, H1',
+            what=f'list API vs array API, {env_num} envs, H1',
             unit='env steps/s',
             ours=env_num / result.median('list'),
             reference=env_num / result.median('array'),
@@ -115,11 +116,11 @@ def cameras(device: str, quick: bool) -> list[Row]:
             world: Any = envs.core.runner.world
             camera = world.camera('h1', sensor.prim_path, 0)
 
-            def look(_: int) -> None:
+            def render(_: int) -> None:
                 world.version += 1  # else they are there already
                 camera.pictures(_SIZE, ('rgba', 'depth'))
 
-            result = _race(device, {'ours': look}, envs.reset, quick)
+            result = _race(device, {'ours': render}, envs.reset, quick)
     what = f'camera frames, {_SIZE[0]} x {_SIZE[1]} RGB and depth, {env_num} H1 among 24 obstacles, ray traced'
     return [Row(what, 'frames/s', ours=env_num / result.median('ours'))]
 
@@ -129,7 +130,7 @@ ROWS: dict[str, Callable[[str, bool], list[Row]]] = {
     'ant': ants,
     'scenes': scenes,
     'cameras': cameras,
-    'list': list_door,
+    'list': list_api,
 }
 
 
@@ -142,7 +143,7 @@ def _against_bare(label: str, envs: VectorEnv, substeps: int, spread: float, qui
     """A row: our step against that of the engine on the same model, with the same room for contacts."""
     envs.reset()
     world: Any = envs.core.runner.world
-    ours: WarpBatch = world.groups[0].batch
+    ours: WarpBatch = world.env_batches[0].batch
     step = _stepper(envs, spread, quick)
     for k in range(2 if quick else 50):  # until there is room for all contacts
         step(k)
@@ -171,12 +172,16 @@ class _Bare:
     def __init__(self, ours: WarpBatch, substeps: int):
         self._ours = ours
         self._substeps = substeps
-        room = ours.capacities
+        capacities = ours.capacities
         with wp.ScopedDevice(ours.device):
             self._model = mjw.put_model(ours.model)
             self._model.opt.warn_overflow = 0
             self._data = mjw.make_data(
-                ours.model, ours.n, nconmax=room.contacts, njmax=room.constraints, njmax_nnz=room.nonzeros
+                ours.model,
+                ours.n,
+                nconmax=capacities.contacts,
+                njmax=capacities.constraints,
+                njmax_nnz=capacities.nonzeros,
             )
             self._substep()  # compiles
             self._graph: Any = None

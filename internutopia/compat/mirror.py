@@ -77,7 +77,7 @@ class _Mirror:
         self._placed = worlds
 
     def _add_env(self, scene: IScene) -> None:
-        self._place(scene.root_path, scene.world.offsets[scene.env_id])
+        self._place(scene.root_path, scene.world.env_origins[scene.env_id])
         model = scene.model
         root = f'{scene.root_path}/scene'
         bodies = set(scene.world.body_names(scene.env_id)) - set(scene.object_paths.values())

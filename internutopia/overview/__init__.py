@@ -99,7 +99,7 @@ class Overview:
 
         for env_id in self._shown & self._env.active_task_configs.keys():
             self._look_at(env_id)
-        offsets = self._env.runner.world.offsets
+        offsets = self._env.runner.world.env_origins
         seen = {env_id: scene for env_id, (_, scene) in self._surroundings.items()}
         paths = [path for path in self.paths if self._surroundings.get(path.env_id, (None,))[0] == path.scene]
         size = self._env.config.env_offset_size

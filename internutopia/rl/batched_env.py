@@ -24,7 +24,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import put, to_host
+from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.managers import (
     CommandManager,
@@ -144,8 +144,8 @@ class BatchedRLEnv:
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
         state, running = self.state, self.running
-        put(state.last_actions, running, state.actions)
-        put(state.actions, running, actions)
+        masked_assign(state.last_actions, running, state.actions)
+        masked_assign(state.actions, running, actions)
         outcome = self.runner.step(self)
         if starting is not None and starting.any:
             self.reset(starting)

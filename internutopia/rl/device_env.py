@@ -61,7 +61,7 @@ class DeviceRLEnv(BatchedRLEnv):
                 self._next_id += self.env_num
             return
         mask = envs.index
-        self._world.replay(mask)
+        self._world.reset_to_start(mask)
         numbers = self._next_id + mask.cumsum(0) - 1
         envs.put(self.episode_ids, numbers)
         self._next_id += mask.sum()

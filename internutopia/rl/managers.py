@@ -17,7 +17,7 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
-from internutopia.core.util.arrays import put
+from internutopia.core.util.arrays import masked_assign
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
@@ -228,7 +228,7 @@ class Timers:
         left = self._left[index]
         if left is None:
             return None
-        put(left, running, left - self._state.step_dt)
+        masked_assign(left, running, left - self._state.step_dt)
         rows = self._state.rows(running & (left < self._state.step_dt / 2.0))
         return rows if rows.any else None
 

@@ -51,7 +51,8 @@ class Pictures:
             clouds = data.setdefault('pointcloud', [None] * self._n)
             for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
                 params = {key: values[row] for key, values in data['camera_params'].items()}
-                clouds[row] = point_cloud(frames.depth[row], params) - self._world.offsets[env_id].astype(np.float32)
+                origin = self._world.env_origins[env_id].astype(np.float32)
+                clouds[row] = point_cloud(frames.depth[row], params) - origin
 
     def data(self) -> dict[str, Any]:
         """Everything that is wanted, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
@@ -60,8 +61,8 @@ class Pictures:
     def _describe(self, env_ids: EnvIds, rows: EnvIds) -> None:
         """Camera parameters: lenses may differ between scenes."""
         positions, orientations = (to_host(values) for values in self._view.get_poses())
-        world_positions = positions[env_ids] + self._world.offsets[env_ids]
-        lenses = [self._view.lens(env_id, self._size) for env_id in env_ids.tolist()]
+        world_positions = positions[env_ids] + self._world.env_origins[env_ids]
+        lenses = [self._view.intrinsics(env_id, self._size) for env_id in env_ids.tolist()]
         for lens in dict.fromkeys(lenses):
             mine = np.array([own == lens for own in lenses])
             params = camera_params(world_positions[mine], orientations[env_ids[mine]], lens, self._size)

@@ -165,7 +165,7 @@ class RepCamera(BaseSensor):
 
     def get_pointcloud_gpu(self, depth: Any, camera_params: Mapping[str, Any]) -> NDArray[np.float32]:
         """Points `(k, 3)` [m], env frame, of a depth picture; the name is that of 2.x, it works on the CPU."""
-        offset = self._scene.world.offsets[self._scene.env_id].astype(np.float32)
+        offset = self._scene.world.env_origins[self._scene.env_id].astype(np.float32)
         return point_cloud(np.asarray(depth), camera_params) - offset
 
     @property

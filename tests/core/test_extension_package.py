@@ -113,7 +113,7 @@ def test_per_env_and_batched_classes_agree_to_the_bit(lab, make_env, controllers
     for i in range(4):
         metrics = info[i]['metrics']
         assert metrics['way']['way'] == metrics['way of many']['way'] > 0.2
-        offset = env.runner.world.offsets[i]
+        offset = env.runner.world.env_origins[i]
         assert metrics['way']['end'] == pytest.approx(positions[i] + offset, abs=1e-5)
     assert reward == [0.0] * 4
 

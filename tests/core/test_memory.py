@@ -61,7 +61,7 @@ def test_sixteen_scenes_in_turn(make_env, make_task, make_robot, write_model):
             env.step([{'hopper': {'drive': [0.1, 0.1], 'push': [0.0, 0.1]}} if e else None for e in env.runner.envs])
 
     assert grown(episode, 160, 400) < 10
-    assert len(env.runner.world.groups) <= 4 + 16
+    assert len(env.runner.world.env_batches) <= 4 + 16
 
 
 def test_envs_that_are_closed_are_gone(make_config, make_task, make_robot):

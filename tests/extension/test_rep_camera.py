@@ -83,7 +83,8 @@ def test_a_known_box(make_env, make_task, scout, type_name):
         floor = points[(points[:, 2] < 0.01) & (points[:, 0] < 5)]
         assert len(floor) > 20 and np.abs(floor[:, 2]).max() < 0.02
 
-        corners = np.array([[FACE, y, z] for y in (0.3, -0.3) for z in (0.6, 0.0)]) + env.runner.world.offsets[env_id]
+        corners = np.array([[FACE, y, z] for y in (0.3, -0.3) for z in (0.6, 0.0)])
+        corners += env.runner.world.env_origins[env_id]
         pixels = project(corners, data['camera_params'])
         (row,) = data['bounding_box_2d_tight']['data']
         box = [row['x_min'], row['y_min'], row['x_max'] + 1, row['y_max'] + 1]
@@ -152,7 +153,7 @@ def test_moved_cameras_stay_on_their_link_until_the_episode_ends(make_env, make_
     before = cameras[0].get_pose()
     np.testing.assert_allclose(before[0], [0.05, 0.0, 0.5], atol=1e-6)
     np.testing.assert_allclose(quat_rotate_inverse(before[1], np.array([1.0, 0, 0])), [0, 0, -1], atol=1e-6)
-    offset = env.runner.world.offsets[1]
+    offset = env.runner.world.env_origins[1]
     cameras[1].set_world_pose([offset[0] + 1.0, offset[1] - 0.5, 3.0], list(LOOKS_DOWN))
     np.testing.assert_allclose(cameras[1].get_world_pose()[0], offset + [1.0, -0.5, 3.0], atol=1e-5)
     np.testing.assert_allclose(cameras[1].get_pose()[0], [1.0, -0.5, 3.0], atol=1e-5)

@@ -1,4 +1,4 @@
-"""A stand-in for Isaac Sim: its Python modules with their recorded signatures, on this project's CPU engine.
+"""Stand-in for Isaac Sim: its Python modules with their recorded signatures, on this project's CPU engine.
 
 `install` puts the modules of one version into `sys.modules`, for one test. It has what the adapter calls, with the
 behaviour that is known of Isaac Sim (github.com/isaac-sim/IsaacSim, Apache-2.0, tags v5.0.0, v5.1.0 and v6.0.1) where
@@ -27,7 +27,8 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.world.isaac import api, assets
+from internutopia.core.world.isaac import app as isaac_app
+from internutopia.core.world.isaac import assets
 from isaac_sim import app, cameras, cloner, experimental, managers, objects, prims, utils
 from isaac_sim.recorded import recording
 from isaac_sim.simulator import Simulator, start
@@ -74,8 +75,8 @@ def install(monkeypatch: pytest.MonkeyPatch, version: str, old_names: bool = Fal
     if they were USD, and what it wants done at the end of the process is kept in `Simulator.at_exit`.
     """
     simulator = start(version)
-    monkeypatch.setattr(api, '_app', None)
-    monkeypatch.setattr(api, 'atexit', SimpleNamespace(register=simulator.at_exit.append))
+    monkeypatch.setattr(isaac_app, '_app', None)
+    monkeypatch.setattr(isaac_app, 'atexit', SimpleNamespace(register=simulator.at_exit.append))
     monkeypatch.setattr(assets, 'ASSET_SUFFIXES', (*assets.USD_SUFFIXES, '.xml'))
     modules = _CORE if simulator.legacy else {**_CORE, **_NEW}
     contents = {f'{name}.{key}': value for name, values in modules.items() for key, value in values.items()}

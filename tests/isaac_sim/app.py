@@ -1,4 +1,4 @@
-"""The app, and what of 5.x makes time pass: `SimulationApp`, `World`, `Scene`, `PhysicsContext`."""
+"""App of Isaac Sim, and what of 5.x makes time pass: `SimulationApp`, `World`, `Scene`, `PhysicsContext`."""
 
 from __future__ import annotations
 

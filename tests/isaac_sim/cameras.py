@@ -1,4 +1,4 @@
-"""Cameras of both generations: what they see is drawn by this project's own renderer, when a frame is rendered."""
+"""Cameras of both generations: what they see is rendered by this project's own renderer, when a frame is rendered."""
 
 from __future__ import annotations
 

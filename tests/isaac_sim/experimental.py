@@ -1,4 +1,4 @@
-"""The experimental core of 6.x: prims, objects, stage, app, `SimulationManager` and `RenderingManager`.
+"""Experimental core of 6.x: prims, objects, stage, app, `SimulationManager` and `RenderingManager`.
 
 Getters return arrays of Warp; `indices` and `dof_indices` are keywords.
 """

@@ -1,4 +1,4 @@
-"""What makes time pass in 6.x: `SimulationManager`, `RenderingManager`, and the functions for app and stage."""
+"""Managers of 6.x, which make time pass: `SimulationManager`, `RenderingManager`, functions for app and stage."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Physics:
         """Take up what was changed on the stage; envs that were not keep their state."""
         models = stages.scene_models(self.stage, self.source, self.tracked)
         kept = {root: self._models[root] for root in models if self._models.get(root) == models[root]}
-        saved = {root: self.world.save(self.roots[root]) for root in kept}
+        saved = {root: self.world.get_state(self.roots[root]) for root in kept}
         if list(models) != list(self._models):
             self.world.close()
             self.roots = {root: row for row, root in enumerate(models)}
@@ -58,7 +58,7 @@ class Physics:
             loaded = {root: model for root, model in models.items() if root not in kept}
         self.world.load({self.roots[root]: (self.world.prepare(model), model) for root, model in loaded.items()})
         for root in set(loaded) & set(kept):
-            self.world.restore(self.roots[root], saved[root])
+            self.world.set_state(self.roots[root], saved[root])
         self.broken -= {self.roots[root] for root in loaded}
         self._models = models
         self.offsets = np.array(

@@ -1,4 +1,4 @@
-"""The recorded signatures: stand-ins take exactly the arguments that the real thing of their version takes.
+"""Recorded signatures: stand-ins take exactly the arguments that the real thing of their version takes.
 
 A class or function of the stand-in is declared with the import path that it stands for. Calls are bound to the
 recorded signature of that path, so an unknown argument is a TypeError, and what is not recorded for a version is not

@@ -1,4 +1,4 @@
-"""What the modules of one Isaac Sim process share: its stage, whether physics runs, views, cameras, and a log of calls.
+"""Simulator: what the modules of one Isaac Sim process share, its stage, whether physics runs, views, cameras, calls.
 
 There is at most one, `current()`: a test starts it by installing the modules (see `isaac_sim.install`).
 """

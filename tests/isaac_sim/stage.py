@@ -1,4 +1,4 @@
-"""The stage: prims with poses, which robot, scene or cube each of them stands for, and the scene models made of them.
+"""Stage: prims with poses, which robot, scene or cube each of them stands for, and the scene models made of them.
 
 It is a real `Usd.Stage` in memory. Robots and scenes of the tests are MJCF files: referencing one authors what a USD
 file of the same thing would bring, a prim per link or movable body with the schemas of USD Physics on them.

@@ -1,4 +1,4 @@
-"""The stand-in for Isaac Sim itself: its signatures are the recorded ones, and its physics does what is known."""
+"""Stand-in for Isaac Sim itself: its signatures are the recorded ones, and its physics does what is known."""
 
 from __future__ import annotations
 

@@ -218,11 +218,11 @@ def test_tensors_are_the_memory_of_the_engine() -> None:
     with closing(on_device(poles())) as envs:
         envs.reset()
         world: Any = envs.core.runner.world
-        side = world.side(world.groups[0])
+        side = world.batch_arrays(world.env_batches[0])
         side.write('qvel')[:, 0] = 1.0
         world.version += 1
         assert envs.core.state.joint_velocities[:, 0].tolist() == [1.0] * N
-        assert side.read('qvel').data_ptr() == world.groups[0].batch.field('qvel').array.ptr
+        assert side.read('qvel').data_ptr() == world.env_batches[0].batch.field('qvel').array.ptr
         envs.step(torch.zeros(N, 1))
         assert (side.read('qpos')[:, 0] > 0.005).all()
 
@@ -243,7 +243,7 @@ def test_others_are_untouched_when_some_start_anew() -> None:
         for _ in range(3):
             envs.step(actions)
         world: Any = envs.core.runner.world
-        batch = world.groups[0].batch
+        batch = world.env_batches[0].batch
 
         def everything() -> list[torch.Tensor]:
             fields = [batch.field(name).tensor() for name in ('time', 'qpos', 'qvel', 'ctrl', 'qacc_warmstart')]
@@ -320,7 +320,7 @@ def test_an_env_that_diverges_is_cut_alone(caplog: pytest.LogCaptureFixture) -> 
     with closing(on_device(poles(), 'SameStep')) as envs:
         envs.reset()
         world: Any = envs.core.runner.world
-        world.side(world.groups[0]).write('qvel')[4] = 1e12
+        world.batch_arrays(world.env_batches[0]).write('qvel')[4] = 1e12
         _, _, _, truncated, info = envs.step(torch.zeros(N, 1))
         assert truncated.tolist() == info['failed'].tolist() == [k == 4 for k in range(N)]
         obs = envs.step(torch.zeros(N, 1))[0]
@@ -406,7 +406,7 @@ def test_too_little_room_is_said_and_mended(caplog: pytest.LogCaptureFixture, mo
         actions = torch.zeros(envs.action_space.shape, device=envs.device)
         obs = [envs.step(actions)[0] for _ in range(30)][-1]
         world: Any = envs.core.runner.world
-        room = world.groups[0].batch.capacities
+        room = world.env_batches[0].batch.capacities
         assert room.contacts >= 8 and room.constraints >= 16
         assert 'left out in steps until now' in caplog.text and torch.isfinite(obs).all()
         assert envs.core.state.feet_contacts.any()

@@ -1,4 +1,4 @@
-"""Where a camera is and how it projects.
+"""Camera geometry: where a camera is, how it projects, and where its pictures go.
 
 Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
 row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
@@ -39,12 +39,12 @@ class Intrinsics:
 
     @classmethod
     def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Intrinsics:
-        """The lens of a picture of `size` (width, height) [pixels] that shows this much vertically."""
+        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much vertically."""
         return cls(half_height * size[0] / size[1], half_height, orthographic)
 
     @classmethod
     def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Intrinsics:
-        """The lens of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
+        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
         return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
 
     @property
@@ -62,8 +62,8 @@ class Intrinsics:
         y = (1.0 - (np.arange(height) + 0.5 + shift[1]) * 2.0 / height) * self.half_height + self.centre[1]
         return x, y
 
-    def part(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
-        """The lens of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
+    def crop(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
+        """The intrinsics of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
         half = self.half_width, self.half_height
         centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
         width, height = (0.5 * (b - a) * h for a, b, h in zip(low, high, half, strict=True))
@@ -76,10 +76,10 @@ class CameraPose:
 
     position: Floats
     rotation: Floats
-    lens: Intrinsics
+    intrinsics: Intrinsics
 
     @classmethod
-    def looking_at(cls, target: Any, position: Any, lens: Intrinsics) -> CameraPose:
+    def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
         """At `position` [m], looking at `target` [m], with the z axis upwards in the picture."""
         position = np.asarray(position, np.float64)
         back = position - np.asarray(target, np.float64)
@@ -88,28 +88,28 @@ class CameraPose:
         if not right.any():  # straight down or up: y is upwards in the picture
             right = np.array([1.0, 0.0, 0.0])
         right /= np.linalg.norm(right)
-        return cls(position, np.column_stack([right, np.cross(back, right), back]), lens)
+        return cls(position, np.column_stack([right, np.cross(back, right), back]), intrinsics)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
-        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Intrinsics.part`, and how far ahead [m]."""
-        lens = self.lens
+        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Intrinsics.crop`, and how far ahead [m]."""
+        intrinsics = self.intrinsics
         right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
-        scale = 1.0 if lens.orthographic else -back
-        x = (right / scale - lens.centre[0]) / lens.half_width
-        y = (up / scale - lens.centre[1]) / lens.half_height
+        scale = 1.0 if intrinsics.orthographic else -back
+        x = (right / scale - intrinsics.centre[0]) / intrinsics.half_width
+        y = (up / scale - intrinsics.centre[1]) / intrinsics.half_height
         return np.stack([x, y], axis=-1), -back
 
     def points(self, depth: NDArray[Any]) -> Floats:
         """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
-        x, y = self.lens.pixels((depth.shape[1], depth.shape[0]))
+        x, y = self.intrinsics.pixels((depth.shape[1], depth.shape[0]))
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
-        scale = 1.0 if self.lens.orthographic else ahead
+        scale = 1.0 if self.intrinsics.orthographic else ahead
         local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
         return local @ self.rotation.T + self.position
 
     def moved(self, offset: Any) -> CameraPose:
         """The same camera, this much farther along the axes of the env [m]."""
-        return CameraPose(self.position + np.asarray(offset), self.rotation, self.lens)
+        return CameraPose(self.position + np.asarray(offset), self.rotation, self.intrinsics)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Frame:
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
-        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when something is drawn into it."""
+        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when it is written to."""
         shape = (*leading, size[1], size[0])
         return cls(
             np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
@@ -162,7 +162,7 @@ class RenderRequest:
     """One picture of one env."""
 
     env_id: int
-    eye: CameraPose
+    camera_pose: CameraPose
     frame: Frame
 
 

@@ -1,4 +1,4 @@
-"""Draws envs with the OpenGL context of one thread.
+"""Canvas: what one thread renders envs with, an OpenGL context of its own.
 
 A context is made once per thread, and what it holds of a model (meshes, textures) once per model: the least recently
 used models are dropped when there are many. `fast` pictures have no shadows, no reflections and no smooth edges.
@@ -26,54 +26,54 @@ _SEEN = int(mujoco.mjtCatBit.mjCAT_STATIC | mujoco.mjtCatBit.mjCAT_DYNAMIC)
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
-_DECORATION_GEOMS = 1000  # room for what is drawn besides geoms: tendons, skins, flexes
+_DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
 _model_lock = threading.Lock()
 
 
 class Canvas:
-    """The drawing tools of one thread; all calls come from it, `free` too."""
+    """What one thread renders with; all calls come from it, `free` too."""
 
     def __init__(self, quality: Quality):
         self._quality: Quality = quality
         self._context = open_context()
-        self._sheets: OrderedDict[int, _Sheet] = OrderedDict()  # by id of the model, which the sheet keeps alive
+        self._scenes: OrderedDict[int, _ModelScene] = OrderedDict()  # by id of the model, which the scene keeps alive
 
-    def draw(
+    def render(
         self,
         model: mujoco.MjModel,
         state: NDArray[np.float64],
         labels: NDArray[np.int32],
-        shots: Sequence[tuple[CameraPose, Frame]],
+        views: Sequence[tuple[CameraPose, Frame]],
     ) -> None:
-        """Draw one env as seen by some cameras.
+        """Render one env as seen by some cameras.
 
         Args:
             model: of the env; it must stay as it is.
             state: of the env, `mjSTATE_INTEGRATION`.
             labels: label of each geom, -1 for none.
-            shots: cameras, and where their pictures go.
+            views: cameras, and where their pictures go.
         """
-        size = [max(frame.size[k] for _, frame in shots) for k in (0, 1)]
-        sheet = self._sheets.get(id(model))
-        if sheet is None:
-            sheet = self._sheets[id(model)] = _Sheet(model, size, self._quality)
-            if len(self._sheets) > _MODELS_KEPT[self._quality]:
-                self._sheets.popitem(last=False)[1].free()
-        self._sheets.move_to_end(id(model))
-        sheet.reserve(size)
-        sheet.pose(state)
-        for eye, frame in shots:
-            sheet.draw(eye, frame, labels)
+        size = [max(frame.size[k] for _, frame in views) for k in (0, 1)]
+        scene = self._scenes.get(id(model))
+        if scene is None:
+            scene = self._scenes[id(model)] = _ModelScene(model, size, self._quality)
+            if len(self._scenes) > _MODELS_KEPT[self._quality]:
+                self._scenes.popitem(last=False)[1].free()
+        self._scenes.move_to_end(id(model))
+        scene.reserve(size)
+        scene.pose(state)
+        for camera_pose, frame in views:
+            scene.render(camera_pose, frame, labels)
 
     def free(self) -> None:
         """Give everything back."""
-        for sheet in self._sheets.values():
-            sheet.free()
-        self._sheets.clear()
+        for scene in self._scenes.values():
+            scene.free()
+        self._scenes.clear()
         self._context.free()
 
 
-class _Sheet:
+class _ModelScene:
     """What a canvas holds of one model."""
 
     def __init__(self, model: mujoco.MjModel, size: Sequence[int], quality: Quality):
@@ -84,7 +84,7 @@ class _Sheet:
         self._options = mujoco.MjvOption()
         self._options.sitegroup[:] = 0  # places, not things
         self._options.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
-        self._free_camera: Any = mujoco.MjvCamera()  # the scene wants one; `_look` replaces it
+        self._free_camera: Any = mujoco.MjvCamera()  # the scene wants one; `_set_camera` replaces it
         if not self._smooth:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
         self._flags = self._scene.flags.copy()
@@ -113,9 +113,9 @@ class _Sheet:
         with _far_floor(model):
             mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
 
-    def draw(self, eye: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
-        """Draw one picture."""
-        self._look(eye)
+    def render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
+        """Render one picture."""
+        self._set_camera(camera_pose)
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
         # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
@@ -128,17 +128,17 @@ class _Sheet:
             frame.rgba[..., :3] = pixels[::-1]  # OpenGL begins at the bottom
             frame.rgba[..., 3] = 255
             if depth is not None and frame.depth is not None:
-                self._clear_sky(depth, rect, eye)
-                frame.depth[:] = _metres(depth, eye)[::-1]
+                self._clear_sky(depth, rect, camera_pose)
+                frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
                 return
         if frame.depth is not None or frame.labels is not None:
-            self._draw_plain(rect, eye, frame, labels)
+            self._render_plain(rect, camera_pose, frame, labels)
 
     def free(self) -> None:
         """Give everything back."""
         self._context.free()
 
-    def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, eye: CameraPose) -> None:
+    def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, camera_pose: CameraPose) -> None:
         """Make what a picture in colour left in the depth buffer what it would have left without a sky.
 
         A pixel shows the sky if nothing in it is nearer than a sky alone. Haze, the sky's lower edge over an infinite
@@ -146,7 +146,7 @@ class _Sheet:
         """
         if self._sky is None:
             return
-        far = depth < _depth_value(self._sky, eye.lens)
+        far = depth < _depth_value(self._sky, camera_pose.intrinsics)
         if not far.any():
             return
         sky = np.empty_like(depth)
@@ -161,7 +161,9 @@ class _Sheet:
             mujoco.mjr_readPixels(None, depth, rect, self._context)
             self._scene.flags[:] = self._flags
 
-    def _draw_plain(self, rect: mujoco.MjrRect, eye: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
+    def _render_plain(
+        self, rect: mujoco.MjrRect, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32]
+    ) -> None:
         """Depth and labels: every geom in one flat colour, which is its number."""
         for flag in _PLAIN:
             self._scene.flags[flag] = 1
@@ -172,32 +174,32 @@ class _Sheet:
         mujoco.mjr_readPixels(pixels, depth, rect, self._context)
         self._scene.flags[:] = self._flags
         if depth is not None and frame.depth is not None:
-            frame.depth[:] = _metres(depth, eye)[::-1]
+            frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
         if pixels is not None and frame.labels is not None:
             numbers = pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
             frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
 
     def _labels_by_number(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Label of each colour number: 0 is the background, others are one more than the number of what was drawn."""
+        """Label of each colour number: 0 is the background, others are one more than the number of a geom."""
         table = np.full(self._scene.ngeom + 1, -1, np.int32)
-        for drawn in self._scene.geoms[: self._scene.ngeom]:
-            if drawn.segid >= 0 and drawn.objtype == mujoco.mjtObj.mjOBJ_GEOM:
-                table[drawn.segid + 1] = labels[drawn.objid]
+        for geom in self._scene.geoms[: self._scene.ngeom]:
+            if geom.segid >= 0 and geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:
+                table[geom.segid + 1] = labels[geom.objid]
         return table
 
-    def _look(self, eye: CameraPose) -> None:
+    def _set_camera(self, camera_pose: CameraPose) -> None:
         """Make this the camera of the scene (both eyes of it) and put the headlight there."""
-        lens = eye.lens
-        unit = 1.0 if lens.orthographic else NEAR
+        intrinsics = camera_pose.intrinsics
+        unit = 1.0 if intrinsics.orthographic else NEAR
         for camera in self._scene.camera:
-            camera.pos[:] = eye.position
-            camera.forward[:] = -eye.rotation[:, 2]
-            camera.up[:] = eye.rotation[:, 1]
-            camera.orthographic = lens.orthographic
-            camera.frustum_center = lens.centre[0] * unit
-            camera.frustum_width = lens.half_width * unit
-            camera.frustum_top = (lens.centre[1] + lens.half_height) * unit
-            camera.frustum_bottom = (lens.centre[1] - lens.half_height) * unit
+            camera.pos[:] = camera_pose.position
+            camera.forward[:] = -camera_pose.rotation[:, 2]
+            camera.up[:] = camera_pose.rotation[:, 1]
+            camera.orthographic = intrinsics.orthographic
+            camera.frustum_center = intrinsics.centre[0] * unit
+            camera.frustum_width = intrinsics.half_width * unit
+            camera.frustum_top = (intrinsics.centre[1] + intrinsics.half_height) * unit
+            camera.frustum_bottom = (intrinsics.centre[1] - intrinsics.half_height) * unit
             camera.frustum_near, camera.frustum_far = NEAR, FAR
         mujoco.mjv_makeLights(self._model, self._data, self._scene)
 
@@ -220,7 +222,7 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
 
 @contextmanager
 def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
-    """Let an infinite plane be drawn far enough, however small what stands on it; nobody else changes the model now."""
+    """Let an infinite plane reach far enough, however small what stands on it; nobody else changes the model now."""
     sight = model.vis.map
     with _model_lock:
         kept = sight.zfar
@@ -236,23 +238,24 @@ def _sky_distance(model: mujoco.MjModel) -> float | None:
     if not (model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX).any():
         return None
     begin = max(0.0, 1.0 - model.vis.map.haze)  # of the haze, as a share of the radius
-    prism = math.cos(math.pi / model.vis.quality.numslices)  # which is drawn instead of a cylinder
+    prism = math.cos(math.pi / model.vis.quality.numslices)  # which is rendered instead of a cylinder
     return 0.999 * _SKY * begin * prism  # single precision is better than that
 
 
-def _depth_value(distance: float, lens: Intrinsics) -> float:
+def _depth_value(distance: float, intrinsics: Intrinsics) -> float:
     """The most that the depth buffer holds of what is this far from the camera [m], wherever it is in the picture."""
-    aside = math.hypot(abs(lens.centre[0]) + lens.half_width, abs(lens.centre[1]) + lens.half_height)
-    if lens.orthographic:
+    centre = intrinsics.centre
+    aside = math.hypot(abs(centre[0]) + intrinsics.half_width, abs(centre[1]) + intrinsics.half_height)
+    if intrinsics.orthographic:
         return (FAR - math.sqrt(max(0.0, distance**2 - aside**2))) / (FAR - NEAR)
     ahead = max(NEAR, distance / math.hypot(1.0, aside))
     return NEAR * (FAR / ahead - 1.0) / (FAR - NEAR)
 
 
-def _metres(depth: NDArray[np.float32], eye: CameraPose) -> NDArray[np.float64]:
+def _metres(depth: NDArray[np.float32], orthographic: bool) -> NDArray[np.float64]:
     """Distance along the viewing direction [m] from what the depth buffer holds: 1 at the near plane, 0 at the far."""
     value = depth.astype(np.float64)
-    if eye.lens.orthographic:
+    if orthographic:
         metres = FAR - value * (FAR - NEAR)
     else:
         metres = NEAR * FAR / (NEAR + value * (FAR - NEAR))

@@ -1,4 +1,4 @@
-"""Opens OpenGL without a window.
+"""OpenGL contexts without a window.
 
 `MUJOCO_GL` (`egl` or `osmesa`) decides what is used; without it EGL is tried first, then OSMesa. Windows of GLFW can
 only be used from the main thread: on Linux they are never used.
@@ -13,8 +13,8 @@ import threading
 from typing import Any
 
 _LINUX = ('egl', 'osmesa')
-# Mesa's software renderer then draws in the calling thread: envs are drawn in parallel as it is, and threads of its own
-# would not survive a fork, after which a child that renders would wait for them forever
+# Mesa's software renderer then works in the calling thread: envs are rendered in parallel as it is, and threads of its
+# own would not survive a fork, after which a child that renders would wait for them forever
 _SOFTWARE_THREADS = ('LP_NUM_THREADS', '0')
 _HELP = (
     'Pictures need OpenGL without a display: `apt install libegl1` (a GPU with its driver, or Mesa) and '
@@ -34,7 +34,7 @@ def open_context() -> Any:
     with _lock:
         for name in _candidates():
             try:
-                context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # pictures are drawn off screen
+                context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # pictures are rendered off screen
                 context.make_current()
                 return context
             except Exception as error:  # what is missing is said in many ways

@@ -1,4 +1,4 @@
-"""Writes videos, frame by frame.
+"""Videos, written frame by frame.
 
 A file appears when it is complete: until then it is written beside it under another name.
 """

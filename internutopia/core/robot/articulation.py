@@ -85,7 +85,7 @@ class IArticulation(PoseMixin):
     @property
     def offset(self) -> Any:
         """Where the env frame stands in the world [m]."""
-        offsets = self._world.offsets[self.env_id]
+        offsets = self._world.env_origins[self.env_id]
         return offsets.tolist() if isinstance(self.env_id, int) else offsets
 
     @property

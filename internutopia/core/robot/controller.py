@@ -39,7 +39,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import ArrayMaker, HostArrays, put
+from internutopia.core.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
 
@@ -174,7 +174,7 @@ class BaseController(OrderedKeys, ABC):
             if isinstance(array, np.ndarray) or isinstance(env_ids, np.ndarray | EllipsisType):
                 array[env_ids] = fill
             else:
-                put(array, env_ids, fill)
+                masked_assign(array, env_ids, fill)
         for sub_controller in self.sub_controllers:
             sub_controller.reset(env_ids)
 

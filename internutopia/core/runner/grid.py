@@ -64,14 +64,14 @@ def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
     if camera is None:
         half = 0.5 * np.array([cell, cell, 0.0])
-        low, high = world.offsets.min(axis=0) - half, world.offsets.max(axis=0) + half
+        low, high = world.env_origins.min(axis=0) - half, world.env_origins.max(axis=0) + half
         return overview_pose(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
     if isinstance(camera, str):
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
         position, orientation = (values[scene.env_id] for values in view.get_poses())
-        pose = CameraPose(position.astype(float), quat_to_matrix(orientation), view.lens(scene.env_id, size))
-        return pose.moved(world.offsets[scene.env_id])
+        pose = CameraPose(position.astype(float), quat_to_matrix(orientation), view.intrinsics(scene.env_id, size))
+        return pose.moved(world.env_origins[scene.env_id])
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
@@ -106,13 +106,13 @@ def render_tile(
     parts: list[tuple[slice, slice]] = []
     requests: list[RenderRequest] = []
     for env_id in env_ids:
-        own = pose.moved(-world.offsets[env_id])
+        own = pose.moved(-world.env_origins[env_id])
         whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
         part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:
             continue
         left, top, right, bottom = part
-        lens = pose.lens.part(
+        lens = pose.intrinsics.crop(
             (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
             (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
         )
@@ -121,12 +121,12 @@ def render_tile(
         parts.append((slice(top, bottom), slice(left, right)))
         requests.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
     if requests:
-        world.draw(requests)
+        world.render(requests)
     for part, request in zip(parts, requests, strict=True):
         assert request.frame.rgba is not None and request.frame.depth is not None
         number = numbers[request.env_id]
         depth = request.frame.depth.astype(np.float64)
-        inside = (np.abs(request.eye.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
+        inside = (np.abs(request.camera_pose.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
         depth[inside] *= 1.0 - _OWN_CELL
         depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
         front = depth < nearest[part]
@@ -152,7 +152,7 @@ def render_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cel
     pose = overview_pose(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
     requests = [RenderRequest(env_id, pose, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
     if requests:
-        world.draw(requests)
+        world.render(requests)
     return [request.frame.rgba[..., :3] for request in requests if request.frame.rgba is not None]
 
 

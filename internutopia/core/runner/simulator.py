@@ -332,7 +332,7 @@ class SimulatorRunner:
             scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
             self.scenes.loaded[env_id] = scene
             task = create_task(local, scene)
-            task.set_up_runtime(each.episode.task_name, env_id, self.world.offsets[env_id].tolist())
+            task.set_up_runtime(each.episode.task_name, env_id, self.world.env_origins[env_id].tolist())
             task.set_up_scene(scene)
             task.load()
             self.envs[env_id] = EnvSlot(self, env_id, each, task)

@@ -28,7 +28,7 @@ def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
             EnvState(
                 task=tasks[index],
                 step_dt=runner.world.step_dt,
-                physics=runner.world.save(env_id),
+                physics=runner.world.get_state(env_id),
                 noise_key=int(runner.world.noise_keys[env_id]),
                 step=env.step,
                 ended=env.ended,
@@ -46,7 +46,7 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
         runner.set_current_time_step_index(state.step_count)
     for env_id, saved in rows.items():
         env = _running(runner, env_id, 'set_state')
-        runner.world.restore(env_id, saved.physics)
+        runner.world.set_state(env_id, saved.physics)
         runner.world.noise_keys[env_id] = saved.noise_key
         runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
         env.last = copy.deepcopy(saved.last)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.world.base import SavedPhysics
+from internutopia.core.world.base import PhysicsState
 
 VERSION = 1
 
@@ -33,7 +33,7 @@ class EnvState:
 
     task: Mapping[str, str]
     step_dt: float
-    physics: SavedPhysics
+    physics: PhysicsState
     noise_key: int
     step: int
     ended: bool

@@ -47,7 +47,7 @@ class ICamera(PoseMixin):
         self.prim_path = prim_path
         self.resolution = resolution
         self.env_id: int = scene.env_id
-        self.offset: list[float] = scene.world.offsets[scene.env_id].tolist()
+        self.offset: list[float] = scene.world.env_origins[scene.env_id].tolist()
         self._view = view
         self._world = scene.world
         self._outputs = outputs
@@ -124,7 +124,7 @@ class ICamera(PoseMixin):
         if 'camera_params' not in self._outputs:
             return None
         position, orientation = self.get_pose()
-        lens = self._view.lens(self.env_id, self.resolution)
+        lens = self._view.intrinsics(self.env_id, self.resolution)
         params = camera_params((position + np.array(self.offset))[None], orientation[None], lens, self.resolution)
         return {key: values[0] for key, values in params.items()}
 

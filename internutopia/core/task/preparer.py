@@ -54,7 +54,7 @@ class EpisodePreparer:
             task_config = episode.snapshot()
             # shares nothing with what a user gets
             runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-            joints = tuple(in_env_frame(joint, self._world.offsets[env_id]) for joint in world_joints)
+            joints = tuple(in_env_frame(joint, self._world.env_origins[env_id]) for joint in world_joints)
             key = episode.task_index, *joints
             if key not in self._scenes:
                 model = replace(scene_spec(task_config), joints=joints)

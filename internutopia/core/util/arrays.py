@@ -1,18 +1,20 @@
-"""Arrays of numpy on the host and of torch on a device, in the same code.
+"""Array functions for numpy on the host and torch on a device, in the same code.
 
 Batched code asks `namespace_of(array)` for the functions that suit an array: numpy itself, or torch under numpy's
 names (`array_api_compat`). On a device nothing may depend on values on the way: no `if array.any()`, no `.item()`, no
-index that is a mask; each would make the host wait. `put` writes where a mask says.
+index that is a mask; each would make the host wait. `masked_assign` writes where a mask says.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 if TYPE_CHECKING:
     import torch
@@ -38,23 +40,18 @@ def torch_namespace() -> Any:
     return xp
 
 
-def put(target: Any, mask: Any, values: Any) -> None:
+def masked_assign(target: Any, mask: Any, values: Any) -> None:
     """`target[mask] = values[mask]` in place: `mask` is bool `(n,)` or None for all rows, `values` has all rows."""
     if isinstance(target, np.ndarray):
-        np.copyto(target, values, where=True if mask is None else beside(mask, target))
+        np.copyto(target, values, where=True if mask is None else expand_mask(mask, target))
     elif mask is None:
         target[...] = values
     elif is_tensor(values):
-        blend(mask, values, target)
+        import torch
+
+        torch.where(expand_mask(mask, target), values.to(target.dtype), target, out=target)  # one launch
     else:
-        target.masked_fill_(beside(mask, target), values)
-
-
-def blend(mask: Any, values: Any, target: Any) -> None:
-    """`put` for tensors, in one launch."""
-    import torch
-
-    torch.where(beside(mask, target), values.to(target.dtype), target, out=target)
+        target.masked_fill_(expand_mask(mask, target), values)
 
 
 def to_host(array: Any) -> Any:
@@ -62,8 +59,8 @@ def to_host(array: Any) -> Any:
     return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
-def beside(mask: Any, target: Any) -> Any:
-    """A mask of rows that broadcasts against an array."""
+def expand_mask(mask: Any, target: Any) -> Any:
+    """A mask of rows with the axes that it needs to broadcast against an array."""
     return mask.reshape(mask.shape + (1,) * (target.ndim - 1)) if target.ndim > 1 else mask
 
 
@@ -78,8 +75,8 @@ def torch_views(values: Any) -> Any:
     return values
 
 
-class HostArrays:
-    """Makes arrays of numpy.
+class ArrayMaker(ABC):
+    """Makes arrays of one kind.
 
     Attributes:
         on_device: whether the host would have to wait for a value.
@@ -87,37 +84,69 @@ class HostArrays:
         double: type of what is computed in double precision before it goes to the engine.
     """
 
-    on_device = False
-    xp: Any = np
-    double = 'float64'
+    on_device: bool
+    xp: Any
+    double: str
 
+    @abstractmethod
     def zeros(self, shape: Any, dtype: str = 'float32') -> Any:
         """Zeros; `dtype` is a name that numpy and torch share."""
-        return np.zeros(shape, dtype)
 
+    @abstractmethod
     def asarray(self, values: Any, dtype: str | None = None) -> Any:
-        """The values as an array, not copied if they are one."""
-        return np.asarray(values, dtype)
+        """The values as an array, not copied if they are one; what has to be uploaded, not in every step."""
 
+    @abstractmethod
     def constant(self, values: Any) -> Any:
         """Numbers, a tuple of them or tuples of tuples as a float32 array that is made once."""
-        return _constant(values)
 
+    @abstractmethod
     def arange(self, n: int) -> Any:
-        """0, 1, ..., n - 1."""
-        return np.arange(n)
+        """0, 1, ..., n - 1; on a device made once."""
 
+    @abstractmethod
     def index(self, ids: Any) -> Any:
-        """Places to index an array with."""
-        return np.asarray(ids, np.intp)
+        """Places to index an array with; uploaded once."""
 
+    @abstractmethod
     def random(self, seed: Any) -> Any:
         """A source of random numbers; `seed` is a number, a sequence of numbers or None."""
+
+
+class HostArrays(ArrayMaker):
+    """Makes arrays of numpy."""
+
+    on_device = False
+    xp = np
+    double = 'float64'
+
+    @override
+    def zeros(self, shape: Any, dtype: str = 'float32') -> Any:
+        return np.zeros(shape, dtype)
+
+    @override
+    def asarray(self, values: Any, dtype: str | None = None) -> Any:
+        return np.asarray(values, dtype)
+
+    @override
+    def constant(self, values: Any) -> Any:
+        return _constant(values)
+
+    @override
+    def arange(self, n: int) -> Any:
+        return np.arange(n)
+
+    @override
+    def index(self, ids: Any) -> Any:
+        return np.asarray(ids, np.intp)
+
+    @override
+    def random(self, seed: Any) -> Any:
         return np.random.default_rng(seed)
 
 
-class DeviceArrays:
-    """Makes tensors of torch on a device; attributes as those of `HostArrays`."""
+class DeviceArrays(ArrayMaker):
+    """Makes tensors of torch on a device."""
 
     on_device = True
     double = 'float32'  # the engine computes no better
@@ -127,30 +156,30 @@ class DeviceArrays:
         self.device: torch.device = self.xp.device(device)
         self._constants: dict[Any, Any] = {}
 
+    @override
     def zeros(self, shape: Any, dtype: str = 'float32') -> Any:
-        """See `HostArrays`."""
         return self.xp.zeros(shape, dtype=getattr(self.xp, dtype), device=self.device)
 
+    @override
     def asarray(self, values: Any, dtype: str | None = None) -> Any:
-        """See `HostArrays`; what is on the host is uploaded, so not in every step."""
         if not isinstance(values, self.xp.Tensor):
             values = np.asarray(values)
             if dtype is None and values.dtype == np.float64:
                 dtype = 'float32'
         return self.xp.asarray(values, dtype=None if dtype is None else getattr(self.xp, dtype), device=self.device)
 
+    @override
     def constant(self, values: Any) -> Any:
-        """See `HostArrays`."""
         if values not in self._constants:
             self._constants[values] = self.asarray(values, 'float32')
         return self._constants[values]
 
+    @override
     def arange(self, n: int) -> Any:
-        """See `HostArrays`; made once."""
         return self.index(range(n))
 
+    @override
     def index(self, ids: Any) -> Any:
-        """See `HostArrays`; uploaded once."""
         if isinstance(ids, self.xp.Tensor):
             return ids
         key = ids if isinstance(ids, range) else np.asarray(ids).tobytes()
@@ -158,12 +187,9 @@ class DeviceArrays:
             self._constants[key] = self.asarray(np.asarray(ids), 'int64')
         return self._constants[key]
 
+    @override
     def random(self, seed: Any) -> DeviceRandom:
-        """See `HostArrays`."""
         return DeviceRandom(int(np.random.default_rng(seed).integers(2**63)), self.device)
-
-
-ArrayMaker = HostArrays | DeviceArrays
 
 
 @cache

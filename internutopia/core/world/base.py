@@ -1,11 +1,11 @@
-"""The contract of a physics world: `env_num` scenes side by side, stepped together.
+"""Physics world contract: `env_num` scenes side by side, stepped together.
 
 The runner, the robots and the sensors know physics only through this module. Implementations: `mujoco/` (CPU) and
 `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and works in world coordinates
 underneath.
 
-Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.offsets` is where the env
-frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
+Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
+env frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
 
 Arrays. Views are batched over all envs: an array has shape `(env_num, ...)`, row = env id, float32. Rows of envs that
 do not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the
@@ -14,11 +14,11 @@ values for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not to
 
 Life of a scene::
 
-    handle = world.prepare(scene_spec)            # reads assets, compiles, may raise; changes nothing
-    world.load({3: handle})                        # env 3 starts afresh in that scene, other envs are untouched
+    handle = world.prepare(spec)                   # reads assets, compiles, may raise; changes nothing
+    world.load({3: (handle, spec)})                # env 3 starts afresh in that scene, other envs are untouched
     h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
     h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
-    failed = world.step(active)                 # {env_id: reason}: those envs hold no meaningful state any more
+    failed = world.step(active)                    # {env_id: reason}: those envs hold no meaningful state any more
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Qual
 from internutopia.core.util.arrays import ArrayMaker
 
 Array = NDArray[np.float32]
+# Which envs a setter is about: an index array of the host, one row of values for each. A `DeviceWorld` also takes the
+# ids of all envs as a tensor, one row of values for every env: then those of the mask in force are changed, see
+# `DeviceWorld.masked_writes`
 EnvIds = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class SavedPhysics:
-    """The physics of one env, `World.save`: digest of its model, and arrays by names that are the backend's own."""
+class PhysicsState:
+    """The physics of one env: digest of its model, and arrays by names that are the backend's own."""
 
     model: bytes
     arrays: Mapping[str, NDArray[Any]]
@@ -110,12 +113,12 @@ class CameraView(ABC):
         """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of what carries the camera, env frame."""
 
     @abstractmethod
-    def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
+    def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         """How the camera projects onto pictures of `size` (width, height) [pixels]."""
 
     @abstractmethod
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """Draw what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+        """Render what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
 
     @abstractmethod
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
@@ -272,13 +275,14 @@ class World(ABC):
     """`env_num` envs of physics."""
 
     env_num: int
-    offsets: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
+    env_origins: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
     dt: float  # [s], one substep
     substeps: int  # of one step
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
     version: int  # grows whenever any state may have changed
     frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
     arrays: ArrayMaker  # of the kind that views give and take
+    write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
     noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
 
     @property
@@ -303,16 +307,16 @@ class World(ABC):
         """Advance the given envs by one step. Returns the envs that failed (diverged) with the reason."""
 
     @abstractmethod
-    def save(self, env_id: int) -> SavedPhysics:
+    def get_state(self, env_id: int) -> PhysicsState:
         """Everything that the physics of an env depends on, its changes of the model included; a copy."""
 
     @abstractmethod
-    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """Why an env cannot be put into a saved state, None if it can."""
+    def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
+        """Why an env cannot be put into a state, None if it can."""
 
     @abstractmethod
-    def restore(self, env_id: int, saved: SavedPhysics) -> None:
-        """Put an env into a saved state that fits: it goes on from there to the bit."""
+    def set_state(self, env_id: int, state: PhysicsState) -> None:
+        """Put an env into a state that is compatible: it goes on from there to the bit."""
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
@@ -331,8 +335,8 @@ class World(ABC):
         """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
 
     @abstractmethod
-    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """Draw pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
 
         NoOpenGLError if nothing can be rendered here.
         """
@@ -350,26 +354,24 @@ class DeviceWorld(World):
     """A world whose views give and take torch tensors, and which the host need not wait for.
 
     What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
-    which ones they are need not be known on the host. Setters that are given the ids of all envs (a tensor) change
-    those of the mask of `only`; given some ids of the host, they change those.
+    which ones they are need not be known on the host; see `EnvIds`.
     """
 
     device: Any  # torch.device
-    mask: Any = None  # of the envs that setters may change, None for all
 
     @contextmanager
-    def only(self, mask: Any) -> Iterator[None]:
+    def masked_writes(self, mask: Any) -> Iterator[None]:
         """While this is entered, setters that are given the ids of all envs change those of a mask only."""
-        outer, self.mask = self.mask, mask
+        outer, self.write_mask = self.write_mask, mask
         try:
             yield
         finally:
-            self.mask = outer
+            self.write_mask = outer
 
     @abstractmethod
     def advance(self, mask: Any) -> Any:
         """`step` of the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
 
     @abstractmethod
-    def replay(self, mask: Any) -> None:
+    def reset_to_start(self, mask: Any) -> None:
         """Start envs afresh in the scenes that they have, as `load` did when it gave it to them."""

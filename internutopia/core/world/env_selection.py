@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.arrays import put, to_host
+from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.world.base import DeviceWorld, World
 
 
@@ -102,7 +102,7 @@ class EnvMaskSelection:
 
     def put(self, array: Any, values: Any) -> None:
         """`array[mask] = values`, values being `(n, ...)` or a number."""
-        put(array, self.index, values)
+        masked_assign(array, self.index, values)
 
     def without(self, others: Any) -> EnvMaskSelection:
         """Those that are not in a mask of the host or the device."""
@@ -110,7 +110,7 @@ class EnvMaskSelection:
 
     def masked_writes(self) -> AbstractContextManager[None]:
         """While this is entered, setters change these envs only."""
-        return self._world.only(self.index)
+        return self._world.masked_writes(self.index)
 
 
 def select_envs(world: World, mask: Any) -> EnvSelection:

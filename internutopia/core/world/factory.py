@@ -9,14 +9,16 @@ from internutopia.core.config import SimConfig
 from internutopia.core.world.base import World
 
 
-def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], device_arrays: bool = False) -> World:
+def create_world(
+    config: SimConfig, env_num: int, env_origins: NDArray[np.float64], device_arrays: bool = False
+) -> World:
     """The world of `config.backend`.
 
     With `device_arrays`, a `DeviceWorld` whose arrays are torch tensors, if the backend has one.
 
     ValueError for a backend or device that there is not, ImportError for a package that is not installed.
     """
-    arguments = (env_num, offsets, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
+    arguments = (env_num, env_origins, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
     engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
     if config.backend == 'mujoco_warp':
         try:
@@ -35,7 +37,7 @@ def create_world(config: SimConfig, env_num: int, offsets: NDArray[np.float64], 
     if config.backend == 'isaac_sim':
         from internutopia.core.world.isaac.world import IsaacWorld
 
-        return IsaacWorld(config, env_num, offsets)
+        return IsaacWorld(config, env_num, env_origins)
     if config.device != 'cpu':
         raise ValueError(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "

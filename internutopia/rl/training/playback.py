@@ -121,7 +121,7 @@ def _tiles(
             if step:
                 obs, *_ = envs.step(policy(obs))
             if step in shown:
-                envs.core.runner.world.draw([camera.shot() for camera in cameras], quality='full')
+                envs.core.runner.world.render([camera.shot() for camera in cameras], quality='full')
                 yield step, [camera.image() for camera in cameras]
     finally:
         envs.close()

@@ -1,4 +1,4 @@
-"""The contract of `Env` is one set of tests, run on every backend.
+"""Contract of `Env`: one set of tests, run on every backend.
 
 `mujoco_warp` runs on the CPU, or where Warp is told to; Isaac Sim is the stand-in of `tests/isaac_sim`, in the two
 generations of its API. What a backend does not promise is skipped, with the reason, in `EXCEPTIONS`.

@@ -1,4 +1,4 @@
-"""The Gymnasium front door: spaces, gymnasium's own checks and vector envs, episodes, errors."""
+"""Gymnasium env: spaces, gymnasium's own checks and vector envs, episodes, errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""When something goes wrong: a file is missing, a class raises, physics diverges."""
+"""Failures of envs: a file is missing, a class raises, physics diverges."""
 
 from typing import Any
 

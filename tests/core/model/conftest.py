@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
-from internutopia.core.render.renderer import Renderer, Scenery
+from internutopia.core.render.renderer import Renderer, RenderJob
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
 TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
@@ -97,7 +97,7 @@ def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
         pixels = np.zeros((48, 48, 4), np.uint8)
         eye = CameraPose(np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48)))
         renderer = Renderer(1, 'fast')
-        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
+        renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
         renderer.close()
         return pixels[..., :3]
 

@@ -292,9 +292,9 @@ def test_a_saved_state_says_what_collides(start):
     world, other = start(1), start(1)
     world.articulation('r', 0).set_self_collisions(np.array([0]), False)
     distance(world, steps=40)
-    saved = world.save(0)
+    saved = world.get_state(0)
     assert other.check_compatible(0, saved) is None
-    other.restore(0, saved)
+    other.set_state(0, saved)
     assert distance(other, 100) == distance(world, 100)
 
 

@@ -1,4 +1,4 @@
-"""`env.render()`: one picture of all envs, each in its place."""
+"""Grid picture, `env.render()`: all envs, each in its place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_env_is_in_its_place(grid, view):
     picture = grid.render(view, SIZE)
     assert picture.shape == (SIZE[1], SIZE[0], 3) and picture.dtype == np.uint8
     eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
-    for offset, colour in zip(grid.runner.world.offsets, COLOURS, strict=True):
+    for offset, colour in zip(grid.runner.world.env_origins, COLOURS, strict=True):
         assert seen_colour(picture, eye, offset + [0.0, 0.0, 1.0]) == colour
 
 
@@ -67,11 +67,11 @@ def test_a_large_grid_shows_the_cells(make_env, make_task, write_model, opengl):
     )
     env = make_env(tasks=[make_task(scene, robots=[])] * 25, env_num=25, env_offset_size=2.0)
     env.reset()
-    middle = env.runner.world.offsets.mean(axis=0)
+    middle = env.runner.world.env_origins.mean(axis=0)
     view = (middle + [-9.0, -11.0, 9.0], middle)
     picture = env.render(view, SIZE)
     eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
-    assert all(seen_colour(picture, eye, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.offsets)
+    assert all(seen_colour(picture, eye, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.env_origins)
 
 
 def test_an_infinite_floor_reaches_far_however_small_what_stands_on_it(make_env, make_task, write_model, opengl):

@@ -1,4 +1,4 @@
-"""Same config and actions, same results: to the bit, wherever and beside whatever an env runs."""
+"""Determinism: same config and actions, same results, to the bit, wherever and beside whatever an env runs."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the Isaac Sim world takes and refuses, and where it expects the prims of an asset; Isaac Sim is not needed."""
+"""Assets that the Isaac Sim world takes and refuses, and where it expects their prims; Isaac Sim is not needed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def Xform "crate" {
 }"""
 
 
-def plot(**robot: Any) -> EnvPrims:
-    model = SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), **robot),))
-    return EnvPrims.of(CompiledScene(model, 0.01), model)
+def env_prims(**robot: Any) -> EnvPrims:
+    spec = SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), **robot),))
+    return EnvPrims.of(CompiledScene(spec, 0.01), spec)
 
 
 def refused(**parts: Any) -> None:
-    model = SceneSpec(**parts)
-    check_scene(model, CompiledScene(model, 0.01))
+    spec = SceneSpec(**parts)
+    check_scene(spec, CompiledScene(spec, 0.01))
 
 
 @pytest.mark.parametrize('name', ['robot', 'object', 'scene'])
@@ -53,15 +53,15 @@ def test_assets_that_are_no_usd_are_refused_with_their_file(name: str, models: A
 
 def test_links_are_found_where_the_asset_has_them_by_the_names_of_the_robot() -> None:
     assert prim_paths(ARM) == {'post': 'post', 'upper': 'upper', 'lower': 'lower'}
-    renamed = plot(prim_path='/robots/left', synonyms={'upper': 'thigh', 'lower': 'post'})  # a name that is taken
+    renamed = env_prims(prim_path='/robots/left', synonyms={'upper': 'thigh', 'lower': 'post'})  # a name that is taken
     paths = {'post': '/robots/left/post', 'thigh': '/robots/left/upper', 'lower': '/robots/left/lower'}
     assert renamed.links('arm') == paths
-    assert plot().links('arm')['upper'] == '/robots/arm/upper'
-    assert plot().body('arm/upper') == '/scene/upper'  # the default prim's own name is not part of a reference
+    assert env_prims().links('arm')['upper'] == '/robots/arm/upper'
+    assert env_prims().body('arm/upper') == '/scene/upper'  # the default prim's own name is not part of a reference
 
 
-def test_plots_are_equal_where_only_poses_differ() -> None:
-    here = plot()
+def test_prims_of_envs_are_equal_where_only_poses_differ() -> None:
+    here = env_prims()
     there = EnvPrims.of(
         here.compiled, SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), position=(1, 2, 3)),))
     )

@@ -19,7 +19,7 @@ from internutopia.core.runner.grid import env_origins
 from internutopia.core.world.base import World
 from internutopia.core.world.factory import create_world
 from internutopia.core.world.isaac.articulation import IsaacArticulationView
-from internutopia.core.world.isaac.view import Placed
+from internutopia.core.world.isaac.view import EnvHandle
 
 EYE = '<body name="lower" pos="0 0 0.3"><camera name="eye" pos="0 0 0.4" euler="0.5 0.2 0.1"/>'
 ALL, SIZE = np.arange(3), (32, 24)
@@ -82,8 +82,8 @@ def test_cameras_of_assets_and_of_sensors(path: str, worlds: Any, arm: Any, open
             taken += [np.minimum(pictures['depth'], 50.0), *camera.get_poses(), *camera.get_mount_poses()]
             taken = [array.copy() for array in taken] + [pictures['rgba'].copy()]
         seen.append(taken)
-        lens = camera.lens(0, SIZE)
-        assert lens.half_width == pytest.approx(lens.half_height * SIZE[0] / SIZE[1])
+        intrinsics = camera.intrinsics(0, SIZE)
+        assert intrinsics.half_width == pytest.approx(intrinsics.half_height * SIZE[0] / SIZE[1])
     for isaac, mujoco in zip(*seen, strict=True):
         assert_like(isaac, mujoco, EDGES)
     assert not np.allclose(seen[0][0][0], seen[0][0][1])
@@ -104,7 +104,7 @@ def test_rays_and_pictures_of_envs_are_of_the_host(worlds: Any, arm: Any, opengl
         assert np.isinf(found[0]).any()
         assert (found[1] < found[0]).any()
         frame = Frame.blank((40, 30), ('rgba',))
-        world.draw(
+        world.render(
             [
                 RenderRequest(
                     1, CameraPose.looking_at((0, 1, 0.3), (2, 1, 1), Intrinsics.of_height(0.5, (40, 30))), frame
@@ -153,11 +153,11 @@ def test_a_saved_env_goes_on_as_it_did(worlds: Any, arm: Any) -> None:
     robot.set_targets(np.array([1]), positions=[[0.5, -0.5]], efforts=[[0.0, 0.3]])
     robot.set_gains(np.array([1]), stiffness=[[30.0, 20.0]])
     world.step(ALL[:2])
-    saved = world.save(1)
+    saved = world.get_state(1)
     ends = []
     for _ in range(2):
         assert world.check_compatible(1, saved) is None
-        world.restore(1, saved)
+        world.set_state(1, saved)
         for _ in range(8):
             world.step(ALL[:2])
         ends.append(robot.get_joint_positions()[1].copy())
@@ -179,14 +179,14 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_others_as_they_were(
         world.step(ALL[:2])
     robot = world.articulation('arm', 0)
     before = robot.get_joint_positions()[0].copy(), robot.get_joint_velocities()[0].copy()
-    find = Placed._update
+    find = EnvHandle._update
 
-    def without_hopper(placed: Any) -> None:
-        find(placed)
-        if placed._handle is not None and 'hip' in getattr(placed._handle, 'joint_names', ()):
+    def without_hopper(handle: Any) -> None:
+        find(handle)
+        if handle._handle is not None and 'hip' in getattr(handle._handle, 'joint_names', ()):
             raise ValueError('Isaac Sim finds other joints')
 
-    monkeypatch.setattr(Placed, '_update', without_hopper)
+    monkeypatch.setattr(EnvHandle, '_update', without_hopper)
     with pytest.raises(ValueError, match='other joints'):
         load(world, {1: SceneSpec(robots=(RobotSpec('hopper', models['hopper'], drives=Drives(5, 1)),))})
     np.testing.assert_array_equal(robot.get_joint_positions()[0], before[0])

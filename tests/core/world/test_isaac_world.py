@@ -1,4 +1,4 @@
-"""What only the Isaac Sim world does: on the stand-in of `tests/isaac_sim`, in both generations of its API."""
+"""Isaac Sim world: what only it does, on the stand-in of `tests/isaac_sim`, in both generations of its API."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from internutopia.core.config import SimConfig
 from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.grid import env_origins
-from internutopia.core.world.isaac import api, assets
-from internutopia.core.world.isaac.api import start_isaac_sim
+from internutopia.core.world.isaac import app, assets
+from internutopia.core.world.isaac.app import start_isaac_sim
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.sensors import RepCameraCfg
 
@@ -383,6 +383,6 @@ def test_the_names_of_4x(monkeypatch, make_isaac, make_task):
 
 
 def test_without_isaac_sim(monkeypatch, make_isaac):
-    monkeypatch.setattr(api, '_app', None)
+    monkeypatch.setattr(app, '_app', None)
     with pytest.raises(ImportError, match=r'needs Isaac Sim \(4.5, 5.0, 5.1 and 6.0\).*pip install'):
         make_isaac(1, 1)

@@ -1,4 +1,4 @@
-"""The world on `mujoco_warp` against the CPU world: one step from the same state."""
+"""World on `mujoco_warp` against the CPU world: one step from the same state."""
 
 from __future__ import annotations
 

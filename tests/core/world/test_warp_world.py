@@ -1,4 +1,4 @@
-"""The world on `mujoco_warp`: what envs do not share, what goes wrong, and what it cannot run."""
+"""World on `mujoco_warp`: what envs do not share, what goes wrong, and what it cannot run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def run(world: WarpWorld, *env_ids: int, steps: int = 5) -> None:
 
 def bits(world: WarpWorld, *env_ids: int) -> list[bytes]:
     """The whole state of envs."""
-    return [b''.join(value.tobytes() for _, value in sorted(world.save(env_id).arrays.items())) for env_id in env_ids]
+    return [
+        b''.join(value.tobytes() for _, value in sorted(world.get_state(env_id).arrays.items())) for env_id in env_ids
+    ]
 
 
 def test_an_env_runs_as_it_does_alone(make_world, hopper):
@@ -130,7 +132,7 @@ def test_scenes_of_different_structure(make_world, hopper, models):
     """Each forms a group; an env that changes scenes moves from one to the other."""
     crates = SceneSpec(models['crates'], robots=hopper.robots)
     world = make_world(hopper, crates, hopper, crates)
-    assert len(world.groups) == 2
+    assert len(world.env_batches) == 2
     run(world, 0, 1, 2, 3)
     assert bits(world, 0) == bits(world, 2) and bits(world, 1) == bits(world, 3) and bits(world, 0) != bits(world, 1)
     before = bits(world, 1, 2, 3)
@@ -144,11 +146,11 @@ def test_a_saved_state_goes_on_to_the_bit(make_world, hopper):
     world = make_world(hopper, hopper)
     world.articulation('hopper', 0).body('leg').set_masses(np.array([0]), [0.8])
     run(world, 0, 1)
-    saved = world.save(0)
+    saved = world.get_state(0)
     run(world, 0, 1)
     after = bits(world, 0)
     assert world.check_compatible(1, saved) is None
-    world.restore(1, saved)
+    world.set_state(1, saved)
     run(world, 1)
     assert bits(world, 1) == after
 

@@ -1,13 +1,14 @@
-"""Robots in worlds of MuJoCo models: batched views."""
+"""Robot views in worlds of MuJoCo models, batched."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.compiled import ArticulationLayout, BodyLayout, CompiledScene
 from internutopia.core.model.kinematics import KinematicChain
@@ -17,11 +18,7 @@ from internutopia.core.world.base import Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.rays import RayCaster
-from internutopia.core.world.batched.view import View, ViewSlice, WriteTarget, cells, joints_key
-
-if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import BatchedWorld
-
+from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
 
 _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
 
@@ -29,7 +26,7 @@ _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number 
 class MujocoArticulationView(View, ArticulationView):
     """A robot."""
 
-    def __init__(self, world: BatchedWorld, layout: ArticulationLayout):
+    def __init__(self, world: ViewContext, layout: ArticulationLayout):
         name, signature = layout.name, layout.signature
 
         def find(scene: CompiledScene) -> ArticulationLayout | None:
@@ -45,46 +42,45 @@ class MujocoArticulationView(View, ArticulationView):
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
 
+    @override
     def get_joint_positions(self) -> Array:
-        """See `ArticulationView`."""
         return self._joint_values('qpos', 'qpos')
 
+    @override
     def get_joint_velocities(self) -> Array:
-        """See `ArticulationView`."""
         return self._joint_values('qvel', 'dof')
 
+    @override
     def get_joint_efforts(self) -> Array:
-        """See `ArticulationView`."""
-
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][segment.envs] = segment.group.efforts[cells(segment.rows, segment.columns['dof'])]
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            buffers[0][view_slice.envs] = view_slice.batch.efforts[cells(view_slice.slots, view_slice.columns['dof'])]
 
         return self._cached('effort', ((len(self.dof_names),),), fill)[0]
 
+    @override
     def get_contact_forces(self) -> Array:
-        """See `ArticulationView`."""
-
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            contacts = segment.once('contacts', lambda: segment.layout.contacts)
-            forces = -segment.group.sensors[cells(segment.rows, contacts)]
-            buffers[0][segment.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            contacts = view_slice.once('contacts', lambda: view_slice.layout.contacts)
+            forces = -view_slice.batch.sensors[cells(view_slice.slots, contacts)]
+            buffers[0][view_slice.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
 
         return self._cached('contact', ((len(self.contact_links), 3),), fill)[0]
 
+    @override
     def measure(self, probe: Probe) -> Array:
-        """See `ArticulationView`."""
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
 
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            values = segment.group.measured()[cells(segment.rows, segment.probe(probe))]
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            values = view_slice.batch.measured()[cells(view_slice.slots, view_slice.probe(probe))]
             # the engine gives the force of what is asked for on what it touches
             if probe.kind == 'contact':
                 values = values * self._world.arrays.constant(_FORCE_ON_TARGET) + 0.0
-            buffers[0][segment.envs] = values
+            buffers[0][view_slice.envs] = values
 
         return self._cached(probe, ((len(self._layout.probes[probe]),),), fill)[0]
 
+    @override
     def cast_rays(
         self,
         env_ids: EnvIds,
@@ -95,70 +91,74 @@ class MujocoArticulationView(View, ArticulationView):
         link: str,
         through_robot: bool = True,
     ) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         distances = np.full(directions.shape[:-1], np.inf)
 
-        def cast(place: WriteTarget) -> None:
-            bodies: Mapping[str, BodyLayout] = place.segment.layout.bodies
+        def cast(target: WriteTarget) -> None:
+            bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
             through = [body.body for body in bodies.values()] if through_robot else []
-            slots = place.group.ids(place.slots)
+            slots = target.batch.ids(target.slots)
             order = np.argsort(slots)  # the batch wants them in order
-            rows = np.arange(len(distances))[place.mine][order]
-            caster = RayCaster(place.group, slots[order], groups, bodies[link].body)
+            rows = np.arange(len(distances))[target.value_rows][order]
+            caster = RayCaster(target.batch, slots[order], groups, bodies[link].body)
             distances[rows] = caster.cast(origins[rows], directions[rows], through)
 
-        self._world.run_batches([(place.group, functools.partial(cast, place)) for place in self._rows(env_ids)])
+        self._world.run_batches(
+            [(target.batch, functools.partial(cast, target)) for target in self._write_targets(env_ids)]
+        )
         return distances
 
+    @override
     def get_root_poses(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self._root.get_poses()
 
+    @override
     def get_root_velocities(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         return self._root.get_velocities()
 
+    @override
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         names = self._checked_links(links)
 
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            where = cells(segment.rows, segment.links(names))
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            where = cells(view_slice.slots, view_slice.links(names))
             for buffer, name in zip(buffers, ('xpos', 'xquat'), strict=True):
-                buffer[segment.envs] = segment.group.read(name)[where]
+                buffer[view_slice.envs] = view_slice.batch.read(name)[where]
 
         return self._cached(('pose', names), ((len(names), 3), (len(names), 4)), fill)
 
+    @override
     def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
         names = self._checked_links(links)
 
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            velocities = body_velocities(segment.group, segment.rows, segment.links(names), segment.roots(names))
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            velocities = body_velocities(
+                view_slice.batch, view_slice.slots, view_slice.links(names), view_slice.roots(names)
+            )
             for buffer, velocity in zip(buffers, velocities, strict=True):
-                buffer[segment.envs] = velocity
+                buffer[view_slice.envs] = velocity
 
         return self._cached(('velocity', names), ((len(names), 3), (len(names), 3)), fill)
 
+    @override
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `ArticulationView`."""
         self._root.set_poses(env_ids, positions, orientations)
 
+    @override
     def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `ArticulationView`."""
         if self._layout.root.dof >= 0:
             self._root.set_velocities(env_ids, linear, angular)
 
+    @override
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`."""
         self._set_joints('qpos', 'qpos', env_ids, positions, joints)
         if self._layout.driven:
             self.set_targets(env_ids, positions=positions, joints=joints)
 
+    @override
     def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`."""
         self._set_joints('qvel', 'dof', env_ids, velocities, joints)
 
+    @override
     def set_targets(
         self,
         env_ids: EnvIds,
@@ -167,7 +167,7 @@ class MujocoArticulationView(View, ArticulationView):
         efforts: Any = None,
         joints: Any = slice(None),
     ) -> None:
-        """See `ArticulationView`. ValueError if a joint of a robot with its own actuators takes no such target."""
+        """ValueError if a joint of a robot with its own actuators takes no such target."""
         arrays = self._world.arrays
         for kind, given in (('position', positions), ('velocity', velocities), ('effort', efforts)):
             if given is None:
@@ -177,27 +177,27 @@ class MujocoArticulationView(View, ArticulationView):
             kept = arrays.xp.isnan(values)
             if not arrays.on_device and not kept.any():  # a device is not asked
                 kept = None
-            for place in self._rows(env_ids):
-                ctrl = place.group.write('ctrl')
+            for target in self._write_targets(env_ids):
+                ctrl = target.batch.write('ctrl')
                 if self._layout.driven:
-                    place.put(ctrl, place.segment.targets(kind, joints), values, kept)
+                    target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
                 else:
-                    self._set_own_targets(place, ctrl, kind, joints, values, kept)
+                    self._set_own_targets(target, ctrl, kind, joints, values, kept)
 
+    @override
     def get_gains(self) -> tuple[Array, Array]:
-        """See `ArticulationView`."""
-
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            gains = segment.group.values('actuator_gainprm')[..., 0]
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            gains = view_slice.batch.values('actuator_gainprm')[..., 0]
             for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
-                buffer[segment.envs] = gains[cells(segment.rows, segment.targets(kind, slice(None)))]
+                buffer[view_slice.envs] = gains[cells(view_slice.slots, view_slice.targets(kind, slice(None)))]
 
         self._require_drives()
         dof = len(self.dof_names)
         return self._cached('gains', ((dof,), (dof,)), fill)
 
+    @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
-        """See `ArticulationView`. ValueError for a robot with its own actuators."""
+        """ValueError for a robot with its own actuators."""
         self._require_drives()
         arrays = self._world.arrays
         for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
@@ -205,54 +205,54 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
-            for place in self._rows(env_ids):
-                columns = place.segment.targets(kind, joints)
+            for target in self._write_targets(env_ids):
+                columns = target.view_slice.targets(kind, joints)
                 if not arrays.on_device:
-                    now = place.group.values('actuator_gainprm')[..., 0][cells(place.slots, columns)]
-                    if np.array_equal(now, new[place.mine]):
+                    now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
+                    if np.array_equal(now, new[target.value_rows]):
                         continue  # what the model has already: keep the field shared
-                place.put(place.group.expand('actuator_gainprm')[..., 0], columns, new)
-                place.put(place.group.expand('actuator_biasprm')[..., bias], columns, -new)
+                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new)
+                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new)
         self._world.version += 1
 
+    @override
     def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
-        """See `ArticulationView`."""
         arrays = self._world.arrays
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
-        for place in self._rows(env_ids):
-            geoms = place.segment.once('geoms', lambda place=place: _geoms(place.segment))
-            place.put(place.group.expand('geom_friction')[..., 0], geoms, new)
+        for target in self._write_targets(env_ids):
+            geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
+            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
 
+    @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
-        """See `ArticulationView`."""
         self._world.set_self_collisions(self.name, env_ids, enabled)
 
+    @override
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
-        """See `ArticulationView`."""
         values = self._world.arrays.asarray(controls)
-        for place in self._rows(env_ids):
-            place.put(place.group.write('ctrl'), place.segment.columns['controls'], values)
+        for target in self._write_targets(env_ids):
+            target.assign(target.batch.write('ctrl'), target.view_slice.columns['controls'], values)
 
     @property
+    @override
     def control_names(self) -> tuple[str, ...]:
-        """See `ArticulationView`."""
         return self._layout.control_names
 
     @property
+    @override
     def control_ranges(self) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         model, controls = self._somewhere('controls')
         limited = model.actuator_ctrllimited[controls].astype(bool)
         return np.where(limited[:, None], model.actuator_ctrlrange[controls], [-np.inf, np.inf])
 
     @property
+    @override
     def joint_ranges(self) -> NDArray[np.float64]:
-        """See `ArticulationView`."""
         model, joints = self._somewhere('joint_ids')
         return np.where(model.jnt_limited[joints].astype(bool)[:, None], model.jnt_range[joints], [-np.inf, np.inf])
 
+    @override
     def body(self, name: str) -> MujocoBodyView:
-        """See `ArticulationView`."""
         self._checked_links([name])
         if name not in self._bodies:
             find = self._find
@@ -261,19 +261,21 @@ class MujocoArticulationView(View, ArticulationView):
             )
         return self._bodies[name]
 
+    @override
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
-        """See `ArticulationView`."""
         scene = self._world.scene(env_id)
         return chain_of(scene.model, scene.robots[self.name], base, tip)
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""
-        segment = self.segments()[0]
-        return segment.group.scene.model, getattr(segment.layout, address)
+        view_slice = self.slices()[0]
+        return view_slice.batch.scene.model, getattr(view_slice.layout, address)
 
     def _joint_values(self, field: str, address: str) -> Array:
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][segment.envs] = segment.group.read(field)[cells(segment.rows, segment.columns[address])]
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            buffers[0][view_slice.envs] = view_slice.batch.read(field)[
+                cells(view_slice.slots, view_slice.columns[address])
+            ]
 
         return self._cached(field, ((len(self.dof_names),),), fill)[0]
 
@@ -281,9 +283,9 @@ class MujocoArticulationView(View, ArticulationView):
         arrays = self._world.arrays
         shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
         new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
-        for place in self._rows(env_ids):
-            place.put(place.group.write(field), place.segment.joints(address, joints), new)
-            self._changed(place)
+        for target in self._write_targets(env_ids):
+            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new)
+            self._mark_dirty(target)
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
         for name in links:
@@ -297,11 +299,11 @@ class MujocoArticulationView(View, ArticulationView):
                 f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
             )
 
-    def _set_own_targets(self, place: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
+    def _set_own_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
         """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
-        columns = place.segment.layout.targets[kind][joints]
+        columns = target.view_slice.layout.targets[kind][joints]
         has = columns >= 0
-        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[place.mine].all(axis=0)
+        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[target.value_rows].all(axis=0)
         if missing.any():
             names = ', '.join(np.array(self.dof_names)[joints][missing])
             raise ValueError(
@@ -309,11 +311,11 @@ class MujocoArticulationView(View, ArticulationView):
             )
         if not has.all():
             values, kept = values[:, has], None if kept is None else kept[:, has]
-        where = place.segment.once((kind, 'own', joints_key(joints)), lambda: columns[has])
-        place.put(ctrl, where, values, kept)
+        where = target.view_slice.once((kind, 'own', joints_key(joints)), lambda: columns[has])
+        target.assign(ctrl, where, values, kept)
 
 
-def _geoms(segment: ViewSlice) -> NDArray[np.intp]:
+def _geoms(view_slice: ViewSlice) -> NDArray[np.intp]:
     """The geoms of a robot."""
-    bodies = [body.body for body in segment.layout.bodies.values()]
-    return np.flatnonzero(np.isin(segment.group.scene.model.geom_bodyid, bodies))
+    bodies = [body.body for body in view_slice.layout.bodies.values()]
+    return np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies))

@@ -1,6 +1,6 @@
-"""Cameras in worlds of MuJoCo models: batched views, and pictures of envs.
+"""Camera views in worlds of MuJoCo models, batched, and pictures of envs.
 
-A camera that was moved keeps its new place on its link: the place is a model field of its env (`cam_pos`, `cam_quat`),
+A camera that was moved keeps its new pose on its link: the pose is a model field of its env (`cam_pos`, `cam_quat`),
 which starts anew with each episode.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.model.cameras import CameraLayout, lens_of
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
@@ -24,15 +25,12 @@ from internutopia.core.util.rotations import (
 )
 from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.batched.env_batch import EnvBatch
-from internutopia.core.world.batched.view import View, ViewSlice
-
-if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.core.world.batched.view import View, ViewContext, ViewSlice
 
 
 @dataclass
-class _Album:
-    """Pictures of all envs, and what others see of them; drawn again after every change of the world."""
+class _CachedFrames:
+    """Pictures of all envs, and what others see of them; rendered again after every change of the world."""
 
     frames: Frame
     shown: Mapping[PictureKind, Any] = field(default_factory=dict)
@@ -42,79 +40,81 @@ class _Album:
 class MujocoCameraView(View, CameraView):
     """A camera, found by its name in the model."""
 
-    def __init__(self, world: BatchedWorld, name: str):
+    def __init__(self, world: ViewContext, name: str):
         super().__init__(world, lambda scene: scene.cameras.get(name))
         self.name = name
-        self._albums: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _Album] = {}
+        self._cache: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _CachedFrames] = {}
 
+    @override
     def get_poses(self) -> tuple[Array, Array]:
-        """See `CameraView`."""
         return self._cached('pose', ((3,), (4,)), self._fill_poses)
 
+    @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `CameraView`."""
         arrays = self._world.arrays
-        for place in self._rows(env_ids):
-            group, slots, layout = place.group, place.slots, place.segment.layout
-            mount_quat = group.read('xquat')[slots, layout.body]
+        for target in self._write_targets(env_ids):
+            batch, slots, layout = target.batch, target.slots, target.view_slice.layout
+            mount_quat = batch.read('xquat')[slots, layout.body]
             if positions is not None:
-                arm = arrays.asarray(positions, arrays.double)[place.mine] - group.read('xpos')[slots, layout.body]
-                place.put_own(group.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
+                position = arrays.asarray(positions, arrays.double)[target.value_rows]
+                arm = position - batch.read('xpos')[slots, layout.body]
+                target.assign_own(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
             if orientations is not None:
-                quat = arrays.asarray(orientations, arrays.double)[place.mine]
+                quat = arrays.asarray(orientations, arrays.double)[target.value_rows]
                 quat = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
                 own = quat_multiply(quat_conjugate(mount_quat), quat)
-                place.put_own(group.expand('cam_quat'), layout.camera, own)
+                target.assign_own(batch.expand('cam_quat'), layout.camera, own)
             self._world.version += 1
 
+    @override
     def get_mount_poses(self) -> tuple[Array, Array]:
-        """See `CameraView`."""
-
-        def fill(segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
             position, orientation = buffers
-            position[segment.envs] = segment.group.read('xpos')[segment.rows, segment.layout.body]
-            orientation[segment.envs] = segment.group.read('xquat')[segment.rows, segment.layout.body]
+            position[view_slice.envs] = view_slice.batch.read('xpos')[view_slice.slots, view_slice.layout.body]
+            orientation[view_slice.envs] = view_slice.batch.read('xquat')[view_slice.slots, view_slice.layout.body]
 
         return self._cached('mount', ((3,), (4,)), fill)
 
-    def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
-        """See `CameraView`."""
+    @override
+    def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         scene = self._world.scene(env_id)
         return lens_of(scene.model, scene.cameras[self.name].camera, size)
 
+    @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """See `CameraView`."""
         positions, orientations = (to_host(values) for values in self.get_poses())
-        places, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
-        self._world.draw(
+        positions, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
+        self._world.render(
             [
-                RenderRequest(env_id, CameraPose(place, rotation, self.lens(env_id, frame.size)), frame)
-                for env_id, place, rotation, frame in zip(env_ids.tolist(), places, rotations, frames, strict=True)
+                RenderRequest(env_id, CameraPose(position, rotation, self.intrinsics(env_id, frame.size)), frame)
+                for env_id, position, rotation, frame in zip(
+                    env_ids.tolist(), positions, rotations, frames, strict=True
+                )
             ]
         )
 
+    @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """See `CameraView`."""
         world = self._world
-        album = self._albums.get((size, kinds))
-        if album is None:
-            album = self._albums[size, kinds] = _Album(Frame.blank(size, kinds, world.env_num))
-        if album.version != world.version:
-            env_ids = np.flatnonzero(np.isin(world.group_id, [group.id for group in self.groups()]))
-            self.render(env_ids, [album.frames.row(env_id) for env_id in env_ids.tolist()])
-            album.shown = {kind: world.arrays.asarray(array) for kind, array in album.frames.pictures.items()}
-            album.version = world.version
-        return album.shown
+        cached = self._cache.get((size, kinds))
+        if cached is None:
+            cached = self._cache[size, kinds] = _CachedFrames(Frame.blank(size, kinds, world.env_num))
+        if cached.version != world.version:
+            env_ids = np.flatnonzero(np.isin(world.batch_id, [env_batch.id for env_batch in self.env_batches()]))
+            self.render(env_ids, [cached.frames.row(env_id) for env_id in env_ids.tolist()])
+            cached.shown = {kind: world.arrays.asarray(array) for kind, array in cached.frames.pictures.items()}
+            cached.version = world.version
+        return cached.shown
 
-    def groups(self) -> list[EnvBatch]:
-        """The groups whose envs have the camera."""
-        return [group for group in self._world.groups if group.used and self.name in group.scene.cameras]
+    def env_batches(self) -> list[EnvBatch]:
+        """The batches whose envs have the camera."""
+        return [batch for batch in self._world.env_batches if batch.used and self.name in batch.scene.cameras]
 
-    def _fill_poses(self, segment: ViewSlice, buffers: tuple[Array, ...]) -> None:
-        group, rows, layout = segment.group, segment.rows, segment.layout
+    def _fill_poses(self, view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+        batch, slots, layout = view_slice.batch, view_slice.slots, view_slice.layout
         assert isinstance(layout, CameraLayout)
-        mount_quat = group.read('xquat')[rows, layout.body]
+        mount_quat = batch.read('xquat')[slots, layout.body]
         position, orientation = buffers
-        offset = quat_rotate(mount_quat, group.values('cam_pos')[rows, layout.camera])
-        position[segment.envs] = group.read('xpos')[rows, layout.body] + offset
-        orientation[segment.envs] = quat_multiply(mount_quat, group.values('cam_quat')[rows, layout.camera])
+        offset = quat_rotate(mount_quat, batch.values('cam_pos')[slots, layout.camera])
+        position[view_slice.envs] = batch.read('xpos')[slots, layout.body] + offset
+        orientation[view_slice.envs] = quat_multiply(mount_quat, batch.values('cam_quat')[slots, layout.camera])

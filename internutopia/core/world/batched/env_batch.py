@@ -1,8 +1,9 @@
-"""Envs that are stepped as one batch: their models have the same structure and differ in float fields at most.
+"""Env batch: envs that are stepped together, whose models have the same structure and differ in float fields at most.
 
-A group hands out slots (rows of its batch) to envs and grows when it runs out. What differs between the models of its
+It hands out slots (rows of its arrays) to envs and grows when it runs out. What differs between the models of its
 envs, and what is changed per env at run time (gains, masses), lives in per-slot values of model fields; a field costs
-nothing until the first env differs in it. `mujoco/group.py` and `warp/group.py` say what a batch is.
+nothing until the first env differs in it. `mujoco/env_batch.py` and `warp/env_batch.py` say how an
+engine steps it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 
@@ -24,150 +26,51 @@ Index = slice | NDArray[np.intp]
 Arrays = dict[str, NDArray[Any]]
 
 _IDS = itertools.count()
-_FIELD = 'model/'  # prefix of model fields among saved arrays
+_FIELD = 'model/'  # prefix of model fields among the arrays of a state
 
 
-class BatchArrays(Protocol):
-    """What views read and write of a group; see `EnvBatch`. Arrays are those of numpy, or tensors on a device."""
+class BatchArrays(ABC):
+    """The arrays of a batch that views read and write: numpy's, or tensors on a device."""
 
-    @property
-    def id(self) -> int: ...  # noqa: D102
-    @property
-    def scene(self) -> CompiledScene: ...  # noqa: D102
-    @property
-    def efforts(self) -> Any: ...  # noqa: D102
-    @property
-    def sensors(self) -> Any: ...  # noqa: D102
-    def ids(self, slots: Any) -> Any: ...  # noqa: D102
-    def measured(self) -> Any: ...  # noqa: D102
-    def read(self, name: str) -> Any: ...  # noqa: D102
-    def write(self, name: str) -> Any: ...  # noqa: D102
-    def touched(self, slots: Any) -> None: ...  # noqa: D102
-    def expand(self, name: str) -> Any: ...  # noqa: D102
-    def values(self, name: str) -> Any: ...  # noqa: D102
-    def set_constants(self, slots: Any, mask: Any = None) -> None: ...  # noqa: D102
-    def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any: ...  # noqa: D102
-
-
-class EnvBatch(ABC):
-    """`capacity` slots for envs of one model structure."""
-
-    fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
-
-    def __init__(self, scene: CompiledScene, capacity: int):
-        self.id: int = next(_IDS)
-        self.scene: CompiledScene = scene
-        self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
-        self.used = 0  # slots
-        probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
-        self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
-        self._unmeasured: set[int] = set()  # slots that have made no substep yet
-        self._occupied: tuple[Index, Index] | None = None
-        self._expanded: set[str] = set()  # model fields with per-slot values
-        self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
-
-    @property
-    def capacity(self) -> int:
-        """Number of slots."""
-        return len(self.envs)
-
-    @property
-    def occupied(self) -> tuple[Index, Index] | None:
-        """The slots in use and the envs in them, None if there are none."""
-        if self._occupied is None and (slots := np.flatnonzero(self.envs >= 0)).size:
-            self._occupied = as_index(slots), as_index(self.envs[slots])
-        return self._occupied
-
-    def ids(self, slots: Index) -> NDArray[np.intp]:
-        """Slots as an array of numbers."""
-        return np.arange(self.capacity)[slots]
-
-    def reserve(self, count: int, limit: int) -> None:
-        """Make room for `count` more envs, of `limit` that can ever be needed."""
-        if self.used + count > self.capacity:
-            capacity = min(limit, max(self.used + count, 2 * self.capacity))
-            self._resize(capacity)
-            self.envs = np.append(self.envs, np.full(capacity - len(self.envs), -1, np.intp))
-
-    def add(self, env_id: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> int:
-        """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
-        slot = int(np.flatnonzero(self.envs < 0)[0])
-        self.envs[slot] = env_id
-        self.used += 1
-        self._occupied = None
-        self._start(slot, state)
-        self._write_model(slot, scene)
-        self._unmeasured.add(slot)
-        return slot
-
-    def remove(self, slots: NDArray[np.intp]) -> None:
-        """Free slots."""
-        self.envs[slots] = -1
-        self.used -= len(slots)
-        self._occupied = None
-        self._unmeasured.difference_update(slots.tolist())
-
-    def save(self, slot: int, scene: CompiledScene) -> Arrays:
-        """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
-        changed = {
-            f'{_FIELD}{name}': row.copy()
-            for name in sorted(self._expanded)
-            if not np.array_equal(row := self.values(name)[slot], self._row(scene, name), equal_nan=True)
-        }
-        return {**self._state(slot), 'fresh': np.array(slot in self._unmeasured), **changed}
-
-    def takes(self, saved: Mapping[str, NDArray[Any]]) -> bool:
-        """Whether arrays that were saved have the shapes of this group's."""
-        own = self._state(0)
-        fields = [name.removeprefix(_FIELD) for name in saved if name.startswith(_FIELD)]
-        if not own.keys() <= saved.keys() or not self.fields.issuperset(fields):
-            return False
-        own |= {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
-        return all(saved[name].shape == row.shape for name, row in own.items())
-
-    def restore(self, slot: int, scene: CompiledScene, saved: Mapping[str, NDArray[Any]]) -> None:
-        """Give a slot a state that was saved."""
-        self._set_state(slot, saved)
-        self._write_model(slot, scene)
-        for name, row in saved.items():
-            if name.startswith(_FIELD):
-                self.expand(name.removeprefix(_FIELD))[slot] = row
-        self._unmeasured.discard(slot)
-        if saved['fresh']:
-            self._unmeasured.add(slot)
+    id: int  # of the batch
+    scene: CompiledScene  # whose layout all envs of the batch have
 
     @property
     @abstractmethod
-    def efforts(self) -> NDArray[Any]:
+    def efforts(self) -> Any:
         """Forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
 
     @property
     @abstractmethod
-    def sensors(self) -> NDArray[Any]:
+    def sensors(self) -> Any:
         """Sensor values of the last substep, `(capacity, nsensordata)`."""
 
     @abstractmethod
-    def measured(self) -> NDArray[Any]:
+    def measured(self) -> Any:
         """`sensors`, where probes hold what they measure at the first instant until a substep was made."""
 
     @abstractmethod
-    def read(self, name: str) -> NDArray[Any]:
+    def ids(self, slots: Index) -> NDArray[np.intp]:
+        """Slots as an array of numbers."""
+
+    @abstractmethod
+    def read(self, name: str) -> Any:
         """The `(capacity, ...)` array of an `MjData` field, describing the current state of every env."""
 
     @abstractmethod
-    def write(self, name: str) -> NDArray[Any]:
+    def write(self, name: str) -> Any:
         """The live `(capacity, ...)` array of a state field, to be written to before any other call."""
 
     @abstractmethod
-    def touched(self, slots: Index) -> None:
+    def mark_dirty(self, slots: Index) -> None:
         """Positions or velocities of these slots were written: derived fields must follow when read next."""
 
     @abstractmethod
-    def expand(self, name: str) -> NDArray[Any]:
+    def expand(self, name: str) -> Any:
         """The `(capacity, ...)` per-slot values of an `MjModel` field, to be written to before any other call."""
 
     @abstractmethod
-    def values(self, name: str) -> NDArray[Any]:
+    def values(self, name: str) -> Any:
         """The `(capacity, ...)` values of an `MjModel` field, not to be written to."""
 
     @abstractmethod
@@ -196,6 +99,94 @@ class EnvBatch(ABC):
             body: whose geoms are not seen.
         """
 
+
+class EnvBatch(BatchArrays):
+    """`capacity` slots for envs of one model structure."""
+
+    fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
+
+    def __init__(self, scene: CompiledScene, capacity: int):
+        self.id = next(_IDS)
+        self.scene = scene
+        self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
+        self.used = 0  # slots
+        probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
+        self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
+        self._unmeasured: set[int] = set()  # slots that have made no substep yet
+        self._occupied: tuple[Index, Index] | None = None
+        self._expanded: set[str] = set()  # model fields with per-slot values
+        self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
+
+    @property
+    def capacity(self) -> int:
+        """Number of slots."""
+        return len(self.envs)
+
+    @property
+    def occupied(self) -> tuple[Index, Index] | None:
+        """The slots in use and the envs in them, None if there are none."""
+        if self._occupied is None and (slots := np.flatnonzero(self.envs >= 0)).size:
+            self._occupied = as_index(slots), as_index(self.envs[slots])
+        return self._occupied
+
+    @override
+    def ids(self, slots: Index) -> NDArray[np.intp]:
+        return np.arange(self.capacity)[slots]
+
+    def reserve(self, count: int, limit: int) -> None:
+        """Make room for `count` more envs, of `limit` that can ever be needed."""
+        if self.used + count > self.capacity:
+            capacity = min(limit, max(self.used + count, 2 * self.capacity))
+            self._resize(capacity)
+            self.envs = np.append(self.envs, np.full(capacity - len(self.envs), -1, np.intp))
+
+    def add(self, env_id: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> int:
+        """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
+        slot = int(np.flatnonzero(self.envs < 0)[0])
+        self.envs[slot] = env_id
+        self.used += 1
+        self._occupied = None
+        self._reset(slot, state)
+        self._write_model(slot, scene)
+        self._unmeasured.add(slot)
+        return slot
+
+    def remove(self, slots: NDArray[np.intp]) -> None:
+        """Free slots."""
+        self.envs[slots] = -1
+        self.used -= len(slots)
+        self._occupied = None
+        self._unmeasured.difference_update(slots.tolist())
+
+    def get_state(self, slot: int, scene: CompiledScene) -> Arrays:
+        """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
+        changed = {
+            f'{_FIELD}{name}': row.copy()
+            for name in sorted(self._expanded)
+            if not np.array_equal(row := self.values(name)[slot], self._field_of(scene, name), equal_nan=True)
+        }
+        return {**self._get_engine_state(slot), 'fresh': np.array(slot in self._unmeasured), **changed}
+
+    def accepts(self, state: Mapping[str, NDArray[Any]]) -> bool:
+        """Whether the arrays of a state have the shapes of this batch's."""
+        own = self._get_engine_state(0)
+        fields = [name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD)]
+        if not own.keys() <= state.keys() or not self.fields.issuperset(fields):
+            return False
+        own |= {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
+        return all(state[name].shape == row.shape for name, row in own.items())
+
+    def set_state(self, slot: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot a state that `get_state` returned."""
+        self._set_engine_state(slot, state)
+        self._write_model(slot, scene)
+        for name, row in state.items():
+            if name.startswith(_FIELD):
+                self.expand(name.removeprefix(_FIELD))[slot] = row
+        self._unmeasured.discard(slot)
+        if state['fresh']:
+            self._unmeasured.add(slot)
+
     @abstractmethod
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
         """Advance slots (None: all); returns {env id: reason} for those that failed."""
@@ -217,19 +208,19 @@ class EnvBatch(ABC):
         """Move to a larger batch; every env keeps its slot and its state to the bit."""
 
     @abstractmethod
-    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         """Give a slot the defaults of the model, some state fields excepted, and no measurements."""
 
     @abstractmethod
-    def _state(self, slot: int) -> Arrays:
-        """Copies of all that is saved of a slot, its model aside; the names are the engine's own."""
+    def _get_engine_state(self, slot: int) -> Arrays:
+        """Copies of all that belongs to a slot's state, its model aside; the names are the engine's own."""
 
     @abstractmethod
-    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
-        """Give a slot what `_state` returned."""
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot what `_get_engine_state` returned."""
 
     @abstractmethod
-    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
         """What a slot that runs a scene has of a model field."""
 
     def _write_model(self, slot: int, scene: CompiledScene) -> None:
@@ -238,10 +229,10 @@ class EnvBatch(ABC):
             self._differing[scene] = [
                 name
                 for name in sorted(self.fields)
-                if not np.array_equal(self._row(self.scene, name), self._row(scene, name), equal_nan=True)
+                if not np.array_equal(self._field_of(self.scene, name), self._field_of(scene, name), equal_nan=True)
             ]
         for name in (*self._differing[scene], *self._expanded):
-            self.expand(name)[slot] = self._row(scene, name)
+            self.expand(name)[slot] = self._field_of(scene, name)
 
 
 def as_index(ids: NDArray[np.intp]) -> Index:

@@ -1,41 +1,85 @@
-"""Batched views of worlds of MuJoCo models: what those of robots, bodies and cameras share.
+"""View base of worlds of MuJoCo models: what the batched views of robots, bodies and cameras share.
 
-A view knows in which groups what it shows lives (its segments) and where in `qpos`, `ctrl`, ... Reading gathers the
-columns of every segment into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows. Where
-addresses are contiguous they are slices, so that the common case, one group with every env in order, copies blocks.
+A view knows in which env batches what it shows lives (its slices) and where in `qpos`, `ctrl`, ... Reading gathers the
+columns of every slice into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows. Where
+addresses are contiguous they are Python slices, so that the common case, one batch with every env in order, copies
+blocks. Of its world a view sees `ViewContext` only.
 
 The same code serves numpy arrays and, in a `DeviceWorld`, torch tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import Probe
-from internutopia.core.util.arrays import beside, blend, is_tensor, namespace_of
-from internutopia.core.world.base import Array, DeviceWorld, EnvIds
-from internutopia.core.world.batched.env_batch import BatchArrays, Index, as_index
+from internutopia.core.render.camera import Quality, RenderRequest
+from internutopia.core.util.arrays import ArrayMaker, expand_mask, is_tensor, masked_assign, namespace_of
+from internutopia.core.world.base import Array, EnvIds
+from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, as_index
 
-if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import BatchedWorld
+T = TypeVar('T')
+
+
+class ViewContext(Protocol):
+    """The part of a `BatchedWorld` that its views need."""
+
+    env_num: int
+    arrays: ArrayMaker
+    version: int
+    write_mask: Any
+    placement: bytes
+    env_batches: list[EnvBatch]
+    batch_id: NDArray[np.intp]
+    slot: NDArray[np.intp]
+    render_quality: Quality
+
+    @property
+    def scenes(self) -> Sequence[CompiledScene | None]:
+        """The compiled scene that each env runs, None for those that run none."""
+        ...
+
+    def scene(self, env_id: int) -> CompiledScene:
+        """The compiled scene that an env runs; ValueError if it runs none."""
+        ...
+
+    def batch_arrays(self, env_batch: EnvBatch) -> BatchArrays:
+        """What views read and write of a batch."""
+        ...
+
+    def upload(self, index: Index) -> Index:
+        """An index that suits the arrays that views read and write."""
+        ...
+
+    def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
+        """Make calls of batches and return their results, in no particular order."""
+        ...
+
+    def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
+        """Let links of a robot collide with each other, or not."""
+        ...
+
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        """Render pictures of envs."""
+        ...
 
 
 @dataclass(frozen=True)
 class ViewSlice:
-    """The envs of one group that hold what a view shows; `rows` are slots of the group, `envs` rows of the view."""
+    """The envs of one batch that hold what a view shows: their `slots` in the batch, and `envs`, rows of the view."""
 
-    group: BatchArrays
-    rows: Index
+    batch: BatchArrays
+    slots: Index
     envs: Index
     layout: Any
-    upload: Callable[[Index], Index]  # makes an index suit the arrays of the group
+    upload: Callable[[Index], Index]  # makes an index suit the arrays of the batch
     _found: dict[Hashable, Index] = field(default_factory=dict)
 
     @cached_property
@@ -61,7 +105,7 @@ class ViewSlice:
 
     def roots(self, names: tuple[str, ...]) -> Index:
         """The bodies at the roots of the trees that links belong to."""
-        return self.once(('root', names), lambda: self.group.scene.model.body_rootid[self._bodies(names)])
+        return self.once(('root', names), lambda: self.batch.scene.model.body_rootid[self._bodies(names)])
 
     def once(self, key: Hashable, find: Callable[[], NDArray[np.intp]]) -> Index:
         """An index that is found by the first caller who names it so."""
@@ -78,37 +122,37 @@ class ViewSlice:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where a setter's values go in one group: its slots, and which rows of the values are for them."""
+    """Where a setter's values go in one batch: its slots, and which rows of the values are for them."""
 
-    segment: ViewSlice
+    view_slice: ViewSlice
     slots: Index
-    mine: Index
+    value_rows: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
 
     @property
-    def group(self) -> BatchArrays:
-        """The group."""
-        return self.segment.group
+    def batch(self) -> BatchArrays:
+        """The batch that holds the slots."""
+        return self.view_slice.batch
 
-    def put(self, array: Any, columns: Any, values: Any, kept: Any = None) -> None:
-        """Write values `(n, ...)` of all groups, as far as they are for this one, into columns of its array.
+    def assign(self, array: Any, columns: Any, values: Any, kept: Any = None) -> None:
+        """Write values `(n, ...)` of all batches, as far as they are for this one, into columns of its array.
 
         Cells that are `kept`, bool like `values`, stay as they are.
         """
-        new = values[self.mine]
+        new = values[self.value_rows]
         if kept is not None:
-            new = namespace_of(new).where(kept[self.mine], array[cells(self.slots, columns)], new)
-        self.put_own(array, columns, new)
+            new = namespace_of(new).where(kept[self.value_rows], array[cells(self.slots, columns)], new)
+        self.assign_own(array, columns, new)
 
-    def put_own(self, array: Any, columns: Any, new: Any) -> None:
-        """Write values `(slots, ...)` into columns of this group's array."""
+    def assign_own(self, array: Any, columns: Any, new: Any) -> None:
+        """Write values `(slots, ...)` into columns of this batch's array."""
         where = cells(self.slots, columns)
         if self.mask is None:
             array[where] = new
         elif all(isinstance(index, slice | int) for index in where):
-            blend(self.mask, new, array[where])
+            masked_assign(array[where], self.mask, new)
         else:
-            array[where] = namespace_of(new).where(beside(self.mask, new), new, array[where])
+            array[where] = namespace_of(new).where(expand_mask(self.mask, new), new, array[where])
 
 
 def joints_key(joints: Any) -> Hashable:
@@ -136,71 +180,72 @@ class _Buffers:
 
 
 class View:
-    """Segments and cached buffers."""
+    """Slices and cached buffers."""
 
-    def __init__(self, world: BatchedWorld, find: Callable[[CompiledScene], Any]):
+    def __init__(self, world: ViewContext, find: Callable[[CompiledScene], Any]):
         self._world = world
         self._find = find
-        self._segments: list[ViewSlice] = []
-        self._places = b''  # the world's layout when the segments were found
-        self._last_rows: list[WriteTarget] = []
-        self._rows_key = (b'', b'')
+        self._slices: list[ViewSlice] = []
+        self._placement = b''  # of the envs when the slices were found
+        self._last_targets: list[WriteTarget] = []
+        self._targets_key = (b'', b'')
         self._buffers: dict[Hashable, _Buffers] = {}
 
-    def segments(self) -> list[ViewSlice]:
+    def slices(self) -> list[ViewSlice]:
         """Where the view's rows live; recomputed after envs moved."""
-        if self._places != self._world.layout:
-            self._places = self._world.layout
-            self._segments = []
-            for group in self._world.groups:
-                # a group's models have equal structure, names included: one layout serves all its envs
-                layout = self._find(group.scene)
-                if layout is not None and group.occupied is not None:
-                    rows, envs = (self._world.upload(index) for index in group.occupied)
-                    self._segments.append(ViewSlice(self._world.side(group), rows, envs, layout, self._world.upload))
-        return self._segments
+        if self._placement != self._world.placement:
+            self._placement = self._world.placement
+            self._slices = []
+            for env_batch in self._world.env_batches:
+                # a batch's models have equal structure, names included: one layout serves all its envs
+                layout = self._find(env_batch.scene)
+                if layout is not None and env_batch.occupied is not None:
+                    slots, envs = (self._world.upload(index) for index in env_batch.occupied)
+                    arrays = self._world.batch_arrays(env_batch)
+                    self._slices.append(ViewSlice(arrays, slots, envs, layout, self._world.upload))
+        return self._slices
 
-    def _rows(self, env_ids: EnvIds) -> list[WriteTarget]:
+    def _write_targets(self, env_ids: EnvIds) -> list[WriteTarget]:
         """Where a setter's values for these envs go.
 
         Envs that do not hold what the view shows (any more) are left out.
         """
-        if isinstance(self._world, DeviceWorld) and is_tensor(env_ids):
-            mask = self._world.mask
+        if self._world.arrays.on_device and is_tensor(env_ids):
+            mask = self._world.write_mask
             return [
-                WriteTarget(segment, segment.rows, segment.envs, None if mask is None else mask[segment.envs])
-                for segment in self.segments()
+                WriteTarget(part, part.slots, part.envs, None if mask is None else mask[part.envs])
+                for part in self.slices()
             ]
         env_ids = np.asarray(env_ids, np.intp)
-        key = self._world.layout, env_ids.tobytes()
-        if key != self._rows_key:  # most callers ask for the same envs again and again
-            self._rows_key, self._last_rows = key, list(self._find_rows(env_ids))
-        return self._last_rows
+        key = self._world.placement, env_ids.tobytes()
+        if key != self._targets_key:  # most callers ask for the same envs again and again
+            self._targets_key, self._last_targets = key, list(self._find_targets(env_ids))
+        return self._last_targets
 
-    def _find_rows(self, env_ids: EnvIds) -> Iterator[WriteTarget]:
-        groups = self._world.group_id[env_ids]
-        for segment in self.segments():
-            mine = groups == segment.group.id
-            if mine.all():
-                yield WriteTarget(segment, segment.upload(as_index(self._world.slot[env_ids])), slice(None))
-            elif mine.any():
-                slots = as_index(self._world.slot[env_ids[mine]])
-                yield WriteTarget(segment, segment.upload(slots), segment.upload(np.flatnonzero(mine)))
+    def _find_targets(self, env_ids: EnvIds) -> Iterator[WriteTarget]:
+        batch_ids = self._world.batch_id[env_ids]
+        for view_slice in self.slices():
+            own = batch_ids == view_slice.batch.id
+            if own.all():
+                yield WriteTarget(view_slice, view_slice.upload(as_index(self._world.slot[env_ids])), slice(None))
+            elif own.any():
+                slots = as_index(self._world.slot[env_ids[own]])
+                yield WriteTarget(view_slice, view_slice.upload(slots), view_slice.upload(np.flatnonzero(own)))
 
     def _cached(
         self, key: Hashable, shapes: tuple[tuple[int, ...], ...], fill: Callable[[ViewSlice, tuple[Array, ...]], None]
     ) -> Any:
-        """Buffers `(env_num, *shape)` for `key`, filled from every segment once per state version."""
+        """Buffers `(env_num, *shape)` for `key`, filled from every slice once per state version."""
         buffers = self._buffers.get(key)
         if buffers is None:
             n, arrays = self._world.env_num, self._world.arrays
             buffers = self._buffers[key] = _Buffers(*(arrays.zeros((n, *shape)) for shape in shapes))
         if buffers.version != self._world.version:
-            for segment in self.segments():
-                fill(segment, buffers.arrays)
+            for view_slice in self.slices():
+                fill(view_slice, buffers.arrays)
             buffers.version = self._world.version
         return buffers.shown
 
-    def _changed(self, place: WriteTarget) -> None:
-        place.group.touched(place.slots)
+    def _mark_dirty(self, target: WriteTarget) -> None:
+        target.batch.mark_dirty(target.slots)
         self._world.version += 1

@@ -1,4 +1,4 @@
-"""What scenes may be made of on Isaac Sim, and where the prims of an asset are below the prim that refers to it.
+"""Asset checks: what scenes on Isaac Sim may be made of, and where the prims of an asset are on a stage.
 
 Isaac Sim reads USD. What a scene's model asks for beyond what is in its files has to have a counterpart in Isaac Sim:
 `check_scene` refuses what has none before anything is loaded.
@@ -88,7 +88,7 @@ def check_scene(scene: SceneSpec, compiled: CompiledScene) -> None:
             )
 
 
-def called(name: str, known: Collection[str], robot: RobotSpec) -> str:
+def host_name(name: str, known: Collection[str], robot: RobotSpec) -> str:
     """What a joint or link of an asset is called in the host's model of a robot, which has the names `known`."""
     return name if name in known else robot.synonyms.get(name, name)
 

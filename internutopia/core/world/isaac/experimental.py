@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.render.camera import half_angle
 from internutopia.core.world.isaac.api import (
@@ -19,7 +20,6 @@ from internutopia.core.world.isaac.api import (
     PrimHandle,
     Rows,
     Size,
-    look_up,
 )
 
 
@@ -27,12 +27,12 @@ class ExperimentalSim(IsaacSim):
     """A stage behind a `SimulationManager`."""
 
     @property
+    @override
     def physics_scene(self) -> str:
-        """See `IsaacSim`."""
         return self.names.SimulationManager.get_physics_scenes()[0].path
 
+    @override
     def new_stage(self) -> None:
-        """See `IsaacSim`."""
         names = self.names
         names.app.stop()
         names.stage.create_new_stage()
@@ -43,72 +43,72 @@ class ExperimentalSim(IsaacSim):
         if self.config.use_fabric:
             names.SimulationManager.enable_fabric(True)
 
+    @override
     def add_frame(self, path: str, position: Any, orientation: Any = None, scale: Any = None) -> None:
-        """See `IsaacSim`."""
         self._place(path, 'Xform', position, orientation, scale)
 
+    @override
     def add_asset(self, file: str, path: str) -> None:
-        """See `IsaacSim`."""
         self.names.stage.add_reference_to_stage(usd_path=file, path=path)
 
+    @override
     def add_body(self, path: str, mass: float | None, density: float | None) -> None:
-        """See `IsaacSim`."""
         self.names.RigidPrim(path, masses=mass, densities=density)
 
+    @override
     def add_camera(self, path: str, position: Any, orientation: Any, fovy: float) -> None:
-        """See `IsaacSim`."""
         self._place(path, 'Camera', position, orientation, None)
         camera = self.names.Camera(path)
-        film = camera.get_apertures()[1].numpy()
-        camera.set_focal_lengths(0.5 * film / half_angle(fovy))
+        aperture = camera.get_apertures()[1].numpy()
+        camera.set_focal_lengths(0.5 * aperture / half_angle(fovy))
 
+    @override
     def add_box(self, path: str, box: Box) -> None:
-        """See `IsaacSim`."""
         self.names.Cube(path, sizes=1.0, colors=[list(box.color)], scales=[list(box.size)])
         if box.collider:
             self.names.GeomPrim(path, apply_collision_apis=True)
         if box.dynamic:
             self.add_body(path, box.mass, None)
 
+    @override
     def start(self) -> None:
-        """See `IsaacSim`."""
         self.names.app.play()
         self.names.app.update_app(steps=1)
 
+    @override
     def step(self) -> None:
-        """See `IsaacSim`."""
         self.names.SimulationManager.step(steps=1)
 
+    @override
     def render(self) -> None:
-        """See `IsaacSim`."""
         self.names.RenderingManager.render()
 
+    @override
     def articulations(self, paths: Sequence[str]) -> ArticulationHandle:
-        """See `IsaacSim`."""
         return ExperimentalArticulations(self.names.Articulation(list(paths)))
 
+    @override
     def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
-        """See `IsaacSim`."""
         view = self.names.RigidPrim(list(paths))
         if contacts:
             view.set_enabled_contact_tracking(True)
         return ExperimentalBodies(view)
 
+    @override
     def prims(self, paths: Sequence[str]) -> PrimHandle:
-        """See `IsaacSim`."""
         return ExperimentalPrims(self.names.XformPrim(list(paths), reset_xform_op_properties=True))
 
+    @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
-        """See `IsaacSim`."""
         width, height = size
-        sensor = look_up(self.camera_class)(list(paths), resolution=(height, width), annotators=list(annotators))
+        sensor = self.load_camera_class()(list(paths), resolution=(height, width), annotators=list(annotators))
         if added:
-            film = sensor.camera.get_apertures()[1].numpy()
-            sensor.camera.set_apertures(horizontal_apertures=film * width / height)
+            aperture = sensor.camera.get_apertures()[1].numpy()
+            sensor.camera.set_apertures(horizontal_apertures=aperture * width / height)
         return ExperimentalCameras(sensor)
 
+    @override
     def close(self) -> None:
-        """See `IsaacSim`."""
         self.names.app.stop()
 
     def _place(self, path: str, kind: str, position: Any, orientation: Any, scale: Any) -> None:
@@ -129,17 +129,17 @@ class ExperimentalPrims(PrimHandle):
         self._view = view
 
     @property
+    @override
     def paths(self) -> list[str]:
-        """See `PrimHandle`."""
         return self._view.paths
 
+    @override
     def poses(self) -> tuple[Floats, Floats]:
-        """See `PrimHandle`."""
         positions, orientations = self._view.get_world_poses()
         return positions.numpy(), orientations.numpy()
 
+    @override
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        """See `PrimHandle`."""
         self._view.set_world_poses(positions=_floats(positions), orientations=_floats(orientations), indices=rows)
 
 
@@ -159,20 +159,20 @@ class _Moving(ExperimentalPrims):
 class ExperimentalBodies(_Moving, BodyHandle):
     """A `RigidPrim`."""
 
+    @override
     def masses(self) -> Floats:
-        """See `BodyHandle`."""
         return self._view.get_masses().numpy().reshape(-1)
 
+    @override
     def scale_masses(self, masses: Any, rows: Rows) -> None:
-        """See `BodyHandle`."""
         masses = _floats(masses)
         factors = masses / self.masses()[rows]
         inertias = self._view.get_inertias().numpy().reshape(-1, 9)[rows]
         self._view.set_masses(masses[:, None], indices=rows)
         self._view.set_inertias(inertias * factors[:, None], indices=rows)
 
+    @override
     def contact_forces(self, dt: float) -> Floats:
-        """See `BodyHandle`."""
         return self._view.get_net_contact_forces(dt=dt).numpy()
 
 
@@ -180,32 +180,32 @@ class ExperimentalArticulations(_Moving, ArticulationHandle):
     """An `Articulation`."""
 
     @property
+    @override
     def joint_names(self) -> list[str]:
-        """See `ArticulationHandle`."""
         return list(self._view.dof_names)
 
+    @override
     def joint_positions(self) -> Floats:
-        """See `ArticulationHandle`."""
         return self._view.get_dof_positions().numpy()
 
+    @override
     def joint_velocities(self) -> Floats:
-        """See `ArticulationHandle`."""
         return self._view.get_dof_velocities().numpy()
 
+    @override
     def joint_efforts(self) -> Floats:
-        """See `ArticulationHandle`."""
         return self._view.get_dof_projected_joint_forces().numpy()
 
+    @override
     def set_joint_positions(self, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_dof_positions(_floats(values), indices=rows)
 
+    @override
     def set_joint_velocities(self, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_dof_velocities(_floats(values), indices=rows)
 
+    @override
     def set_targets(self, kind: str, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         if kind == 'position':
             self._view.set_dof_position_targets(_floats(values), indices=rows)
         elif kind == 'velocity':
@@ -213,16 +213,16 @@ class ExperimentalArticulations(_Moving, ArticulationHandle):
         else:
             self._view.set_dof_efforts(_floats(values), indices=rows)
 
+    @override
     def set_gains(self, stiffness: Any, damping: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_dof_gains(stiffnesses=_floats(stiffness), dampings=_floats(damping), indices=rows)
 
+    @override
     def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_enabled_self_collisions(enabled, indices=rows)
 
-    def lift_gravity(self) -> None:
-        """See `ArticulationHandle`."""
+    @override
+    def disable_gravity(self) -> None:
         self._view.set_link_enabled_gravities(False)
 
 
@@ -233,22 +233,22 @@ class ExperimentalCameras(CameraHandle):
         self._sensor = sensor
 
     @property
+    @override
     def paths(self) -> list[str]:
-        """See `PrimHandle`."""
         return self._sensor.camera.paths
 
+    @override
     def poses(self) -> tuple[Floats, Floats]:
-        """See `PrimHandle`."""
         positions, orientations = self._sensor.camera.get_world_poses()
         return positions.numpy(), orientations.numpy()
 
+    @override
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        """See `PrimHandle`."""
         camera = self._sensor.camera
         camera.set_world_poses(positions=_floats(positions), orientations=_floats(orientations), indices=rows)
 
+    @override
     def picture(self, annotator: str) -> NDArray[Any] | None:
-        """See `CameraHandle`."""
         data, _ = self._sensor.get_data(annotator)
         return None if data is None else data.numpy()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.render.camera import half_angle
 from internutopia.core.util.arrays import to_host
@@ -24,10 +25,9 @@ from internutopia.core.world.isaac.api import (
     PrimHandle,
     Rows,
     Size,
-    look_up,
 )
 
-_FILM = 15.2908  # height, tenths of the stage's unit: the default of `UsdGeomCamera`
+_APERTURE = 15.2908  # height, tenths of the stage's unit: the default of `UsdGeomCamera`
 _NUMBERS = itertools.count()  # the names of views have to differ
 
 
@@ -38,12 +38,12 @@ class LegacySim(IsaacSim):
     _waiting: list[Any]  # views whose physics is not there yet
 
     @property
+    @override
     def physics_scene(self) -> str:
-        """See `IsaacSim`."""
         return '/physicsScene'
 
+    @override
     def new_stage(self) -> None:
-        """See `IsaacSim`."""
         names = self.names
         self._waiting = []
         names.World.clear_instance()  # else the next one is the same
@@ -59,16 +59,16 @@ class LegacySim(IsaacSim):
         if self.config.use_fabric:
             self._world.get_physics_context().enable_fabric(True)
 
+    @override
     def add_frame(self, path: str, position: Any, orientation: Any = None, scale: Any = None) -> None:
-        """See `IsaacSim`."""
         self._place(path, 'Xform', position, orientation, scale)
 
+    @override
     def add_asset(self, file: str, path: str) -> None:
-        """See `IsaacSim`."""
         self.names.stage.add_reference_to_stage(usd_path=file, prim_path=path)
 
+    @override
     def add_body(self, path: str, mass: float | None, density: float | None) -> None:
-        """See `IsaacSim`."""
         self.names.RigidPrim(
             prim_paths_expr=path,
             name=_name('body'),
@@ -77,48 +77,48 @@ class LegacySim(IsaacSim):
             densities=None if density is None else self.native([density]),
         )
 
+    @override
     def add_camera(self, path: str, position: Any, orientation: Any, fovy: float) -> None:
-        """See `IsaacSim`."""
         self._place(path, 'Camera', position, orientation, None)
-        film = {'verticalAperture': _FILM, 'focalLength': 0.5 * _FILM / half_angle(fovy)}
-        for attribute, value in film.items():
+        optics = {'verticalAperture': _APERTURE, 'focalLength': 0.5 * _APERTURE / half_angle(fovy)}
+        for attribute, value in optics.items():
             self.names.prims.set_prim_attribute_value(path, attribute, value)
 
+    @override
     def add_box(self, path: str, box: Box) -> None:
-        """See `IsaacSim`."""
-        looks = {'scale': np.array(box.size), 'color': np.array(box.color), 'size': 1.0}
+        appearance = {'scale': np.array(box.size), 'color': np.array(box.color), 'size': 1.0}
         if not box.dynamic:
             cuboid = self.names.FixedCuboid if box.collider else self.names.VisualCuboid
-            cuboid(prim_path=path, name=path, **looks)
+            cuboid(prim_path=path, name=path, **appearance)
             return
-        self.names.DynamicCuboid(prim_path=path, name=path, mass=box.mass, **looks)
+        self.names.DynamicCuboid(prim_path=path, name=path, mass=box.mass, **appearance)
         if not box.collider:
             self.names.prims.set_prim_attribute_value(path, 'physics:collisionEnabled', False)
 
+    @override
     def start(self) -> None:
-        """See `IsaacSim`."""
         self._world.reset()
         for view in self._waiting:
             view.initialize()
 
+    @override
     def step(self) -> None:
-        """See `IsaacSim`."""
         self._world.step(render=False)
 
+    @override
     def render(self) -> None:
-        """See `IsaacSim`."""
         self._world.render()
 
+    @override
     def articulations(self, paths: Sequence[str]) -> ArticulationHandle:
-        """See `IsaacSim`."""
         view = self.names.Articulation(
             prim_paths_expr=list(paths), name=_name('articulations'), reset_xform_properties=False
         )
         view.initialize()
         return LegacyArticulations(self, view)
 
+    @override
     def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
-        """See `IsaacSim`."""
         view = self.names.RigidPrim(
             prim_paths_expr=list(paths),
             name=_name('bodies'),
@@ -132,13 +132,13 @@ class LegacySim(IsaacSim):
             view.initialize()
         return LegacyBodies(self, view)
 
+    @override
     def prims(self, paths: Sequence[str]) -> PrimHandle:
-        """See `IsaacSim`."""
         return LegacyPrims(self, self.names.XFormPrim(prim_paths_expr=list(paths), name=_name('prims')))
 
+    @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
-        """See `IsaacSim`."""
-        view = look_up(self.camera_class)(
+        view = self.load_camera_class()(
             prim_paths_expr=list(paths),
             name=_name('cameras'),
             camera_resolution=size,
@@ -147,11 +147,11 @@ class LegacySim(IsaacSim):
         view.initialize()
         if added:
             width, height = size
-            view.set_horizontal_apertures([film * width / height for film in view.get_vertical_apertures()])
+            view.set_horizontal_apertures([aperture * width / height for aperture in view.get_vertical_apertures()])
         return LegacyCameras(self, view)
 
+    @override
     def close(self) -> None:
-        """See `IsaacSim`."""
         self._world.stop()
         self.names.World.clear_instance()
 
@@ -192,17 +192,17 @@ class LegacyPrims(PrimHandle):
         self._view = view
 
     @property
+    @override
     def paths(self) -> list[str]:
-        """See `PrimHandle`."""
         return self._view.prim_paths
 
+    @override
     def poses(self) -> tuple[Floats, Floats]:
-        """See `PrimHandle`."""
         positions, orientations = self._view.get_world_poses()
         return _host(positions), _host(orientations)
 
+    @override
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        """See `PrimHandle`."""
         native = self._sim.native
         self._view.set_world_poses(
             positions=native(positions), orientations=native(orientations), indices=self._sim.indices(rows)
@@ -226,20 +226,20 @@ class _Moving(LegacyPrims):
 class LegacyBodies(_Moving, BodyHandle):
     """A `RigidPrim`."""
 
+    @override
     def masses(self) -> Floats:
-        """See `BodyHandle`."""
         return _host(self._view.get_masses()).reshape(-1)
 
+    @override
     def scale_masses(self, masses: Any, rows: Rows) -> None:
-        """See `BodyHandle`."""
         factors = np.asarray(masses) / self.masses()[rows]
         inertias = _host(self._view.get_inertias()).reshape(-1, 9)[rows]
         indices = self._sim.indices(rows)
         self._view.set_masses(masses=self._sim.native(masses), indices=indices)
         self._view.set_inertias(values=self._sim.native(inertias * factors[:, None]), indices=indices)
 
+    @override
     def contact_forces(self, dt: float) -> Floats:
-        """See `BodyHandle`."""
         return _host(self._view.get_net_contact_forces(dt=dt))
 
 
@@ -247,32 +247,32 @@ class LegacyArticulations(_Moving, ArticulationHandle):
     """An `Articulation`, the view over many."""
 
     @property
+    @override
     def joint_names(self) -> list[str]:
-        """See `ArticulationHandle`."""
         return list(self._view.dof_names)
 
+    @override
     def joint_positions(self) -> Floats:
-        """See `ArticulationHandle`."""
         return _host(self._view.get_joint_positions())
 
+    @override
     def joint_velocities(self) -> Floats:
-        """See `ArticulationHandle`."""
         return _host(self._view.get_joint_velocities())
 
+    @override
     def joint_efforts(self) -> Floats:
-        """See `ArticulationHandle`."""
         return _host(self._view.get_measured_joint_efforts())
 
+    @override
     def set_joint_positions(self, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_joint_positions(positions=self._sim.native(values), indices=self._sim.indices(rows))
 
+    @override
     def set_joint_velocities(self, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         self._view.set_joint_velocities(velocities=self._sim.native(values), indices=self._sim.indices(rows))
 
+    @override
     def set_targets(self, kind: str, values: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         values, indices = self._sim.native(values), self._sim.indices(rows)
         if kind == 'position':
             self._view.set_joint_position_targets(positions=values, indices=indices)
@@ -281,18 +281,18 @@ class LegacyArticulations(_Moving, ArticulationHandle):
         else:
             self._view.set_joint_efforts(efforts=values, indices=indices)
 
+    @override
     def set_gains(self, stiffness: Any, damping: Any, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         native = self._sim.native
         self._view.set_gains(kps=native(stiffness), kds=native(damping), indices=self._sim.indices(rows))
 
+    @override
     def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
-        """See `ArticulationHandle`."""
         indices = self._sim.indices(rows)
         self._view.set_enabled_self_collisions(flags=self._sim.native(np.full(len(rows), enabled)), indices=indices)
 
-    def lift_gravity(self) -> None:
-        """See `ArticulationHandle`."""
+    @override
+    def disable_gravity(self) -> None:
         shape = len(self.paths), self._view.num_bodies
         self._view.set_body_disable_gravity(values=self._sim.native(np.ones(shape)))
 
@@ -300,13 +300,13 @@ class LegacyArticulations(_Moving, ArticulationHandle):
 class LegacyCameras(LegacyPrims, CameraHandle):
     """A `CameraView`: one picture that holds those of all cameras."""
 
+    @override
     def poses(self) -> tuple[Floats, Floats]:
-        """See `PrimHandle`."""
         positions, orientations = self._view.get_world_poses(camera_axes='usd')
         return _host(positions), _host(orientations)
 
+    @override
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        """See `PrimHandle`."""
         native = self._sim.native
         self._view.set_world_poses(
             positions=native(positions),
@@ -315,8 +315,8 @@ class LegacyCameras(LegacyPrims, CameraHandle):
             camera_axes='usd',
         )
 
+    @override
     def picture(self, annotator: str) -> NDArray[Any] | None:
-        """See `CameraHandle`."""
         data, _ = self._view.get_data(annotator)
         return None if data is None else data.numpy()
 

@@ -1,4 +1,4 @@
-"""Links of a robot on Isaac Sim: poses, velocities, masses, contact forces.
+"""Link views of a robot on Isaac Sim: poses, velocities, masses, contact forces.
 
 Isaac Sim moves links along with joints and roots at the next substep only. Until then, in the envs where something was
 set, the host's model of the robot says where the links are.
@@ -6,38 +6,55 @@ set, the host's model of the robot says where the links are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle
 from internutopia.core.world.isaac.stage import EnvPrims
-from internutopia.core.world.isaac.view import IsaacView, Masses, Placed, moved
-
-if TYPE_CHECKING:
-    from internutopia.core.world.isaac.articulation import IsaacArticulationView
-    from internutopia.core.world.isaac.world import IsaacWorld
+from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
 
 Links = tuple[str, ...]
+
+
+class LinkedRobot(Protocol):
+    """The part of a robot's view that its links need."""
+
+    name: str
+    body_names: tuple[str, ...]
+    contact_links: tuple[str, ...]
+
+    def holds(self, prims: EnvPrims) -> bool:
+        """Whether an env with these prims has the robot."""
+        ...
+
+    def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        """See `ArticulationView`."""
+        ...
+
+    def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        """See `ArticulationView`."""
+        ...
 
 
 class IsaacLinks(IsaacView):
     """All links of a robot: those of its asset as rigid bodies, and frames that are fixed to one of them."""
 
-    def __init__(self, world: IsaacWorld, robot: IsaacArticulationView, plot: EnvPrims):
+    def __init__(self, world: IsaacContext, robot: LinkedRobot, prims: EnvPrims):
         super().__init__(world)
         self.robot = robot
-        self._layout = plot.compiled.robots[robot.name]
-        self._model = plot.compiled.model
-        self.own = tuple(plot.links(robot.name))  # those that are prims
-        self._placed: Placed[BodyHandle] = Placed(world, self._find, world.sim.bodies)
-        self._contacts: Placed[BodyHandle] = Placed(world, self._find_contacts, self._contact_bodies)
-        self.masses = Masses(self._placed)
+        self._layout = prims.compiled.robots[robot.name]
+        self._model = prims.compiled.model
+        self.own = tuple(prims.links(robot.name))  # those that are prims
+        self._by_env: EnvHandle[BodyHandle] = EnvHandle(world, self._find, world.sim.bodies)
+        self._contacts: EnvHandle[BodyHandle] = EnvHandle(world, self._find_contacts, self._contact_bodies)
+        self.masses = Masses(self._by_env)
         self._bodies: dict[str, IsaacLinkView] = {}
 
     def poses(self, links: Links) -> tuple[Array, Array]:
@@ -49,7 +66,7 @@ class IsaacLinks(IsaacView):
             positions, orientations = self._native('pose', lambda handle: handle.poses(), (3, 4))
             buffers[1][:] = orientations[:, columns]
             buffers[0][:] = positions[:, columns] + quat_rotate(buffers[1], offsets)
-            buffers[0][:] -= self._world.offsets[:, None]
+            buffers[0][:] -= self._world.env_origins[:, None]
             self._correct(buffers, links, lambda data, body: (data.xpos[body], data.xquat[body]))
 
         return self._cached(('pose', links), ((len(links), 3), (len(links), 4)), fill)
@@ -64,7 +81,7 @@ class IsaacLinks(IsaacView):
             orientations = self._native('pose', lambda handle: handle.poses(), (3, 4))[1][:, columns]
             centres = self._model.body_ipos[[self._layout.bodies[self.own[column]].body for column in columns]]
             buffers[1][:] = angular[:, columns]
-            buffers[0][:] = moved((linear[:, columns], buffers[1]), orientations, offsets - centres)
+            buffers[0][:] = velocity_at((linear[:, columns], buffers[1]), orientations, offsets - centres)
             self._correct(buffers, links, self._host_velocity)
 
         return self._cached(('velocity', links), ((len(links), 3), (len(links), 3)), fill)
@@ -73,7 +90,7 @@ class IsaacLinks(IsaacView):
         """Net contact forces `(env_num, k, 3)` [N] on the robot's contact links."""
 
         def fill(buffers: tuple[Array, ...]) -> None:
-            self._contacts.put(buffers[0], self._contacts.handle.contact_forces(self._world.dt))
+            self._contacts.scatter(buffers[0], self._contacts.handle.contact_forces(self._world.dt))
 
         return self._cached('contact', ((len(self.robot.contact_links), 3),), fill)[0]
 
@@ -85,7 +102,7 @@ class IsaacLinks(IsaacView):
     def all_masses(self) -> NDArray[np.float32]:
         """Masses `(env_num, links)` [kg] of the links that are prims."""
         values = np.zeros((self._world.env_num, len(self.own)), np.float32)
-        self._placed.put(values, self.masses.get())
+        self._by_env.scatter(values, self.masses.get())
         return values
 
     def set_all_masses(self, env_ids: EnvIds, masses: NDArray[Any]) -> None:
@@ -112,16 +129,17 @@ class IsaacLinks(IsaacView):
         """Whether a link is the root of a robot that moves freely."""
         return self._layout.bodies[name].qpos >= 0
 
+    @override
     def _anywhere(self) -> bool:
-        return bool(self._placed.envs.size)
+        return bool(self._by_env.envs.size)
 
-    def _find(self, plot: EnvPrims) -> tuple[str, ...] | None:
-        return tuple(plot.links(self.robot.name).values()) if self.robot.holds(plot) else None
+    def _find(self, prims: EnvPrims) -> tuple[str, ...] | None:
+        return tuple(prims.links(self.robot.name).values()) if self.robot.holds(prims) else None
 
-    def _find_contacts(self, plot: EnvPrims) -> tuple[str, ...] | None:
-        if not self.robot.holds(plot):
+    def _find_contacts(self, prims: EnvPrims) -> tuple[str, ...] | None:
+        if not self.robot.holds(prims):
             return None
-        links = plot.links(self.robot.name)
+        links = prims.links(self.robot.name)
         return tuple(links[name] for name in self.robot.contact_links)
 
     def _contact_bodies(self, paths: list[str]) -> BodyHandle:
@@ -152,14 +170,14 @@ class IsaacLinks(IsaacView):
         """What the handle says of all links `(env_num, links, size)` each, world frame."""
 
         def fill(buffers: tuple[Array, ...]) -> None:
-            for buffer, values in zip(buffers, read(self._placed.handle), strict=True):
-                self._placed.put(buffer, values)
+            for buffer, values in zip(buffers, read(self._by_env.handle), strict=True):
+                self._by_env.scatter(buffer, values)
 
         return self._cached(key, [(len(self.own), size) for size in sizes], fill)
 
     def _correct(self, buffers: tuple[Array, ...], links: Links, read: Any) -> None:
         """In envs where something was set, write what the host's model says."""
-        for env_id in np.intersect1d(self._placed.envs, np.flatnonzero(self._world.moved)).tolist():
+        for env_id in np.intersect1d(self._by_env.envs, np.flatnonzero(self._world.dirty)).tolist():
             data = self._world.host_data(env_id)
             bodies = self._world.compiled(env_id).robots[self.robot.name].bodies
             for k, name in enumerate(links):
@@ -179,36 +197,36 @@ class IsaacLinkView(BodyView):
         self.name = name
         self._links = links
 
+    @override
     def get_poses(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         positions, orientations = self._links.poses((self.name,))
         return positions[:, 0], orientations[:, 0]
 
+    @override
     def get_velocities(self) -> tuple[Array, Array]:
-        """See `BodyView`."""
         linear, angular = self._links.velocities((self.name,))
         return linear[:, 0], angular[:, 0]
 
+    @override
     def get_masses(self) -> Array:
-        """See `BodyView`."""
         masses = self._links.all_masses()
         if self.name not in self._links.own:
             return np.zeros(len(masses), np.float32)
         return masses[:, self._links.own.index(self.name)]
 
+    @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `BodyView`."""
         self._root().set_root_poses(env_ids, positions, orientations)
 
+    @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `BodyView`."""
         self._root().set_root_velocities(env_ids, linear, angular)
 
+    @override
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
-        """See `BodyView`."""
         self._links.set_mass(env_ids, self.name, masses)
 
-    def _root(self) -> IsaacArticulationView:
+    def _root(self) -> LinkedRobot:
         if not self._links.is_root(self.name):
             raise ValueError(
                 f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed and moved'

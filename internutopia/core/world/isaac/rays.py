@@ -1,4 +1,4 @@
-"""Rays in one env on Isaac Sim: cast on the host, at the geoms of the host's model of the env."""
+"""Ray casts in one env on Isaac Sim: on the host, at the geoms of the host's model of the env."""
 
 from __future__ import annotations
 

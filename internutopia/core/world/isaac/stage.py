@@ -1,6 +1,6 @@
-"""What stands where on the stage: the prims of each env, and how a stage is built of them.
+"""Stage: the prims of each env, how a stage is built of them, and how their episodes begin.
 
-The env `i` is `/World/env_i`, at its offset; its scene is `/World/env_i/scene`, robots and objects are where their
+The env `i` is `/World/env_i`, at its origin; its scene is `/World/env_i/scene`, robots and objects are where their
 configs put them below the env. Envs whose scenes are made of the same things are cloned from the first of them. If
 that is all envs, physics is replicated, too. Things of different envs never collide.
 """
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import robot_prefix
 from internutopia.core.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneSpec, Vec3
 from internutopia.core.world.isaac.api import Box, IsaacSim
-from internutopia.core.world.isaac.assets import called, path_below, prim_paths
+from internutopia.core.world.isaac.assets import host_name, path_below, prim_paths
 
 _DENSITY = 1000.0  # kg/m3, of objects that say nothing else
 _ENV = re.compile(r'^/World/env_(\d+)')
@@ -36,14 +37,14 @@ class EnvPrims:
     compiled: CompiledScene
     robots: tuple[tuple[str, str], ...]
     objects: tuple[tuple[str, str], ...]
-    model: SceneSpec = field(compare=False)
+    spec: SceneSpec = field(compare=False)
 
     @classmethod
-    def of(cls, compiled: CompiledScene, model: SceneSpec) -> EnvPrims:
+    def of(cls, compiled: CompiledScene, spec: SceneSpec) -> EnvPrims:
         """What stands in an env that runs a scene."""
-        robots = tuple((robot.name, robot.prim_path or f'/robots/{robot.name}') for robot in model.robots)
-        objects = tuple((obj.name, obj.prim_path or f'/objects/{obj.name}') for obj in model.objects)
-        return cls(compiled, robots, objects, model)
+        robots = tuple((robot.name, robot.prim_path or f'/robots/{robot.name}') for robot in spec.robots)
+        objects = tuple((obj.name, obj.prim_path or f'/objects/{obj.name}') for obj in spec.objects)
+        return cls(compiled, robots, objects, spec)
 
     def robot(self, name: str) -> str:
         """Path of a robot below the env."""
@@ -53,28 +54,47 @@ class EnvPrims:
         """Path of an object or a movable scene body below the env."""
         if name in (objects := dict(self.objects)):
             return objects[name]
-        assert self.model.asset is not None
-        below = path_below(resolve(self.model.asset), name)
+        assert self.spec.asset is not None
+        below = path_below(resolve(self.spec.asset), name)
         return f'/scene/{below}' if below else '/scene'
 
     def links(self, robot: str) -> dict[str, str]:
         """Paths of a robot's links below the env, by their names; only of those that its asset has."""
-        model = next(model for model in self.model.robots if model.name == robot)
+        robot_spec = next(spec for spec in self.spec.robots if spec.name == robot)
         bodies = self.compiled.robots[robot].bodies
         return {
-            called(name, bodies, model): f'{self.robot(robot)}/{below}'.rstrip('/')
-            for name, below in prim_paths(resolve(model.asset)).items()
+            host_name(name, bodies, robot_spec): f'{self.robot(robot)}/{below}'.rstrip('/')
+            for name, below in prim_paths(resolve(robot_spec.asset)).items()
         }
 
     def adds_camera(self, robot: str | None, name: str) -> bool:
         """Whether the camera of that name in the host's model is one that the robot gets beside those of its asset."""
-        cameras = (camera.path for model in self.model.robots if model.name == robot for camera in model.cameras)
+        cameras = (camera.path for spec in self.spec.robots if spec.name == robot for camera in spec.cameras)
         return robot is not None and name.removeprefix(robot_prefix(robot)) in cameras
 
     def camera(self, robot: str, path: str) -> str:
         """Path below the env of a camera that a robot gets beside those of its asset."""
         link, _, name = path.rpartition('/')
         return f'{self.links(robot).get(link.rpartition("/")[2], self.robot(robot))}/{name}'
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """How an episode begins: state fields of the host's model, and where its bodies then are."""
+
+    prims: EnvPrims
+    fields: Mapping[str, NDArray[np.float64]]
+    data: mujoco.MjData
+
+    @classmethod
+    def of(cls, prims: EnvPrims) -> InitialState:
+        """The first instant of what stands in an env."""
+        fields = prims.compiled.initial_state(prims.spec)
+        data = mujoco.MjData(prims.compiled.model)
+        for name in ('qpos', 'mocap_pos', 'mocap_quat'):
+            getattr(data, name)[:] = fields[name]
+        mujoco.mj_kinematics(prims.compiled.model, data)
+        return cls(prims, fields, data)
 
 
 def env_path(env_id: int) -> str:
@@ -90,36 +110,36 @@ def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
     return np.array([int(match[1]) for match in matches if match], np.intp)
 
 
-def build_stage(sim: IsaacSim, plots: Mapping[int, EnvPrims], offsets: NDArray[np.float64]) -> None:
-    """Put what stands in the envs `plots` on an empty stage."""
+def build_stage(sim: IsaacSim, env_prims: Mapping[int, EnvPrims], env_origins: NDArray[np.float64]) -> None:
+    """Put what stands in the envs `env_prims` on an empty stage."""
     alike: dict[EnvPrims, list[int]] = {}
-    for env_id in sorted(plots):
-        alike.setdefault(plots[env_id], []).append(env_id)
-    for plot, env_ids in alike.items():
+    for env_id in sorted(env_prims):
+        alike.setdefault(env_prims[env_id], []).append(env_id)
+    for prims, env_ids in alike.items():
         first = env_ids[0]
-        _build_env(sim, env_path(first), plot, offsets[first])
+        _build_env(sim, env_path(first), prims, env_origins[first])
         if len(env_ids) > 1:
             everything = len(alike) == 1 and env_ids == list(range(len(env_ids)))
             paths = [env_path(env_id) for env_id in env_ids]
-            sim.clone(paths[0], paths, offsets[env_ids], replicate=everything)
-    if len(plots) > 1:
-        sim.isolate([env_path(env_id) for env_id in sorted(plots)])
+            sim.clone(paths[0], paths, env_origins[env_ids], replicate=everything)
+    if len(env_prims) > 1:
+        sim.isolate([env_path(env_id) for env_id in sorted(env_prims)])
 
 
-def _build_env(sim: IsaacSim, path: str, plot: EnvPrims, offset: NDArray[np.float64]) -> None:
-    model = plot.model
-    sim.add_frame(path, offset)
-    if model.asset is not None:
-        _add_asset(sim, model.asset, f'{path}/scene', model.scale, model.position, model.orientation)
-    for robot in model.robots:
-        root = path + plot.robot(robot.name)
+def _build_env(sim: IsaacSim, path: str, prims: EnvPrims, origin: NDArray[np.float64]) -> None:
+    spec = prims.spec
+    sim.add_frame(path, origin)
+    if spec.asset is not None:
+        _add_asset(sim, spec.asset, f'{path}/scene', spec.scale, spec.position, spec.orientation)
+    for robot in spec.robots:
+        root = path + prims.robot(robot.name)
         scale = robot.scale, robot.scale, robot.scale
         _add_asset(sim, robot.asset, root, scale, robot.position, robot.orientation)
         for camera in robot.cameras:
             turn = _unit(camera.orientation)
-            sim.add_camera(path + plot.camera(robot.name, camera.path), camera.position, turn, camera.fovy)
-    for obj in model.objects:
-        where = path + plot.body(obj.name)
+            sim.add_camera(path + prims.camera(robot.name, camera.path), camera.position, turn, camera.fovy)
+    for obj in spec.objects:
+        where = path + prims.body(obj.name)
         if obj.asset is not None:
             _add_asset(sim, obj.asset, where, obj.scale, obj.position, obj.orientation)
             if obj.dynamic:

@@ -1,33 +1,59 @@
-"""Batched views of a world on Isaac Sim: what those of robots, bodies and cameras share.
+"""View base on Isaac Sim: what the batched views of robots, bodies and cameras share.
 
 Isaac Sim's handles have a row for each prim that they found; views have a row for each env. A handle lasts as long as
-the stage: `Placed` makes it anew after the stage has changed, and knows which row belongs to which env.
+the stage: `EnvHandle` makes it anew after the stage has changed, and knows which row belongs to which env. Of
+its world a view sees `IsaacContext` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.base import Array, EnvIds
-from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
+from internutopia.core.world.isaac.api import BodyHandle, IsaacSim, PrimHandle
 from internutopia.core.world.isaac.stage import EnvPrims, env_path
-
-if TYPE_CHECKING:
-    from internutopia.core.world.isaac.world import IsaacWorld
 
 Handle = TypeVar('Handle', bound=PrimHandle)
 Paths = Callable[[EnvPrims], tuple[str, ...] | None]
 
 
-class Placed(Generic[Handle]):
+class IsaacContext(Protocol):
+    """The part of an `IsaacWorld` that its views need."""
+
+    env_num: int
+    env_origins: NDArray[np.float64]
+    dt: float
+    version: int
+    sim: IsaacSim
+    stage: int
+    env_prims: dict[int, EnvPrims]
+    dirty: NDArray[np.bool_]
+
+    @property
+    def running(self) -> Mapping[int, EnvPrims]:
+        """What stands in the envs that run a scene."""
+        ...
+
+    def compiled(self, env_id: int) -> CompiledScene:
+        """The host's model of the scene that an env runs. ValueError if it runs none."""
+        ...
+
+    def host_data(self, env_id: int) -> mujoco.MjData:
+        """The host's model of an env in the env's state, with poses and velocities of all bodies."""
+        ...
+
+
+class EnvHandle(Generic[Handle]):
     """A handle over the k prims that `find` names in every env that has them, by their paths below the env."""
 
-    def __init__(self, world: IsaacWorld, find: Paths, make: Callable[[list[str]], Handle]):
+    def __init__(self, world: IsaacContext, find: Paths, make: Callable[[list[str]], Handle]):
         self._world = world
         self._find = find
         self._make = make
@@ -53,13 +79,13 @@ class Placed(Generic[Handle]):
         """The envs that have such prims."""
         return np.flatnonzero(self.rows[:, 0] >= 0)
 
-    def of(self, env_ids: EnvIds) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    def rows_of(self, env_ids: EnvIds) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
         """Which of some envs have such prims, bool, and the rows of those, `(n, k)`."""
         rows = self.rows[env_ids]
-        mine = rows[:, 0] >= 0
-        return mine, rows[mine]
+        held = rows[:, 0] >= 0
+        return held, rows[held]
 
-    def put(self, target: Array, values: NDArray[Any]) -> None:
+    def scatter(self, target: Array, values: NDArray[Any]) -> None:
         """Write values `(rows, ...)` into the rows of the envs in `target`, `(env_num, k, ...)`."""
         target[self.envs] = values[self.rows[self.envs]]
 
@@ -69,8 +95,8 @@ class Placed(Generic[Handle]):
         self._stage = self._world.stage
         places: dict[str, tuple[int, int]] = {}
         count = 1
-        for env_id, plot in self._world.plots.items():
-            paths = self._find(plot)
+        for env_id, prims in self._world.env_prims.items():
+            paths = self._find(prims)
             if paths is not None:
                 count = len(paths)
                 places.update({env_path(env_id) + path: (env_id, k) for k, path in enumerate(paths)})
@@ -88,7 +114,7 @@ class Placed(Generic[Handle]):
 class IsaacView:
     """Cached buffers."""
 
-    def __init__(self, world: IsaacWorld):
+    def __init__(self, world: IsaacContext):
         self._world = world
         self._buffers: dict[Hashable, tuple[int, tuple[Array, ...], tuple[Array, ...]]] = {}
 
@@ -108,6 +134,11 @@ class IsaacView:
             self._buffers[key] = self._world.version, arrays, shown
         return shown
 
+    def _mark_dirty(self, env_ids: EnvIds) -> None:
+        """Something was set in these envs, of which Isaac Sim moves links along with the next substep only."""
+        self._world.dirty[env_ids] = True
+        self._world.version += 1
+
     def _anywhere(self) -> bool:
         """Whether any env holds what the view shows."""
         return True
@@ -116,7 +147,7 @@ class IsaacView:
 class Masses:
     """Masses of bodies, which start anew with each episode."""
 
-    def __init__(self, bodies: Placed[BodyHandle]):
+    def __init__(self, bodies: EnvHandle[BodyHandle]):
         self._bodies = bodies
         self._first: dict[int, NDArray[np.float32]] = {}  # `(k,)` by env, where they were changed
 
@@ -126,12 +157,12 @@ class Masses:
 
     def set(self, env_ids: EnvIds, column: int, masses: Any) -> None:
         """Set the masses `(n,)` of the bodies in a column."""
-        mine, rows = self._bodies.of(env_ids)
+        held, rows = self._bodies.rows_of(env_ids)
         if len(rows):
             now = self.get()
-            for env_id, own in zip(env_ids[mine].tolist(), rows, strict=True):
+            for env_id, own in zip(env_ids[held].tolist(), rows, strict=True):
                 self._first.setdefault(env_id, now[own])
-            self._bodies.handle.scale_masses(np.broadcast_to(masses, len(env_ids))[mine], rows[:, column])
+            self._bodies.handle.scale_masses(np.broadcast_to(masses, len(env_ids))[held], rows[:, column])
 
     def reset(self, env_ids: EnvIds) -> None:
         """Undo what was changed in some envs."""
@@ -145,7 +176,9 @@ class Masses:
         self._first.clear()
 
 
-def moved(velocities: tuple[NDArray[Any], NDArray[Any]], orientations: NDArray[Any], arm: NDArray[Any]) -> NDArray[Any]:
+def velocity_at(
+    velocities: tuple[NDArray[Any], NDArray[Any]], orientations: NDArray[Any], arm: NDArray[Any]
+) -> NDArray[Any]:
     """Linear velocities at points that are `arm` [m], in body axes, away from where they were measured."""
     linear, angular = velocities
     return linear + np.cross(angular, quat_rotate(orientations, np.broadcast_to(arm, linear.shape)))

@@ -1,4 +1,4 @@
-"""Physics on Isaac Sim: the world contract on a stage with one `World`.
+"""Isaac Sim world: the world contract on a stage with one `World`.
 
 The stage stands while envs only start new episodes of what stands in them: their initial states are set. Where an env
 gets another scene the stage is built anew as a whole, and the states of all other envs are put back. Isaac Sim steps
@@ -14,56 +14,36 @@ import gc
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 from weakref import WeakSet
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene, SceneCache
 from internutopia.core.model.spec import SceneSpec
-from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
+from internutopia.core.render.camera import Quality, RenderRequest
+from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
-from internutopia.core.world.base import EnvIds, SavedPhysics, SceneHandle, World
-from internutopia.core.world.isaac.api import IsaacSim, start_isaac_sim
+from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
+from internutopia.core.world.isaac.api import IsaacSim
+from internutopia.core.world.isaac.app import start_isaac_sim
 from internutopia.core.world.isaac.articulation import IsaacArticulationView
 from internutopia.core.world.isaac.assets import check_assets, check_scene
 from internutopia.core.world.isaac.bodies import IsaacBodyView, kind_of
 from internutopia.core.world.isaac.cameras import IsaacCameraView
-from internutopia.core.world.isaac.stage import EnvPrims, build_stage
-
-if TYPE_CHECKING:
-    from internutopia.core.render.renderer import Renderer
+from internutopia.core.world.isaac.stage import EnvPrims, InitialState, build_stage
 
 StateView = IsaacArticulationView | IsaacBodyView
-Snapshot = tuple[StateView, EnvIds, dict[str, NDArray[np.float32]]]
+ViewState = tuple[StateView, EnvIds, dict[str, NDArray[np.float32]]]
 
 _SCENES = SceneCache()
 _WHOLE_STEPS = 1e-6  # how far from a whole number the steps of a second may be: text such as '1/240' is exact
 _DIVERGED = 'the simulation diverged: its state is not finite any more'
-
-
-@dataclass(frozen=True)
-class Start:
-    """How an episode begins: state fields of the host's model, and where its bodies then are."""
-
-    plot: EnvPrims
-    state: Mapping[str, NDArray[np.float64]]
-    data: mujoco.MjData
-
-    @classmethod
-    def of(cls, plot: EnvPrims) -> Start:
-        """The first instant of what stands on a plot."""
-        state = plot.compiled.initial_state(plot.model)
-        data = mujoco.MjData(plot.compiled.model)
-        for name in ('qpos', 'mocap_pos', 'mocap_quat'):
-            getattr(data, name)[:] = state[name]
-        mujoco.mj_kinematics(plot.compiled.model, data)
-        return cls(plot, state, data)
 
 
 class IsaacWorld(World):
@@ -71,18 +51,18 @@ class IsaacWorld(World):
 
     _open: ClassVar[WeakSet[IsaacWorld]] = WeakSet()  # the world that has the stage
 
-    def __init__(self, config: SimConfig, env_num: int, offsets: NDArray[np.float64]):
+    def __init__(self, config: SimConfig, env_num: int, env_origins: NDArray[np.float64]):
         self.env_num = env_num
         self.arrays: ArrayMaker = HostArrays()
-        self.offsets = offsets
+        self.env_origins = env_origins
         self.dt = float(config.physics_dt)
         self.substeps = config.substeps
         self.times = np.zeros(env_num)
         self.noise_keys = np.zeros(env_num, np.uint64)
         self.version = 0
         self.stage = 0  # number of the stage: handles of Isaac Sim hold as long as it
-        self.plots: dict[int, EnvPrims] = {}  # what stands in each env, whether it runs or was left
-        self.moved = np.zeros(env_num, bool)  # where something was set since the last step
+        self.env_prims: dict[int, EnvPrims] = {}  # what stands in each env, whether it runs or was left
+        self.dirty = np.zeros(env_num, bool)  # where something was set since the last step
         self._running = np.zeros(env_num, bool)
         self._config = config
         self.sim: IsaacSim = start_isaac_sim(config, whole_steps(self.dt))
@@ -90,179 +70,173 @@ class IsaacWorld(World):
         self._bodies: dict[tuple[str, str], IsaacBodyView] = {}
         self._cameras: dict[str, IsaacCameraView] = {}
         self._host: dict[int, tuple[int, mujoco.MjData]] = {}
-        self._renderers: dict[Quality, Renderer] = {}
+        self._renderers = RendererPool(config.threads or os.cpu_count() or 1, config.render_quality)
 
+    @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
-        """See `World.prepare`. NotImplementedError for what Isaac Sim has no counterpart of."""
+        """NotImplementedError for what Isaac Sim has no counterpart of."""
         check_assets(scene)
         compiled = _SCENES.get(scene, self.dt)
         compiled.check(scene)
         check_scene(scene, compiled)
         return compiled
 
+    @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """See `World.load`. RuntimeError if another world has the stage."""
+        """RuntimeError if another world has the stage."""
         if not scenes:
             return
-        self._take_stage()
-        plots = {env_id: EnvPrims.of(cast(CompiledScene, handle), model) for env_id, (handle, model) in scenes.items()}
-        if all(self.plots.get(env_id) == plot for env_id, plot in plots.items()):
-            self._start(plots)
+        self._claim_stage()
+        wanted = {env_id: EnvPrims.of(cast(CompiledScene, handle), spec) for env_id, (handle, spec) in scenes.items()}
+        if all(self.env_prims.get(env_id) == prims for env_id, prims in wanted.items()):
+            self._reset(wanted)
             return
-        others = {env_id: plot for env_id, plot in self.running.items() if env_id not in plots}
-        kept = self._snapshots(np.array(list(others), np.intp))
+        others = {env_id: prims for env_id, prims in self.running.items() if env_id not in wanted}
+        kept = self._states_of(np.array(list(others), np.intp))
         try:
-            self._restage(others | plots, kept)
-            self._start(plots)
+            self._rebuild_stage(others | wanted, kept)
+            self._reset(wanted)
         except Exception:  # what Isaac Sim finds in a file may not be what was expected: the others go on
-            self.unload(np.array(list(plots), np.intp))
-            self._restage(others, kept)
+            self.unload(np.array(list(wanted), np.intp))
+            self._rebuild_stage(others, kept)
             raise
 
-    def _start(self, plots: Mapping[int, EnvPrims]) -> None:
+    def _reset(self, env_prims: Mapping[int, EnvPrims]) -> None:
         """Start episodes in envs where the right things stand."""
-        self.plots.update(plots)
-        self._running[list(plots)] = True
-        self.times[list(plots)] = 0.0
+        self.env_prims.update(env_prims)
+        self._running[list(env_prims)] = True
+        self.times[list(env_prims)] = 0.0
         self.version += 1
-        starts: dict[int, Start] = {}  # by scene: many envs may start in the very same one
-        views: dict[StateView, tuple[list[int], list[Start]]] = {}
-        for env_id, plot in plots.items():
-            if id(plot.model) not in starts:
-                starts[id(plot.model)] = Start.of(plot)
+        initial: dict[int, InitialState] = {}  # by scene: many envs may start in the very same one
+        views: dict[StateView, tuple[list[int], list[InitialState]]] = {}
+        for env_id, prims in env_prims.items():
+            if id(prims.spec) not in initial:
+                initial[id(prims.spec)] = InitialState.of(prims)
             for view in self._views_of(env_id):
                 env_ids, own = views.setdefault(view, ([], []))
                 env_ids.append(env_id)
-                own.append(starts[id(plot.model)])
+                own.append(initial[id(prims.spec)])
         for view, (env_ids, own) in views.items():
-            view.start(np.array(env_ids, np.intp), own)
-        self.moved[list(plots)] = True
+            view.reset(np.array(env_ids, np.intp), own)
+        self.dirty[list(env_prims)] = True
         for camera in self._cameras.values():
-            camera.reset(list(plots))
+            camera.reset(list(env_prims))
 
+    @override
     def unload(self, env_ids: EnvIds) -> None:
-        """See `World.unload`. What stands in the envs stays on the stage, for the case that it is asked for again."""
-        self._running[env_ids] = self.moved[env_ids] = False
+        """What stands in the envs stays on the stage, for the case that it is asked for again."""
+        self._running[env_ids] = self.dirty[env_ids] = False
         self.version += 1
 
+    @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """See `World.step`."""
         still = np.setdiff1d(np.flatnonzero(self._running), env_ids)
-        kept = self._snapshots(still)
+        kept = self._states_of(still)
         for _ in range(self.substeps):
             for view in self._robots.values():
-                view.push()
+                view.joints.write_efforts()
             self.sim.step()
         if self.frame_due and not (self._config.headless and not self._config.webrtc):
             self.sim.render()  # somebody watches
         self.version += 1
         self.times[env_ids] += self.step_dt
-        self.moved[:] = False
-        for view, own, saved in kept:
-            view.put_back(own, saved)
+        self.dirty[:] = False
+        for view, own, state in kept:
+            view.set_state(own, state)
         fine = np.ones(self.env_num, bool)
         for view in self._robots.values():
             fine &= view.finite()
         return {env_id: _DIVERGED for env_id in env_ids.tolist() if not fine[env_id]}
 
-    def save(self, env_id: int) -> SavedPhysics:
-        """See `World.save`: poses, velocities, joints, targets, gains and masses; contacts are found again."""
+    @override
+    def get_state(self, env_id: int) -> PhysicsState:
+        """Poses, velocities, joints, targets, gains and masses; contacts are found again."""
         arrays: dict[str, NDArray[Any]] = {'time': self.times[[env_id]]}
-        for view, _, saved in self._snapshots(np.array([env_id], np.intp)):
-            arrays |= {f'{_title(view)}/{name}': array for name, array in saved.items()}
-        return SavedPhysics(self.compiled(env_id).digest, arrays)
+        for view, _, state in self._states_of(np.array([env_id], np.intp)):
+            arrays |= {f'{_state_key(view)}/{name}': array for name, array in state.items()}
+        return PhysicsState(self.compiled(env_id).digest, arrays)
 
-    def check_compatible(self, env_id: int, saved: SavedPhysics) -> str | None:
-        """See `World.check_compatible`."""
-        own = self.save(env_id)
-        if saved.model != own.model:
+    @override
+    def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
+        own = self.get_state(env_id)
+        if state.model != own.model:
             return 'its models are not those that the state was taken from: an asset file is another one'
-        if {name: array.shape for name, array in saved.arrays.items()} != {n: a.shape for n, a in own.arrays.items()}:
+        if {name: array.shape for name, array in state.arrays.items()} != {n: a.shape for n, a in own.arrays.items()}:
             return 'Isaac Sim lays out states in another way than what saved it'
         return None
 
-    def restore(self, env_id: int, saved: SavedPhysics) -> None:
-        """See `World.restore`; what contacts remember of the steps before is lost."""
-        self.times[env_id] = saved.arrays['time'][0]
+    @override
+    def set_state(self, env_id: int, state: PhysicsState) -> None:
+        """What contacts remember of the steps before is lost."""
+        self.times[env_id] = state.arrays['time'][0]
         for view in self._views_of(env_id):
-            prefix = f'{_title(view)}/'
-            own = {n.removeprefix(prefix): array for n, array in saved.arrays.items() if n.startswith(prefix)}
-            view.put_back(np.array([env_id], np.intp), own)
+            prefix = f'{_state_key(view)}/'
+            own = {n.removeprefix(prefix): array for n, array in state.arrays.items() if n.startswith(prefix)}
+            view.set_state(np.array([env_id], np.intp), own)
         self.version += 1
 
+    @override
     def articulation(self, name: str, env_id: int) -> IsaacArticulationView:
-        """See `World.articulation`. KeyError with close matches."""
-        plot = self._plot(env_id)
-        robots = plot.compiled.robots
+        """KeyError with close matches."""
+        prims = self._prims_of(env_id)
+        robots = prims.compiled.robots
         if name not in robots:
             raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
         key = name, robots[name].signature
         if key not in self._robots:
-            self._robots[key] = IsaacArticulationView(self, name, plot)
+            self._robots[key] = IsaacArticulationView(self, name, prims)
         return self._robots[key]
 
+    @override
     def body(self, name: str, env_id: int) -> IsaacBodyView:
-        """See `World.body`. KeyError with close matches."""
-        plot = self._plot(env_id)
-        if name not in plot.compiled.bodies:
-            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, plot.compiled.bodies)}')
-        key = name, kind_of(plot, name)
+        """KeyError with close matches."""
+        prims = self._prims_of(env_id)
+        if name not in prims.compiled.bodies:
+            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, prims.compiled.bodies)}')
+        key = name, kind_of(prims, name)
         if key not in self._bodies:
             self._bodies[key] = IsaacBodyView(self, *key)
         return self._bodies[key]
 
+    @override
     def body_names(self, env_id: int) -> tuple[str, ...]:
-        """See `World.body_names`."""
-        return tuple(self._plot(env_id).compiled.bodies)
+        return tuple(self._prims_of(env_id).compiled.bodies)
 
+    @override
     def camera(self, robot: str | None, path: str, env_id: int) -> IsaacCameraView:
-        """See `World.camera`."""
-        plot = self._plot(env_id)
-        name = plot.compiled.camera_name(robot, path)
+        prims = self._prims_of(env_id)
+        name = prims.compiled.camera_name(robot, path)
         if name not in self._cameras:
-            self._cameras[name] = IsaacCameraView(self, name, robot, plot.adds_camera(robot, name))
+            self._cameras[name] = IsaacCameraView(self, name, robot, prims.adds_camera(robot, name))
         return self._cameras[name]
 
-    def draw(self, shots: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """See `World.draw`: drawn with OpenGL on the host, of the host's models in the states of Isaac Sim."""
-        from internutopia.core.render.renderer import Renderer, Scenery
+    @override
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        """With OpenGL on the host, of the host's models in the states of Isaac Sim."""
+        self._renderers.render(requests, quality, self._snapshot)
 
-        quality = quality or self._config.render_quality
-        if quality not in self._renderers:
-            self._renderers[quality] = Renderer(self._config.threads or os.cpu_count() or 1, quality)
-        by_env: dict[int, list[tuple[CameraPose, Frame]]] = {}
-        for shot in shots:
-            by_env.setdefault(shot.env_id, []).append((shot.eye, shot.frame))
-        sceneries: list[Scenery] = []
-        for env_id, views in by_env.items():
-            compiled, data = self.compiled(env_id), self.host_data(env_id)
-            state = np.zeros(mujoco.mj_stateSize(compiled.model, mujoco.mjtState.mjSTATE_INTEGRATION))
-            mujoco.mj_getState(compiled.model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
-            sceneries.append(Scenery(compiled.model, state, compiled.geom_labels, views))
-        self._renderers[quality].draw(sceneries)
-
+    @override
     def labels(self, env_id: int) -> tuple[str, ...]:
-        """See `World.labels`."""
-        return self._plot(env_id).compiled.labels
+        return self._prims_of(env_id).compiled.labels
 
+    @override
     def close(self) -> None:
         """Leave the stage. Isaac Sim's app goes on, for the next Env; it ends with the process."""
         if self in self._open:
             self._open.discard(self)
             self.unload(np.arange(self.env_num))
-            self.plots.clear()
+            self.env_prims.clear()
             self.sim.close()
-        for renderer in self._renderers.values():
-            renderer.close()
+        self._renderers.close()
 
     @property
     def running(self) -> dict[int, EnvPrims]:
         """What stands in the envs that run a scene."""
-        return {env_id: plot for env_id, plot in self.plots.items() if self._running[env_id]}
+        return {env_id: prims for env_id, prims in self.env_prims.items() if self._running[env_id]}
 
     def compiled(self, env_id: int) -> CompiledScene:
         """The host's model of the scene that an env runs. ValueError if it runs none."""
-        return self._plot(env_id).compiled
+        return self._prims_of(env_id).compiled
 
     def host_data(self, env_id: int) -> mujoco.MjData:
         """The host's model of an env in the env's state, with poses and velocities of all bodies.
@@ -288,17 +262,23 @@ class IsaacWorld(World):
         self._host[env_id] = self.version, data
         return data
 
-    def _take_stage(self) -> None:
+    def _snapshot(self, env_id: int) -> EnvSnapshot:
+        compiled, kind = self.compiled(env_id), mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.zeros(mujoco.mj_stateSize(compiled.model, kind))
+        mujoco.mj_getState(compiled.model, self.host_data(env_id), state, kind)
+        return compiled.model, state, compiled.geom_labels
+
+    def _claim_stage(self) -> None:
         if self._open - {self}:
             gc.collect()  # a world that nobody holds any more is closed, too
         if self._open - {self}:
             raise RuntimeError("backend 'isaac_sim' has one stage per process: close the other Env first")
         self._open.add(self)
 
-    def _plot(self, env_id: int) -> EnvPrims:
+    def _prims_of(self, env_id: int) -> EnvPrims:
         if not self._running[env_id]:
             raise ValueError(f'env {env_id} runs no scene: reset it first')
-        return self.plots[env_id]
+        return self.env_prims[env_id]
 
     def _views_of(self, env_id: int) -> list[StateView]:
         compiled = self.compiled(env_id)
@@ -307,32 +287,32 @@ class IsaacWorld(World):
             *(self.body(name, env_id) for name in compiled.bodies),
         ]
 
-    def _snapshots(self, env_ids: EnvIds) -> list[Snapshot]:
+    def _states_of(self, env_ids: EnvIds) -> list[ViewState]:
         """The states of some envs, by view."""
         views: dict[StateView, list[int]] = {}
         for env_id in env_ids.tolist():
             for view in self._views_of(env_id):
                 views.setdefault(view, []).append(env_id)
-        return [(view, own := np.array(ids, np.intp), view.snapshot(own)) for view, ids in views.items()]
+        return [(view, own := np.array(ids, np.intp), view.get_state(own)) for view, ids in views.items()]
 
-    def _restage(self, plots: dict[int, EnvPrims], kept: Sequence[Snapshot]) -> None:
+    def _rebuild_stage(self, env_prims: dict[int, EnvPrims], kept: Sequence[ViewState]) -> None:
         """Build the stage anew; envs whose state was kept go on where they were."""
-        self.plots = plots
-        self._running[list(plots)] = True
+        self.env_prims = env_prims
+        self._running[list(env_prims)] = True
         self.stage += 1
         self.version += 1
         self.sim.new_stage()
-        build_stage(self.sim, self.plots, self.offsets)
-        for env_id in plots:
+        build_stage(self.sim, self.env_prims, self.env_origins)
+        for env_id in env_prims:
             for name in self.compiled(env_id).robots:
                 self.articulation(name, env_id).links.prepare_contacts()
         self.sim.start()
         for view in self._robots.values():
-            view.restaged()
+            view.on_new_stage()
         for view in self._bodies.values():
             view.masses.forget()
-        for view, own, saved in kept:
-            view.put_back(own, saved)
+        for view, own, state in kept:
+            view.set_state(own, state)
         self.version += 1
 
 
@@ -362,5 +342,5 @@ def _set_body(data: mujoco.MjData, layout: Any, poses: Any, velocities: Any, env
         data.qvel[layout.dof : layout.dof + 6] = [*linear, *(rotation.reshape(3, 3).T @ angular)]
 
 
-def _title(view: StateView) -> str:
+def _state_key(view: StateView) -> str:
     return f'{"robots" if isinstance(view, IsaacArticulationView) else "bodies"}/{view.name}'

@@ -1,4 +1,4 @@
-"""Envs that share one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
+"""Env batch of one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
@@ -47,17 +48,17 @@ class MujocoEnvBatch(EnvBatch):
 
     @property
     def nthread(self) -> int:
-        """Threads a call of this group runs on."""
+        """Threads a call of this batch runs on."""
         return self.batch.nthread
 
     @property
+    @override
     def efforts(self) -> NDArray[np.float64]:
-        """See `EnvBatch`."""
         return self._efforts
 
     @property
+    @override
     def sensors(self) -> NDArray[np.float64]:
-        """See `EnvBatch`."""
         return self._sensors
 
     def rebuild(self, capacity: int, nthread: int) -> None:
@@ -78,13 +79,14 @@ class MujocoEnvBatch(EnvBatch):
         for name in derived:
             self.read(name)
 
+    @override
     def remove(self, slots: NDArray[np.intp]) -> None:
-        """See `EnvBatch`."""
         super().remove(slots)
         self._stale.difference_update(slots.tolist())
 
+    @override
     def read(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`; a live array."""
+        """A live array."""
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
@@ -96,12 +98,12 @@ class MujocoEnvBatch(EnvBatch):
             self._stale.clear()
         return array
 
+    @override
     def write(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         return self.read(name)
 
+    @override
     def measured(self) -> NDArray[np.float64]:
-        """See `EnvBatch`."""
         if self._unmeasured:
             slots = np.array(sorted(self._unmeasured), np.int32)
             self._unmeasured.clear()
@@ -111,30 +113,33 @@ class MujocoEnvBatch(EnvBatch):
                 self._sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
         return self._sensors
 
-    def touched(self, slots: Index) -> None:
-        """See `EnvBatch`."""
+    @override
+    def mark_dirty(self, slots: Index) -> None:
         if self._derived:
             self._stale.update(self.ids(slots).tolist())
 
+    @override
     def expand(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`; a live array."""
+        """A live array."""
         self._expanded.add(name)
         return self.batch.expand(name)
 
+    @override
     def values(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`; read-only unless expanded."""
+        """Read-only unless expanded."""
         values = self.batch.expanded(name)
         if values is None:
             template = model_field(self.scene.model, name)
             return np.broadcast_to(template, (self.capacity, *template.shape))
         return values
 
+    @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `EnvBatch`."""
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
-        self.touched(slots)
+        self.mark_dirty(slots)
 
+    @override
     def ray(
         self,
         slots: NDArray[np.intp],
@@ -143,15 +148,14 @@ class MujocoEnvBatch(EnvBatch):
         geom_groups: Sequence[int],
         body: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """See `EnvBatch`."""
         seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups).astype(np.uint8)
         ids = None if len(slots) == self.capacity else slots.astype(np.int32)
         distances, geoms = self.batch.ray(origins, directions, seen, True, body, ids)
         distances[geoms < 0] = np.inf
         return distances, geoms
 
+    @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        """See `EnvBatch`."""
         failed: dict[int, str] = {}
         batch = self.batch
         stage = _VELOCITY_STAGE if self._derived else _NO_STAGE
@@ -160,9 +164,9 @@ class MujocoEnvBatch(EnvBatch):
         except SimulationError as error:
             for slot in error.ids:
                 failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
-        rows = slice(None) if slots is None else slots
-        self._efforts[rows] = self._step_efforts[rows]
-        self._sensors[rows] = self._step_sensors[rows]
+        stepped = slice(None) if slots is None else slots
+        self._efforts[stepped] = self._step_efforts[stepped]
+        self._sensors[stepped] = self._step_sensors[stepped]
         if slots is None:
             self._unmeasured.clear()
         elif self._unmeasured:
@@ -181,22 +185,25 @@ class MujocoEnvBatch(EnvBatch):
             counts[:] = 0
         return failed
 
+    @override
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """See `EnvBatch`; a live array."""
+        """A live array."""
         return self.batch.state[slot]
 
+    @override
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """See `EnvBatch`."""
         return self.batch.get_model(slot, copy.copy(scene.model))
 
+    @override
     def data(self, slot: int) -> mujoco.MjData:
-        """See `EnvBatch`."""
         return self.batch.get_data(slot)
 
+    @override
     def _resize(self, capacity: int) -> None:
         self.rebuild(capacity, self.nthread)
 
-    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         self.batch.state[slot] = self._defaults
         self.batch.warning[slot] = 0
         for name, value in state.items():
@@ -204,17 +211,20 @@ class MujocoEnvBatch(EnvBatch):
         self._efforts[slot] = self._sensors[slot] = 0.0
         self._stale.add(slot)
 
-    def _state(self, slot: int) -> Arrays:
-        rows = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
-        return {name: array[slot].copy() for name, array in rows.items()}
+    @override
+    def _get_engine_state(self, slot: int) -> Arrays:
+        arrays = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
+        return {name: array[slot].copy() for name, array in arrays.items()}
 
-    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
-        self.batch.state[slot] = saved['state']
+    @override
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = state['state']
         self.batch.warning[slot] = 0
-        self._efforts[slot], self._sensors[slot] = saved['efforts'], saved['sensors']
+        self._efforts[slot], self._sensors[slot] = state['efforts'], state['sensors']
         self._stale.add(slot)
 
-    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+    @override
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
         value = model_field(scene.model, name)
         # this one is per simulation for the bodies' volumes only, which come first
         return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value

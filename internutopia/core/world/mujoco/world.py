@@ -1,4 +1,4 @@
-"""The CPU world: `mujoco.batch.Batch`, one batch per model structure.
+"""CPU world: `mujoco.batch.Batch`, one batch per model structure.
 
 With fewer batches than threads they are stepped one after the other, each on all threads; with more, each runs on one
 thread and the threads share the batches out among themselves. Results do not depend on any of that, to the bit.
@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 
 import mujoco
 from mujoco.batch import Batch
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import BatchArrays
@@ -38,21 +39,19 @@ class MujocoWorld(BatchedWorld):
     def batch(self, env_id: int) -> tuple[Batch, int]:
         """The live batch that holds an env, and the index of its simulation in it."""
         self.scene(env_id)
-        return cast(MujocoEnvBatch, self._group_of(env_id)).batch, int(self.slot[env_id])
+        return cast(MujocoEnvBatch, self._env_batch_of(env_id)).batch, int(self.slot[env_id])
 
+    @override
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
-        """Make calls of groups and return their results, in no particular order.
-
-        Groups of one thread each are served on `threads` threads, this one included; the largest first.
-        """
-        if len(calls) < 2 or self.threads == 1 or any(cast(MujocoEnvBatch, group).nthread > 1 for group, _ in calls):
+        """Batches of one thread each are served on `threads` threads, this one included; the largest first."""
+        if len(calls) < 2 or self.threads == 1 or any(cast(MujocoEnvBatch, batch).nthread > 1 for batch, _ in calls):
             return [call() for _, call in calls]
         queue = iter([call for _, call in sorted(calls, key=lambda item: -cast(MujocoEnvBatch, item[0]).used)])
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
 
         def drain(queue: Iterator[Callable[[], T]]) -> list[T]:
-            # `next` of a list iterator is atomic: whoever is free takes the next group
+            # `next` of a list iterator is atomic: whoever is free takes the next batch
             return [call() for call in queue]
 
         others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(calls)) - 1)]
@@ -61,28 +60,31 @@ class MujocoWorld(BatchedWorld):
             results += other.result()
         return results
 
+    @override
     def close(self) -> None:
-        """Free threads and memory."""
         super().close()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
-    def _new_group(self, scene: CompiledScene, capacity: int) -> MujocoEnvBatch:
-        return MujocoEnvBatch(scene, capacity, self._threads_per_group(len(self._occupied()) + 1))
+    @override
+    def _new_env_batch(self, scene: CompiledScene, capacity: int) -> MujocoEnvBatch:
+        return MujocoEnvBatch(scene, capacity, self._threads_per_batch(len(self._occupied()) + 1))
 
+    @override
     def _structure(self, scene: CompiledScene) -> bytes:
         return scene.structure
 
-    def _threads_per_group(self, count: int) -> int:
+    def _threads_per_batch(self, count: int) -> int:
         return self.threads if count < self.threads else 1
 
-    def _tidy(self) -> None:
-        """Share the threads out among the groups that are left, too."""
-        super()._tidy()
+    @override
+    def _clean_up(self) -> None:
+        """Share the threads out among the batches that are left, too."""
+        super()._clean_up()
         occupied = self._occupied()
-        nthread = self._threads_per_group(len(occupied))
-        for group in occupied:
-            assert isinstance(group, MujocoEnvBatch)
-            if group.nthread != nthread:
-                group.rebuild(group.capacity, nthread)
+        nthread = self._threads_per_batch(len(occupied))
+        for env_batch in occupied:
+            assert isinstance(env_batch, MujocoEnvBatch)
+            if env_batch.nthread != nthread:
+                env_batch.rebuild(env_batch.capacity, nthread)

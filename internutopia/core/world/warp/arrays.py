@@ -1,4 +1,4 @@
-"""Arrays of a Warp device: what the host sees of them, and kernels over the rows of envs."""
+"""Warp arrays: what the host sees of them, and kernels over the rows of envs."""
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
@@ -20,24 +20,24 @@ def shares_memory(device: wp.Device) -> bool:
 
 
 class HostMirror:
-    """An array and its image on the host, of which only the side that fell behind is copied.
+    """An array and its copy on the host, of which only the side that fell behind is copied.
 
-    On the CPU device both are the same memory. `expire` is to be called after the device wrote to it, `upload` before
-    the device reads it. `tensor` is the array itself, for torch.
+    On the CPU device both are the same memory. `invalidate` is to be called after the device wrote to it, `upload`
+    before the device reads it. `tensor` is the array itself, for torch.
 
-    A family of mirrors is fetched together: what was read after one step is likely to be read after the next, and the
-    host then waits once.
+    Siblings are fetched together: what was read after one step is likely to be read after the next, and the host then
+    waits once.
     """
 
-    def __init__(self, array: Any, family: 'list[HostMirror] | None' = None):
+    def __init__(self, array: Any, siblings: 'list[HostMirror] | None' = None):
         self.array = array
-        self._family = [] if family is None else family
-        self._family.append(self)
-        self._wanted = False  # whether it was ever read
+        self._siblings = [] if siblings is None else siblings
+        self._siblings.append(self)
+        self._was_read = False
         on_host = shares_memory(array.device)
         pinned = array.device.is_cuda
-        self._image = array if on_host else wp.empty(array.shape, array.dtype, device='cpu', pinned=pinned)
-        self._host: NDArray[Any] = self._image.numpy()
+        self._host_copy = array if on_host else wp.empty(array.shape, array.dtype, device='cpu', pinned=pinned)
+        self._host: NDArray[Any] = self._host_copy.numpy()
         self._on_host = self._fetched = on_host
         self._written = False
         self._tensor: Any = None
@@ -45,10 +45,10 @@ class HostMirror:
     def read(self) -> NDArray[Any]:
         """The values, not to be written to."""
         if not self._fetched:
-            self._wanted = True
-            behind = [mirror for mirror in self._family if mirror._wanted and not mirror._fetched]
+            self._was_read = True
+            behind = [mirror for mirror in self._siblings if mirror._was_read and not mirror._fetched]
             for mirror in behind:
-                wp.copy(mirror._image, mirror.array)
+                wp.copy(mirror._host_copy, mirror.array)
                 mirror._fetched = True
             wp.synchronize_device(self.array.device)
         return self._host
@@ -62,28 +62,28 @@ class HostMirror:
     def upload(self) -> None:
         """Bring what was written to the device."""
         if self._written:
-            wp.copy(self.array, self._image)
+            wp.copy(self.array, self._host_copy)
             self._written = False
 
-    def expire(self) -> None:
+    def invalidate(self) -> None:
         """The device wrote to it."""
         self._fetched = self._on_host
 
     def tensor(self) -> Any:
         """The same memory as a torch tensor, to be read and written to before the next call of the engine."""
         self.upload()
-        self.expire()
+        self.invalidate()
         if self._tensor is None:
             self._tensor = wp.to_torch(self.array, requires_grad=False)
         return self._tensor
 
 
-def put_array(values: NDArray[Any], dtype: Any) -> Any:
+def new_array(values: NDArray[Any], dtype: Any) -> Any:
     """An array with these values on the current device."""
     return wp.array(values, dtype=dtype)
 
 
-def rows_of(array: Any) -> Any:
+def as_rows(array: Any) -> Any:
     """An array `(n, ...)` of numbers, or of vectors or matrices of floats, as `(n, columns)`, the same memory."""
     size = int(np.prod(array.shape[1:])) * wp.types.type_size(array.dtype)
     dtype = float if wp.types.type_is_composite(array.dtype) else array.dtype
@@ -93,18 +93,18 @@ def rows_of(array: Any) -> Any:
 
 
 @wp.kernel
-def copy_rows(chosen: wp.array[bool], which: bool, source: wp.array2d[Any], target: wp.array2d[Any]):
-    """Copy the rows where `chosen` is `which`; a source of one row is copied to all of them."""
+def copy_rows(selected: wp.array[bool], which: bool, source: wp.array2d[Any], target: wp.array2d[Any]):
+    """Copy the rows where `selected` is `which`; a source of one row is copied to all of them."""
     row, column = wp.tid()
-    if chosen[row] == which:
+    if selected[row] == which:
         target[row, column] = source[row % source.shape[0], column]
 
 
 @wp.kernel
-def find_failed(chosen: wp.array[bool], report: wp.array2d[int], failed: wp.array[bool]):
-    """Which of the chosen rows are bad."""
+def find_failed(selected: wp.array[bool], report: wp.array2d[int], failed: wp.array[bool]):
+    """Which of the selected rows are bad."""
     row = wp.tid()
-    failed[row] = chosen[row] and report[row, 0] > 0
+    failed[row] = selected[row] and report[row, 0] > 0
 
 
 @wp.kernel

@@ -1,4 +1,4 @@
-"""`n` worlds of one model on a Warp device: state, steps, capacities.
+"""Warp batch: `n` worlds of one model on a device, their state, steps and buffers.
 
 A call of the engine is a fixed sequence of kernels over all worlds. On CUDA it is captured once as a graph and then
 launched as a whole. Worlds that a step shall leave alone are computed like all others and then put back, bit for bit.
@@ -9,7 +9,6 @@ was too little, the engine would drop contacts: the call is undone, the buffers 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any
@@ -23,13 +22,14 @@ from numpy.typing import NDArray
 from internutopia.core.util import log
 from internutopia.core.world.warp.arrays import (
     HostMirror,
+    as_rows,
     copy_rows,
     find_bad,
     find_failed,
     find_overflow,
-    put_array,
-    rows_of,
+    new_array,
 )
+from internutopia.core.world.warp.capacities import GROWABLE, Capacities
 from internutopia.core.world.warp.model import put_model
 
 _MOVING = ('time', 'qpos', 'qvel', 'act', 'history', 'plastic', 'qacc_warmstart')  # a step changes them
@@ -45,30 +45,8 @@ _NOT_OF_MASSES = (
     *('cam_pos0', 'cam_mat0', 'light_pos0', 'light_dir0'),
 )
 _O = mjw.OverflowType
-_CONTACTS = _O.BROADPHASE | _O.NARROWPHASE | _O.CCD
 _UNBOUNDED = _O.HFIELD | _O.EPA_HORIZON | _O.TACTILE  # limits of the engine itself
 _HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of what is known of where a ray hits
-_GROWABLE = _CONTACTS | _O.NEFC | _O.NJMAX_NNZ | _O.CONTACT_MATCH
-
-
-@dataclasses.dataclass
-class Capacities:
-    """How much there is room for."""
-
-    contacts: int  # per world, in the mean
-    constraints: int  # per world
-    nonzeros: int | None = None  # of a sparse constraint Jacobian, per world; None is a guess of the engine
-    matches: int = 64  # contacts per contact sensor
-
-    @classmethod
-    def of(cls, model: mujoco.MjModel) -> Capacities:
-        """What a scene is likely to need: all its limits, and some contacts for each geom that moves."""
-        moves = model.body_weldid[model.geom_bodyid] != 0
-        touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
-        contacts = 16 + 2 * int((moves & touches).sum()) + 4 * model.npair
-        rows = 2 * (int(max([3, *model.geom_condim, *model.pair_dim])) - 1)  # of the friction pyramid of a contact
-        rest = 6 * model.neq + 2 * (model.njnt + model.ntendon) + int((model.dof_frictionloss > 0).sum())
-        return cls(contacts, rows * contacts + rest)
 
 
 class WarpBatch:
@@ -79,24 +57,24 @@ class WarpBatch:
         self.device = device
         self.capacities = capacities or Capacities.of(model)
         self.model = model
-        self._said = 0  # which limits of the engine were logged
+        self._logged = 0  # which limits of the engine were logged
         self._model = put_model(model, device)
         self._batched: dict[str, HostMirror] = {}  # model fields with values of their own in each world
         self._starts: dict[str, Any] = {}  # how worlds begin: rows of state fields and batched model fields
-        self._family: list[HostMirror] = []
+        self._mirrors: list[HostMirror] = []
         with wp.ScopedDevice(device):
-            self.chosen = HostMirror(wp.zeros(n, dtype=bool))
+            self.selected = HostMirror(wp.zeros(n, dtype=bool))
             self.failed = HostMirror(wp.zeros(n, dtype=bool))
             self.overflow = HostMirror(wp.zeros(1, dtype=int))  # flags of all steps since somebody cleared them
-            self._report = HostMirror(wp.zeros((n, 3), dtype=int), self._family)
-            self.efforts = HostMirror(wp.zeros((n, model.nv), dtype=float), self._family)
-            self.sensors = HostMirror(wp.zeros((n, model.nsensordata), dtype=float), self._family)
+            self._report = HostMirror(wp.zeros((n, 3), dtype=int), self._mirrors)
+            self.efforts = HostMirror(wp.zeros((n, model.nv), dtype=float), self._mirrors)
+            self.sensors = HostMirror(wp.zeros((n, model.nsensordata), dtype=float), self._mirrors)
         self._allocate()
 
     def field(self, name: str) -> HostMirror:
         """An array of the engine's data."""
         if name not in self._fields:
-            self._fields[name] = HostMirror(getattr(self._data, name), self._family)
+            self._fields[name] = HostMirror(getattr(self._data, name), self._mirrors)
         return self._fields[name]
 
     def expand(self, name: str) -> HostMirror:
@@ -108,7 +86,7 @@ class WarpBatch:
             self._batched[name] = HostMirror(own)
             self._graphs.clear()
             if self._starts:
-                self._starts[name] = rows_of(wp.clone(own))
+                self._starts[name] = as_rows(wp.clone(own))
         return self._batched[name]
 
     @cached_property
@@ -116,10 +94,10 @@ class WarpBatch:
         """A CUDA stream on which this batch can be stepped beside others."""
         return wp.Stream(self.device)
 
-    def choose(self, chosen: NDArray[np.bool_]) -> None:
+    def select(self, selected: NDArray[np.bool_]) -> None:
         """Say which worlds, `(n,)`, the next calls are about."""
-        if not np.array_equal(self.chosen.read(), chosen):
-            self.chosen.write()[:] = chosen
+        if not np.array_equal(self.selected.read(), selected):
+            self.selected.write()[:] = selected
 
     def values(self, name: str) -> Any:
         """A model field `(n, ...)` as a tensor, not to be written to."""
@@ -134,47 +112,47 @@ class WarpBatch:
         for name in other._batched:
             self.expand(name)
             _copy_first(getattr(other._model, name), getattr(self._model, name))
-            self._batched[name].expire()
+            self._batched[name].invalidate()
         self._copy_state(other._data)
         _copy_first(other.efforts.array, self.efforts.array)
         _copy_first(other.sensors.array, self.sensors.array)
         if other._starts:
-            self.keep_starts(np.zeros(self.n, bool))
+            self.store_starts(np.zeros(self.n, bool))
             for name, rows in other._starts.items():
                 _copy_first(rows, self._starts[name])
-        self._expire()
+        self._invalidate()
 
-    def step(self, chosen: NDArray[np.bool_], substeps: int, kinematics: bool) -> NDArray[np.int32]:
-        """Advance the worlds that are chosen, `(n,)`; the others do not change.
+    def step(self, selected: NDArray[np.bool_], substeps: int, kinematics: bool) -> NDArray[np.int32]:
+        """Advance the worlds that are selected, `(n,)`; the others do not change.
 
         Returns:
             `(n, 3)`: what was wrong in each world (an index of `BAD_QUANTITIES`), and in which column. Worlds that
-            were chosen and went wrong are at the model's defaults now: bad numbers would go on from step to step.
+            were selected and went wrong are at the model's defaults now: bad numbers would go on from step to step.
         """
-        self.choose(chosen)
-        self._call(*self._step_of(substeps, kinematics))
+        self.select(selected)
+        self._call(*self._step_call(substeps, kinematics))
         return self._report.read()
 
     def launch_step(self, substeps: int, kinematics: bool) -> None:
-        """`step` for the worlds that `chosen` says, without waiting for it.
+        """`step` for the worlds that `selected` says, without waiting for it.
 
         `failed` then says which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
         """
-        self._launch(*self._step_of(substeps, kinematics))
+        self._launch(*self._step_call(substeps, kinematics))
 
-    def keep_starts(self, chosen: NDArray[np.bool_]) -> None:
-        """What the chosen worlds are now is what `launch_restart` makes them again."""
-        self.choose(chosen)
+    def store_starts(self, selected: NDArray[np.bool_]) -> None:
+        """What the selected worlds are now is what `launch_reset` makes them again."""
+        self.select(selected)
         self._upload()
         with wp.ScopedDevice(self.device):
-            for name, rows in self._restartable():
+            for name, rows in self._resettable():
                 if name not in self._starts:
                     self._starts[name] = wp.clone(rows)
-                self._copy_rows(self.chosen, True, rows, self._starts[name])
+                self._copy_rows(self.selected, True, rows, self._starts[name])
 
-    def launch_restart(self) -> None:
-        """Start the worlds that `chosen` says afresh, without waiting for it."""
-        self._launch(('restart',), self._restart)
+    def launch_reset(self) -> None:
+        """Start the worlds that `selected` says afresh, without waiting for it."""
+        self._launch(('reset',), self._reset_selected)
 
     def forward(self) -> None:
         """Compute everything that follows from the state of all worlds, sensors included."""
@@ -185,7 +163,7 @@ class WarpBatch:
         self._launch(('kinematics',), self._kinematics)
 
     def set_constants(self) -> None:
-        """Compute what follows from the masses and inertias of the worlds that `chosen` says."""
+        """Compute what follows from the masses and inertias of the worlds that `selected` says."""
         for name in OF_MASSES:
             self.expand(name)
         self._upload()
@@ -194,16 +172,16 @@ class WarpBatch:
             before = {name: wp.clone(getattr(model, name)) for name in (*OF_MASSES, *_NOT_OF_MASSES)}
             mjw.set_const(model, self._data)
             for name in OF_MASSES:
-                rows = rows_of(before[name]), rows_of(getattr(model, name))
-                self._copy_rows(self.chosen, False, *rows)
-                self._batched[name].expire()
+                rows = as_rows(before[name]), as_rows(getattr(model, name))
+                self._copy_rows(self.selected, False, *rows)
+                self._batched[name].invalidate()
             for name in _NOT_OF_MASSES:  # only rounding would change
                 wp.copy(getattr(model, name), before[name])
-        self._expire()
+        self._invalidate()
 
-    def paint(self, name: Hashable, draw: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `draw`, a fixed sequence of kernels, take pictures; after `kinematics`. A name stands for one of them."""
-        self._launch(('paint', name), lambda: draw(self._model, self._data))
+    def render(self, name: Hashable, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
+        """Let `trace`, a fixed sequence of kernels, take pictures; after `kinematics`. Each has a name of its own."""
+        self._launch(('render', name), lambda: trace(self._model, self._data))
 
     def ray(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int
@@ -220,37 +198,41 @@ class WarpBatch:
         shape = origins.shape[:2]
         groups: Any = wp.types.vector(mujoco.mjNGROUP, float)(*seen.astype(float).tolist())
         with wp.ScopedDevice(self.device):
-            starts, along = (put_array(values, wp.vec3) for values in (origins, directions))
-            excluded = put_array(np.full(shape[1], body), int)
-            distances, geoms, normals = (put_array(np.zeros(shape + end), t) for end, t in _HIT)
+            starts, along = (new_array(values, wp.vec3) for values in (origins, directions))
+            excluded = new_array(np.full(shape[1], body), int)
+            distances, geoms, normals = (new_array(np.zeros(shape + end), t) for end, t in _HIT)
             mjw.rays(self._model, self._data, starts, along, groups, True, excluded, distances, geoms, normals)
         return distances.numpy(), geoms.numpy()
 
     def _allocate(self) -> None:
         """New arrays, of the sizes that `capacities` says. MemoryError if they do not fit on the device."""
-        model, room = self.model, self.capacities
+        model, capacities = self.model, self.capacities
         with wp.ScopedDevice(self.device):
             try:
                 self._data = mjw.make_data(
-                    model, self.n, nconmax=room.contacts, njmax=room.constraints, njmax_nnz=room.nonzeros
+                    model,
+                    self.n,
+                    nconmax=capacities.contacts,
+                    njmax=capacities.constraints,
+                    njmax_nnz=capacities.nonzeros,
                 )
             except RuntimeError as error:
                 if 'allocate' not in str(error):
                     raise
                 raise MemoryError(
-                    f'{self.n} envs with room for {room.contacts} contacts and {room.constraints} constraints each do '
-                    f'not fit into the memory of {self.device}: use a smaller env_num ({error})'
+                    f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} '
+                    f'constraints each do not fit into the memory of {self.device}: use a smaller env_num ({error})'
                 ) from error
-            self._model.opt.contact_sensor_maxmatch = room.matches
+            self._model.opt.contact_sensor_maxmatch = capacities.matches
             arrays = {name: getattr(self._data, name) for name in _MOVING}
-            self._moving = {name: rows_of(array) for name, array in arrays.items() if array.size}
+            self._moving = {name: as_rows(array) for name, array in arrays.items() if array.size}
             self._before = {name: wp.zeros_like(array) for name, array in self._moving.items()}
-            states = {name: rows_of(getattr(self._data, name)) for name in STATE_FIELDS}
+            states = {name: as_rows(getattr(self._data, name)) for name in STATE_FIELDS}
             self._state = {name: rows for name, rows in states.items() if rows.size}
             self._defaults = {name: wp.clone(rows[:1]) for name, rows in self._state.items()}
-            self._nothing = [wp.zeros((1, mirror.array.shape[1]), dtype=float) for mirror in self._results]
+            self._zeros = [wp.zeros((1, mirror.array.shape[1]), dtype=float) for mirror in self._results]
         self._fields: dict[str, HostMirror] = {}
-        self._family[:] = [self._report, *self._results]
+        self._mirrors[:] = [self._report, *self._results]
         self._graphs: dict[tuple[Any, ...], Any] = {}
         self._loaded: set[tuple[Any, ...]] = set()
 
@@ -258,11 +240,11 @@ class WarpBatch:
     def _results(self) -> tuple[HostMirror, HostMirror]:
         return self.efforts, self.sensors
 
-    def _restartable(self) -> Iterator[tuple[str, Any]]:
+    def _resettable(self) -> Iterator[tuple[str, Any]]:
         """What differs between the beginnings of worlds."""
         yield from self._state.items()
         for name, mirror in self._batched.items():
-            yield name, rows_of(mirror.array)
+            yield name, as_rows(mirror.array)
 
     def _copy_state(self, data: mjw.Data) -> None:
         """Take over the state of as many worlds as there are in `data`."""
@@ -270,23 +252,23 @@ class WarpBatch:
             _copy_first(getattr(data, name), getattr(self._data, name))
 
     def _upload(self) -> None:
-        for mirror in (self.chosen, self.overflow, *self._results, *self._fields.values(), *self._batched.values()):
+        for mirror in (self.selected, self.overflow, *self._results, *self._fields.values(), *self._batched.values()):
             mirror.upload()
 
-    def _expire(self) -> None:
+    def _invalidate(self) -> None:
         for mirror in (self._report, self.failed, self.overflow, *self._results, *self._fields.values()):
-            mirror.expire()
+            mirror.invalidate()
 
     def _call(self, key: tuple[Any, ...], call: Callable[[], None]) -> None:
         """Make a call until the buffers are large enough for it."""
         while True:
             self._launch(key, call)
             flags = int(np.bitwise_or.reduce(self._report.read()[:, 2]))
-            if not self.make_room(flags, retry=True):
+            if not self.grow_buffers(flags, retry=True):
                 return
 
-    def make_room(self, flags: int, retry: bool) -> bool:
-        """Enlarge what was too small, and say so; the worlds keep the state that they have, or, to `retry`, had.
+    def grow_buffers(self, flags: int, retry: bool) -> bool:
+        """Enlarge what was too small, and log it; the worlds keep the state that they have, or, to `retry`, had.
 
         Args:
             flags: of `mjw.OverflowType`.
@@ -295,10 +277,10 @@ class WarpBatch:
         Returns:
             Whether something was enlarged.
         """
-        if flags & _UNBOUNDED & ~self._said:
-            self._said |= flags & _UNBOUNDED
+        if flags & _UNBOUNDED & ~self._logged:
+            self._logged |= flags & _UNBOUNDED
             log.warning('mujoco_warp left out contacts: %s', mjw.OverflowType(flags & _UNBOUNDED))
-        if not flags & _GROWABLE:
+        if not flags & GROWABLE:
             return False
         if retry:
             for name, array in self._moving.items():
@@ -322,9 +304,9 @@ class WarpBatch:
                         call()
                     self._graphs[key] = capture.graph
                 wp.capture_launch(self._graphs[key])
-        self._expire()
+        self._invalidate()
 
-    def _step_of(self, substeps: int, kinematics: bool) -> tuple[tuple[Any, ...], Callable[[], None]]:
+    def _step_call(self, substeps: int, kinematics: bool) -> tuple[tuple[Any, ...], Callable[[], None]]:
         return ('step', substeps, kinematics), lambda: self._step(substeps, kinematics)
 
     def _step(self, substeps: int, kinematics: bool) -> None:
@@ -335,25 +317,25 @@ class WarpBatch:
         self._look_for_overflow()
         for kind, values in enumerate((data.ctrl, data.qpos, data.qvel, data.qacc), 1):
             wp.launch(find_bad, self.n, [values, kind, _MAX_VALUE], [self._report.array])
-        wp.launch(find_failed, self.n, [self.chosen.array, self._report.array], [self.failed.array])
-        self._copy_rows(self.chosen, True, data.qfrc_actuator, self.efforts.array)
-        self._copy_rows(self.chosen, True, data.sensordata, self.sensors.array)
+        wp.launch(find_failed, self.n, [self.selected.array, self._report.array], [self.failed.array])
+        self._copy_rows(self.selected, True, data.qfrc_actuator, self.efforts.array)
+        self._copy_rows(self.selected, True, data.sensordata, self.sensors.array)
         for name, array in self._moving.items():
-            self._copy_rows(self.chosen, False, self._before[name], array)
+            self._copy_rows(self.selected, False, self._before[name], array)
         for name, array in self._state.items():
             self._copy_rows(self.failed, True, self._defaults[name], array)
         self._forget(self.failed)
         if kinematics:
             self._kinematics()
 
-    def _restart(self) -> None:
-        for name, rows in self._restartable():
-            self._copy_rows(self.chosen, True, self._starts[name], rows)
-        self._forget(self.chosen)
+    def _reset_selected(self) -> None:
+        for name, rows in self._resettable():
+            self._copy_rows(self.selected, True, self._starts[name], rows)
+        self._forget(self.selected)
 
     def _forget(self, worlds: HostMirror) -> None:
         """Nothing was measured in these worlds yet."""
-        for mirror, zeros in zip(self._results, self._nothing, strict=True):
+        for mirror, zeros in zip(self._results, self._zeros, strict=True):
             self._copy_rows(worlds, True, zeros, mirror.array)
 
     def _forward(self) -> None:
@@ -384,17 +366,11 @@ class WarpBatch:
 
     def _grow(self, flags: int) -> None:
         """Double the buffers that were too small; the worlds keep their state."""
-        old, room = self._data, self.capacities
-        if flags & _CONTACTS:
-            room = dataclasses.replace(room, contacts=2 * room.contacts)
-        if flags & _O.NEFC:
-            room = dataclasses.replace(room, constraints=2 * room.constraints)
-        if flags & _O.CONTACT_MATCH:
-            room = dataclasses.replace(room, matches=2 * room.matches)
-        if flags & _O.NJMAX_NNZ or room.nonzeros is not None:
-            room = dataclasses.replace(room, nonzeros=room.constraints * self.model.nv)
-        log.warning('%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, room)
-        self.capacities = room
+        old, capacities = self._data, self.capacities.grown(flags, self.model.nv)
+        log.warning(
+            '%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, capacities
+        )
+        self.capacities = capacities
         self._allocate()
         self._copy_state(old)
 

@@ -1,120 +1,123 @@
-"""Cameras in worlds on Warp, whose pictures are ray traced: all envs of a group in one launch.
+"""Camera views in worlds on Warp, whose pictures are ray traced: all envs of a batch in one launch.
 
 Pictures stay on the device. They are taken when they are asked for, at most once per change of the world, of all envs
-at once: one env's picture costs as much as those of all. Scenes of a group may see the world through different lenses;
-then there is one launch for each lens. Pictures that are taken by no camera of a model (of the whole grid, or from
-anywhere) are drawn with OpenGL.
+at once: one env's picture costs as much as those of all. Scenes of a batch may see the world through different
+intrinsics; then there is one launch for each of them. Pictures that are taken by no camera of a model (of the whole
+grid, or from anywhere) are rendered with OpenGL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
+from typing_extensions import override
 
 from internutopia.core.model.cameras import lens_of
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality
 from internutopia.core.world.base import EnvIds
 from internutopia.core.world.batched.cameras import MujocoCameraView
+from internutopia.core.world.batched.view import ViewContext
 from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.render import FrameBuffers, RayTracer
 
-if TYPE_CHECKING:
-    from internutopia.core.world.batched.world import BatchedWorld
-
-_Look = tuple[Intrinsics, bytes]  # what in a scene all worlds of a launch share: the lens, and the headlight
+_SharedView = tuple[Intrinsics, bytes]  # what all worlds of a launch share: the intrinsics, and the headlight
 
 
 class WarpCameraView(MujocoCameraView):
     """A camera, found by its name in the model."""
 
-    def __init__(self, world: BatchedWorld, name: str, device: wp.Device):
+    def __init__(self, world: ViewContext, name: str, device: wp.Device):
         super().__init__(world, name)
         self._device = device
-        self._shoots: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _Shoot] = {}
+        self._raytraced: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _RaytracedFrames] = {}
 
+    @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """See `CameraView`; MemoryError if the pictures do not fit on the device."""
+        """MemoryError if the pictures do not fit on the device."""
         for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
             wanted = frame.pictures
-            film = self._take(frame.size, tuple(wanted))
+            buffers = self._take(frame.size, tuple(wanted))
             for kind, picture in wanted.items():
-                picture[:] = film.read(kind)[env_id]
+                picture[:] = buffers.read(kind)[env_id]
 
+    @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """See `CameraView`; MemoryError if the pictures do not fit on the device."""
-        film = self._take(size, kinds)
-        show = film.tensor if self._world.arrays.on_device else film.read
+        """MemoryError if the pictures do not fit on the device."""
+        buffers = self._take(size, kinds)
+        show = buffers.tensor if self._world.arrays.on_device else buffers.read
         return {kind: show(kind) for kind in kinds}
 
     def _take(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> FrameBuffers:
         """Take the pictures of all envs, unless they show them as they are now."""
-        shoot = self._shoots.get((size, kinds))
-        if shoot is None:
-            film = FrameBuffers(self._world.env_num, size, kinds, self._device)
-            shoot = self._shoots[size, kinds] = _Shoot(self.name, film, self._world.render_quality)
-        shoot.take(self._world, [cast(WarpEnvBatch, group) for group in self.groups()])
-        return shoot.film
+        frames = self._raytraced.get((size, kinds))
+        if frames is None:
+            buffers = FrameBuffers(self._world.env_num, size, kinds, self._device)
+            frames = self._raytraced[size, kinds] = _RaytracedFrames(self.name, buffers, self._world.render_quality)
+        frames.take(self._world, [cast(WarpEnvBatch, env_batch) for env_batch in self.env_batches()])
+        return frames.buffers
 
 
-class _Shoot:
-    """Pictures of one size and of some kinds: those who take them, and when they did last."""
+class _RaytracedFrames:
+    """Pictures of one size and of some kinds: the tracers that take them, and when they did last."""
 
-    def __init__(self, camera: str, film: FrameBuffers, quality: Quality):
-        self.film = film
+    def __init__(self, camera: str, buffers: FrameBuffers, quality: Quality):
+        self.buffers = buffers
         self._camera = camera
         self._quality: Quality = quality
         self._version = -1  # of the world when they were taken
-        self._places: list[Any] = []  # of the envs when it was found out who takes what
-        self._tracers: WeakKeyDictionary[WarpBatch, dict[_Look, RayTracer]] = WeakKeyDictionary()
+        self._traced: list[Any] = []  # what the tracers were made for
+        self._tracers: WeakKeyDictionary[WarpBatch, dict[_SharedView, RayTracer]] = WeakKeyDictionary()
 
-    def take(self, world: BatchedWorld, groups: Sequence[WarpEnvBatch]) -> None:
+    def take(self, world: ViewContext, env_batches: Sequence[WarpEnvBatch]) -> None:
         """Take the pictures, unless they show the world as it is now."""
         if self._version == world.version:
             return
-        places = [world.layout, *(group.batch for group in groups), *world.scenes]
-        if places != self._places:
-            for group in groups:
-                self._tracers[group.batch] = self._tracers_of(group, world.scenes)
-            self._places = places
-        for group in groups:
-            group.derive('cam_xpos')
-            for tracer in self._tracers[group.batch].values():
-                group.batch.paint(tracer.id, tracer.paint)
-        self.film.exposed()
+        wanted = [world.placement, *(env_batch.batch for env_batch in env_batches), *world.scenes]
+        if wanted != self._traced:
+            for env_batch in env_batches:
+                self._tracers[env_batch.batch] = self._tracers_of(env_batch, world.scenes)
+            self._traced = wanted
+        for env_batch in env_batches:
+            env_batch.derive('cam_xpos')
+            for tracer in self._tracers[env_batch.batch].values():
+                env_batch.batch.render(tracer.id, tracer.render)
+        self.buffers.invalidate()
         self._version = world.version
 
-    def _tracers_of(self, group: WarpEnvBatch, scenes: Sequence[CompiledScene | None]) -> dict[_Look, RayTracer]:
-        """Tracers for a group's envs, those that it has already, if they will do."""
-        rows: dict[_Look, Any] = {}
-        looks: dict[CompiledScene, _Look] = {}
-        for slot in np.flatnonzero(group.envs >= 0).tolist():
-            env_id = int(group.envs[slot])
+    def _tracers_of(
+        self, env_batch: WarpEnvBatch, scenes: Sequence[CompiledScene | None]
+    ) -> dict[_SharedView, RayTracer]:
+        """Tracers for the envs of a batch, those that it has already, if they will do."""
+        envs_of: dict[_SharedView, Any] = {}
+        views: dict[CompiledScene, _SharedView] = {}
+        for slot in np.flatnonzero(env_batch.envs >= 0).tolist():
+            env_id = int(env_batch.envs[slot])
             scene = scenes[env_id]
             assert scene is not None
-            if scene not in looks:
-                looks[scene] = self._look(scene)
-            rows.setdefault(looks[scene], np.full(group.capacity, -1))[slot] = env_id
-        kept = self._tracers.get(group.batch, {})
-        tracers: dict[_Look, RayTracer] = {}
-        for look, envs in rows.items():
-            tracer = kept.get(look)
+            if scene not in views:
+                views[scene] = self._shared_view(scene)
+            envs_of.setdefault(views[scene], np.full(env_batch.capacity, -1))[slot] = env_id
+        kept = self._tracers.get(env_batch.batch, {})
+        tracers: dict[_SharedView, RayTracer] = {}
+        for view, envs in envs_of.items():
+            tracer = kept.get(view)
             if tracer is None:
-                scene = next(scene for scene, own in looks.items() if own == look)
+                scene = next(scene for scene, own in views.items() if own == view)
                 camera = scene.cameras[self._camera].camera
                 tracer = RayTracer(
-                    scene.model, group.capacity, camera, look[0], scene.geom_labels, self.film, self._quality
+                    scene.model, env_batch.capacity, camera, view[0], scene.geom_labels, self.buffers, self._quality
                 )
             tracer.assign(envs)
-            tracers[look] = tracer
+            tracers[view] = tracer
         return tracers
 
-    def _look(self, scene: CompiledScene) -> _Look:
+    def _shared_view(self, scene: CompiledScene) -> _SharedView:
         light = scene.model.vis.headlight
-        shine = np.concatenate([light.ambient, light.diffuse, light.specular, [light.active]])
-        return lens_of(scene.model, scene.cameras[self._camera].camera, self.film.size), shine.tobytes()
+        headlight = np.concatenate([light.ambient, light.diffuse, light.specular, [light.active]])
+        return lens_of(scene.model, scene.cameras[self._camera].camera, self.buffers.size), headlight.tobytes()

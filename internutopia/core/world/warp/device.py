@@ -1,24 +1,25 @@
-"""The GPU world whose views give and take torch tensors: nothing in a step makes the host wait for the device.
+"""GPU world whose views give and take torch tensors: nothing in a step makes the host wait for the device.
 
-What envs read and write are the engine's own arrays. Groups of scenes of different structure are stepped side by side,
-each on a CUDA stream of its own. That buffers were too small is known a little later than it happened: contacts can
-then be missing in a step or two, a warning says so, and there is more room from then on.
+What envs read and write are the engine's own arrays. Batches of different structure are stepped side by side, each on
+a CUDA stream of its own. That buffers were too small is known a little later than it happened: contacts can then be
+missing in a step or two, a warning says so, and there is more room from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
 import warp as wp
+from typing_extensions import override
 
-from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import SceneSpec
-from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, put, to_host
-from internutopia.core.world.base import DeviceWorld, EnvIds, SavedPhysics, SceneHandle
-from internutopia.core.world.batched.env_batch import EnvBatch, Index
+from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, masked_assign, to_host
+from internutopia.core.world.base import DeviceWorld, EnvIds, PhysicsState, SceneHandle
+from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index
+from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.world import WarpWorld
 
@@ -31,202 +32,208 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         self.arrays: ArrayMaker = DeviceArrays(device)
         self.device = self.arrays.device
         self.times: Any = self.arrays.zeros(self.env_num, 'float64')
-        self._sides: dict[int, TensorArrays] = {}  # by id of their groups
+        self._tensor_arrays: dict[int, TensorArrays] = {}  # by id of their batches
         if self._device.is_cuda:  # one order for what the engine does and what torch does
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(self.device)), self._device)
 
+    @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """See `World.load`."""
         super().load(scenes)
         env_ids = np.array(sorted(scenes), np.intp)
-        for group, slots in self._work_for(env_ids):
-            self.side(group).loaded(slice(None) if slots is None else slots.astype(np.intp))
+        for env_batch, slots in self._slots_by_batch(env_ids):
+            self.batch_arrays(env_batch).store_starts(slice(None) if slots is None else slots.astype(np.intp))
 
+    @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """See `World.step`; the host waits for it."""
+        """The host waits for it."""
         mask = np.zeros(self.env_num, bool)
         mask[env_ids] = True
         failed = self.advance(self.arrays.asarray(mask)).cpu().numpy()
         return dict.fromkeys(np.flatnonzero(failed).tolist(), 'the simulation diverged')
 
+    @override
     def advance(self, mask: Any) -> Any:
-        """See `DeviceWorld.advance`."""
         self.times += mask.double() * self.step_dt
         failed = torch.zeros(self.env_num, dtype=torch.bool, device=self.device)
-        sides = self._occupied_sides()
-        for side in self._side_by_side(sides):
-            side.advance(mask, self.engine_steps)
-        for side in sides:
-            side.show(side.group.batch.failed.tensor(), failed)
+        occupied = self._occupied_arrays()
+        for arrays in self._concurrently(occupied):
+            arrays.advance(mask, self.engine_steps)
+        for arrays in occupied:
+            arrays.scatter(arrays.batch.failed.tensor(), failed)
         self.version += 1
         return failed
 
-    def replay(self, mask: Any) -> None:
-        """See `DeviceWorld.replay`."""
-        put(self.times, mask, 0.0)
-        for side in self._side_by_side(self._occupied_sides()):
-            side.replay(mask)
+    @override
+    def reset_to_start(self, mask: Any) -> None:
+        masked_assign(self.times, mask, 0.0)
+        for arrays in self._concurrently(self._occupied_arrays()):
+            arrays.reset_to_start(mask)
         self.version += 1
 
+    @override
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
-        """See `ArticulationView`: here the start of an env, which is kept on the device, says how it goes on."""
+        """Here the start of an env, which is kept on the device, says how it goes on."""
         for env_id in np.asarray(to_host(env_ids)).tolist():
-            if self._variant(env_id, {robot: enabled}).digest != self._scene_of(env_id).digest:
+            if self._variant(env_id, {robot: enabled}).digest != self.scene(env_id).digest:
                 raise ValueError(
                     f'env {env_id}, robot {robot!r}: with arrays on a device, self-collisions cannot be changed while '
                     f'it runs; say self_collisions={enabled} as an attribute of its class, or in its GenericRobotCfg'
                 )
 
-    def save(self, env_id: int) -> SavedPhysics:
-        """See `World.save`."""
-        saved = super().save(env_id)
-        return SavedPhysics(saved.model, {**saved.arrays, 'time': to_host(saved.arrays['time'])})
+    @override
+    def get_state(self, env_id: int) -> PhysicsState:
+        state = super().get_state(env_id)
+        return PhysicsState(state.model, {**state.arrays, 'time': to_host(state.arrays['time'])})
 
-    def side(self, group: EnvBatch) -> TensorArrays:
-        """What views read and write of a group."""
-        if group.id not in self._sides:
-            self._sides = {known.id: self._sides[known.id] for known in self.groups if known.id in self._sides}
-            self._sides[group.id] = TensorArrays(cast(WarpEnvBatch, group), self.upload)
-        return self._sides[group.id]
+    @override
+    def batch_arrays(self, env_batch: EnvBatch) -> TensorArrays:
+        if env_batch.id not in self._tensor_arrays:
+            known = {known.id for known in self.env_batches}
+            self._tensor_arrays = {id: arrays for id, arrays in self._tensor_arrays.items() if id in known}
+            self._tensor_arrays[env_batch.id] = TensorArrays(cast(WarpEnvBatch, env_batch), self.upload)
+        return self._tensor_arrays[env_batch.id]
 
+    @override
     def upload(self, index: Index) -> Index:
         """An index on the device."""
         return index if isinstance(index, slice) else self.arrays.asarray(index, 'int64')
 
-    def _occupied_sides(self) -> list[TensorArrays]:
-        return [self.side(group) for group in self._occupied()]
+    def _occupied_arrays(self) -> list[TensorArrays]:
+        return [self.batch_arrays(env_batch) for env_batch in self._occupied()]
 
-    def _side_by_side(self, sides: list[TensorArrays]) -> Iterator[TensorArrays]:
-        """The groups, each while its own stream is the current one."""
-        if not self._device.is_cuda or len(sides) < 2:
-            yield from sides
+    def _concurrently(self, batches: list[TensorArrays]) -> Iterator[TensorArrays]:
+        """The arrays of batches, each while its own stream is the current one."""
+        if not self._device.is_cuda or len(batches) < 2:
+            yield from batches
             return
         main = wp.get_stream(self._device)
         begin = main.record_event()
-        for side in sides:
-            stream = side.stream
+        for arrays in batches:
+            stream = arrays.stream
             stream.wait_event(begin)
             with wp.ScopedStream(stream, sync_enter=False), torch.cuda.stream(wp.stream_to_torch(stream)):
-                yield side
-        for side in sides:
-            main.wait_stream(side.stream)
+                yield arrays
+        for arrays in batches:
+            main.wait_stream(arrays.stream)
 
 
-class TensorArrays:
-    """A group as views see it: what `EnvBatch` says of its arrays holds for tensors on the device."""
+class TensorArrays(BatchArrays):
+    """A batch as views see it: what `BatchArrays` says holds for tensors on the device."""
 
-    def __init__(self, group: WarpEnvBatch, upload: Any):
-        self.group = group
+    def __init__(self, env_batch: WarpEnvBatch, upload: Callable[[Index], Index]):
+        self.id = env_batch.id
+        self.scene = env_batch.scene
+        self.env_batch = env_batch
         self._upload = upload
-        self._echo = AsyncReadback()
-        self._places: tuple[Index, Index] | None = None
-        self._places_of: tuple[Index, Index] | None = None
+        self._overflow = AsyncReadback()
+        self._occupied_on_device: tuple[Index, Index] | None = None
+        self._occupied_on_host: tuple[Index, Index] | None = None
 
     @property
-    def id(self) -> int:
-        """That of the group."""
-        return self.group.id
+    def batch(self) -> WarpBatch:
+        """The worlds on the device; another object after the env batch has grown."""
+        return self.env_batch.batch
 
     @property
-    def scene(self) -> CompiledScene:
-        """The scene whose layout all envs of the group have."""
-        return self.group.scene
-
-    @property
+    @override
     def efforts(self) -> Any:
-        """See `EnvBatch`."""
-        return self.group.batch.efforts.tensor()
+        return self.batch.efforts.tensor()
 
     @property
+    @override
     def sensors(self) -> Any:
-        """See `EnvBatch`."""
-        return self.group.batch.sensors.tensor()
+        return self.batch.sensors.tensor()
 
     @property
     def stream(self) -> wp.Stream:
-        """The stream that this group is stepped on beside others."""
-        return self.group.batch.stream
+        """The stream that this batch is stepped on beside others."""
+        return self.batch.stream
 
+    @override
     def ids(self, slots: Index) -> Any:
-        """See `EnvBatch`."""
-        return self.group.ids(to_host(slots))
+        return self.env_batch.ids(to_host(slots))
 
+    @override
     def measured(self) -> Any:
-        """See `EnvBatch`; only for envs that were started by the host."""
-        self.group.measured()
+        """Only for envs that were started by the host."""
+        self.env_batch.measured()
         return self.sensors
 
+    @override
     def read(self, name: str) -> Any:
-        """See `EnvBatch`."""
-        self.group.derive(name)
-        return self.group.batch.field(name).tensor()
+        self.env_batch.derive(name)
+        return self.batch.field(name).tensor()
 
+    @override
     def write(self, name: str) -> Any:
-        """See `EnvBatch`."""
-        return self.group.batch.field(name).tensor()
+        return self.batch.field(name).tensor()
 
-    def touched(self, slots: Index) -> None:
-        """See `EnvBatch`."""
-        self.group.touched(slots)
+    @override
+    def mark_dirty(self, slots: Index) -> None:
+        self.env_batch.mark_dirty(slots)
 
+    @override
     def expand(self, name: str) -> Any:
-        """See `EnvBatch`."""
-        self.group.expand(name)
-        return self.group.batch.expand(name).tensor()
+        self.env_batch.expand(name)
+        return self.batch.expand(name).tensor()
 
+    @override
     def values(self, name: str) -> Any:
-        """See `EnvBatch`."""
-        return self.group.batch.values(name)
+        return self.batch.values(name)
 
+    @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `EnvBatch`."""
-        chosen = self.group.batch.chosen.tensor()
-        chosen.zero_()
-        chosen[slots] = True if mask is None else mask
-        self.group.recompute_constants()
+        selected = self.batch.selected.tensor()
+        selected.zero_()
+        selected[slots] = True if mask is None else mask
+        self.env_batch.recompute_constants()
 
+    @override
     def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any:
-        """See `EnvBatch`; arrays of the host."""
-        return self.group.ray(slots, origins, directions, geom_groups, body)
+        """Arrays of the host."""
+        return self.env_batch.ray(slots, origins, directions, geom_groups, body)
 
-    def loaded(self, slots: Index) -> None:
+    def store_starts(self, slots: Index) -> None:
         """Envs were given to these slots: they will be started again as they are now."""
-        chosen = np.zeros(self.group.capacity, bool)
-        chosen[slots] = True
-        self.group.batch.keep_starts(chosen)
+        selected = np.zeros(self.env_batch.capacity, bool)
+        selected[slots] = True
+        self.batch.store_starts(selected)
 
     def advance(self, mask: Any, substeps: int) -> None:
         """Step the envs of a mask `(env_num,)`."""
-        for (flags,) in self._echo.receive():
+        for (flags,) in self._overflow.receive():
             if flags.any():
-                self.group.batch.overflow.tensor().zero_()
-                self.group.batch.make_room(int(flags[0]), retry=False)
-        self._choose(mask)
-        self.group.launch_step(substeps)
-        self._echo.send(self.group.batch.overflow.tensor())
+                self.batch.overflow.tensor().zero_()
+                self.batch.grow_buffers(int(flags[0]), retry=False)
+        self._select(mask)
+        self.env_batch.launch_step(substeps)
+        self._overflow.send(self.batch.overflow.tensor())
 
-    def replay(self, mask: Any) -> None:
+    def reset_to_start(self, mask: Any) -> None:
         """Start the envs of a mask `(env_num,)` afresh."""
-        self._choose(mask)
-        self.group.launch_restart()
+        self._select(mask)
+        self.env_batch.launch_reset()
 
-    def show(self, values: Any, target: Any) -> None:
+    def scatter(self, values: Any, target: Any) -> None:
         """Hand out values `(capacity, ...)` as rows of `(env_num, ...)`."""
         slots, envs = self._occupied()
         target[envs] = values[slots]
 
-    def _choose(self, mask: Any) -> None:
+    def _select(self, mask: Any) -> None:
         slots, envs = self._occupied()
-        chosen = self.group.batch.chosen.tensor()
-        if self.group.used < self.group.capacity:
-            chosen.zero_()
-        chosen[slots] = mask[envs]
+        selected = self.batch.selected.tensor()
+        if self.env_batch.used < self.env_batch.capacity:
+            selected.zero_()
+        selected[slots] = mask[envs]
 
     def _occupied(self) -> tuple[Index, Index]:
         """Slots in use and the envs in them, on the device."""
-        occupied = self.group.occupied
+        occupied = self.env_batch.occupied
         assert occupied is not None
-        if occupied is not self._places_of:
-            self._places_of, self._places = occupied, (self._upload(occupied[0]), self._upload(occupied[1]))
-        assert self._places is not None
-        return self._places
+        if occupied is not self._occupied_on_host:
+            self._occupied_on_host, self._occupied_on_device = (
+                occupied,
+                (self._upload(occupied[0]), self._upload(occupied[1])),
+            )
+        assert self._occupied_on_device is not None
+        return self._occupied_on_device

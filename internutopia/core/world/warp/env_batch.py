@@ -1,4 +1,4 @@
-"""Envs that share one `WarpBatch`: slots are its worlds, per-slot model fields are fields with a batch axis."""
+"""Env batch of one `WarpBatch`: slots are its worlds, per-slot model fields are fields with a batch axis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
@@ -34,17 +35,17 @@ class WarpEnvBatch(EnvBatch):
         self._mixed = False  # whether geoms that never move stand elsewhere in some slots
 
     @property
+    @override
     def efforts(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         return self.batch.efforts.read()
 
     @property
+    @override
     def sensors(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         return self.batch.sensors.read()
 
+    @override
     def measured(self) -> NDArray[np.float32]:
-        """See `EnvBatch`."""
         if self._unmeasured and len(self._probed):
             self.batch.forward()
             self._stale = False
@@ -53,8 +54,9 @@ class WarpEnvBatch(EnvBatch):
         self._unmeasured.clear()
         return self.sensors
 
+    @override
     def read(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`; a state field, or a pose or velocity of bodies."""
+        """A state field, or a pose or velocity of bodies."""
         self.derive(name)
         return self.batch.field(name).read()
 
@@ -66,39 +68,40 @@ class WarpEnvBatch(EnvBatch):
                 self.batch.kinematics()
                 self._stale = False
 
+    @override
     def write(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         return self.batch.field(name).write()
 
-    def touched(self, slots: Index) -> None:
-        """See `EnvBatch`."""
+    @override
+    def mark_dirty(self, slots: Index) -> None:
         self._stale = True
 
+    @override
     def expand(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         self._expanded.add(name)
         return self.batch.expand(name).write()
 
+    @override
     def values(self, name: str) -> NDArray[Any]:
-        """See `EnvBatch`."""
         if name in self._expanded:
             return self.batch.expand(name).read()
-        shared = self._own.rows[name]
+        shared = self._own.batched_fields[name]
         return np.broadcast_to(shared, (self.capacity, *shared.shape))
 
+    @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
-        """See `EnvBatch`."""
-        chosen = np.zeros(self.capacity, bool)
-        chosen[slots] = True if mask is None else mask
-        self.batch.choose(chosen)
+        selected = np.zeros(self.capacity, bool)
+        selected[slots] = True if mask is None else mask
+        self.batch.select(selected)
         self.recompute_constants()
 
     def recompute_constants(self) -> None:
-        """`set_constants` of the slots that `batch.chosen` says."""
+        """`set_constants` of the slots that `batch.selected` says."""
         self.batch.set_constants()
         self._expanded.update(OF_MASSES)
         self._stale = True
 
+    @override
     def ray(
         self,
         slots: NDArray[np.intp],
@@ -107,7 +110,6 @@ class WarpEnvBatch(EnvBatch):
         geom_groups: Sequence[int],
         body: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """See `EnvBatch`."""
         self.read('geom_xpos')  # describes the state from here on
         everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
         everywhere[0, slots], everywhere[1, slots] = origins, directions
@@ -115,50 +117,50 @@ class WarpEnvBatch(EnvBatch):
         distances, geoms = self.batch.ray(everywhere[0], everywhere[1], seen, body)
         return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
 
+    @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        """See `EnvBatch`."""
-        chosen = np.zeros(self.capacity, bool)
-        chosen[slice(None) if slots is None else slots] = True
-        report = self.batch.step(chosen, substeps, self._derives)
+        selected = np.zeros(self.capacity, bool)
+        selected[slice(None) if slots is None else slots] = True
+        report = self.batch.step(selected, substeps, self._derives)
         self._stale = not self._derives
-        self._unmeasured.difference_update(np.flatnonzero(chosen).tolist())
+        self._unmeasured.difference_update(np.flatnonzero(selected).tolist())
         failed: dict[int, str] = {}
-        for slot in np.flatnonzero(chosen & (report[:, 0] > 0)).tolist():
+        for slot in np.flatnonzero(selected & (report[:, 0] > 0)).tolist():
             kind, index = report[slot, :2].tolist()
             failed[int(self.envs[slot])] = f'the simulation diverged: bad {BAD_QUANTITIES[kind]} {index}'
         return failed
 
     def launch_step(self, substeps: int) -> None:
-        """Advance the slots that `batch.chosen` says, without waiting for it."""
+        """Advance the slots that `batch.selected` says, without waiting for it."""
         self.batch.launch_step(substeps, self._derives)
         self._stale = not self._derives
         self._unmeasured.clear()
 
-    def launch_restart(self) -> None:
-        """Start the slots that `batch.chosen` says afresh, without waiting for it."""
-        self.batch.launch_restart()
+    def launch_reset(self) -> None:
+        """Start the slots that `batch.selected` says afresh, without waiting for it."""
+        self.batch.launch_reset()
         self._stale = True
 
+    @override
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """See `EnvBatch`."""
         self._fill(self._scratch, slot)
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(self._own.model, kind))
         mujoco.mj_getState(self._own.model, self._scratch, state, kind)
         return state
 
+    @override
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """See `EnvBatch`."""
         model = copy.copy(scene.model)
         for name in self._expanded:
             row = self.values(name)[slot]
-            if not np.array_equal(row, self._row(scene, name), equal_nan=True):  # else it is more precise there
+            if not np.array_equal(row, self._field_of(scene, name), equal_nan=True):  # else it is more precise there
                 field = getattr(model, name)
                 field[...] = row.reshape(field.shape)
         return model
 
+    @override
     def data(self, slot: int) -> mujoco.MjData:
-        """See `EnvBatch`."""
         data = mujoco.MjData(self._own.model)
         self._fill(data, slot)
         return data
@@ -171,33 +173,39 @@ class WarpEnvBatch(EnvBatch):
             else:
                 getattr(data, name)[...] = row
 
+    @override
     def _resize(self, capacity: int) -> None:
         old = self.batch
         self.batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
         self.batch.take(old)
         self._stale = True
 
-    def _start(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         for name in STATE_FIELDS:
             self.write(name)[slot] = state.get(name, self._defaults[name])
         self.batch.efforts.write()[slot] = self.batch.sensors.write()[slot] = 0.0
         self._stale = True
 
-    def _state(self, slot: int) -> Arrays:
+    @override
+    def _get_engine_state(self, slot: int) -> Arrays:
         state = np.concatenate([self.read(name)[slot].ravel() for name in STATE_FIELDS], dtype=np.float32)
         return {'state': state, 'efforts': self.efforts[slot].copy(), 'sensors': self.sensors[slot].copy()}
 
-    def _set_state(self, slot: int, saved: Mapping[str, NDArray[Any]]) -> None:
+    @override
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         ends = np.cumsum([self._defaults[name].size for name in STATE_FIELDS])
-        for name, values in zip(STATE_FIELDS, np.split(saved['state'], ends[:-1]), strict=True):
+        for name, values in zip(STATE_FIELDS, np.split(state['state'], ends[:-1]), strict=True):
             self.write(name)[slot] = values.reshape(self._defaults[name].shape)
-        self.batch.efforts.write()[slot] = saved['efforts']
-        self.batch.sensors.write()[slot] = saved['sensors']
+        self.batch.efforts.write()[slot] = state['efforts']
+        self.batch.sensors.write()[slot] = state['sensors']
         self._stale = True
 
-    def _row(self, scene: CompiledScene, name: str) -> NDArray[Any]:
-        return warp_scene(scene).rows[name]
+    @override
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        return warp_scene(scene).batched_fields[name]
 
+    @override
     def _write_model(self, slot: int, scene: CompiledScene) -> None:
         super()._write_model(slot, scene)
         self._mixed |= scene is not self.scene

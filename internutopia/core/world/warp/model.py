@@ -1,7 +1,7 @@
-"""MuJoCo models on Warp: which of them `mujoco_warp` can run, and which can run side by side.
+"""Warp scenes: which MuJoCo models `mujoco_warp` can run, and which can run side by side.
 
 `mujoco_warp` declares which fields of a model can differ between its worlds. Scenes whose models agree in everything
-else share a group.
+else share an env batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCHED_FIELDS = frozenset(
     if is_array_spec(field.type) and getattr(field.type, 'shape', ())[:1] == ('*',)
 )
 
-_LAYOUTS: WeakKeyDictionary[CompiledScene, WarpScene] = WeakKeyDictionary()
+_WARP_SCENES: WeakKeyDictionary[CompiledScene, WarpScene] = WeakKeyDictionary()
 
 
 class WarpScene:
@@ -59,7 +59,7 @@ class WarpScene:
         self.structure = digest.digest()
 
     @cached_property
-    def rows(self) -> Mapping[str, NDArray[Any]]:
+    def batched_fields(self) -> Mapping[str, NDArray[Any]]:
         """The fields that can differ between worlds, without the axis of worlds."""
         return {name: getattr(self._warp_model, name).numpy()[0] for name in BATCHED_FIELDS}
 
@@ -77,9 +77,9 @@ class WarpScene:
 
 def warp_scene(scene: CompiledScene) -> WarpScene:
     """What `mujoco_warp` makes of a scene, worked out once. ValueError if it cannot run it."""
-    if scene not in _LAYOUTS:
-        _LAYOUTS[scene] = WarpScene(scene)
-    return _LAYOUTS[scene]
+    if scene not in _WARP_SCENES:
+        _WARP_SCENES[scene] = WarpScene(scene)
+    return _WARP_SCENES[scene]
 
 
 def put_model(model: mujoco.MjModel, device: wp.DeviceLike) -> mjw.Model:

@@ -1,4 +1,4 @@
-"""Pictures of one camera in all worlds of a Warp batch, ray traced by the engine in one launch.
+"""Ray tracer: pictures of one camera in all worlds of a Warp batch, taken by the engine in one launch.
 
 What is computed is a fixed sequence of kernels without a look at the host, so that it can be captured in a CUDA graph.
 The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Intrinsics`, so that
@@ -41,7 +41,7 @@ class FrameBuffers:
         self.size = size
         self.kinds = kinds
         width, height = size
-        with wp.ScopedDevice(device), _fitting(size, env_num):
+        with wp.ScopedDevice(device), _memory_checked(size, env_num):
             # of those that are not wanted: no envs
             n = {kind: env_num if kind in kinds else 0 for kind in ('rgba', 'depth', 'labels')}
             self.rgba: Any = wp.zeros((n['rgba'], height, width, 4), dtype=wp.uint8)
@@ -62,10 +62,10 @@ class FrameBuffers:
             self._tensors[kind] = wp.to_torch(getattr(self, kind), requires_grad=False)
         return self._tensors[kind]
 
-    def exposed(self) -> None:
+    def invalidate(self) -> None:
         """The device wrote to it."""
         for mirror in self._mirrors.values():
-            mirror.expire()
+            mirror.invalidate()
 
 
 class RayTracer:
@@ -75,9 +75,9 @@ class RayTracer:
         model: of the worlds; textures, meshes and the headlight are those of this one.
         worlds: number of worlds.
         camera: number of the camera in the model.
-        lens: how it projects.
+        intrinsics: how it projects.
         labels: label of each geom, -1 for none.
-        film: where the pictures go.
+        buffers: where the pictures go.
         quality: `'full'` has shadows and smooth edges.
 
     Raises:
@@ -89,30 +89,30 @@ class RayTracer:
         model: mujoco.MjModel,
         worlds: int,
         camera: int,
-        lens: Intrinsics,
+        intrinsics: Intrinsics,
         labels: NDArray[np.int32],
-        film: FrameBuffers,
+        buffers: FrameBuffers,
         quality: Quality,
     ):
         self.id = next(_IDS)
-        self._film = film
-        samples = _SAMPLES[quality] if 'rgba' in film.kinds else _SAMPLES['fast']
-        with wp.ScopedDevice(film.rgba.device), _fitting(film.size, worlds):
+        self._buffers = buffers
+        samples = _SAMPLES[quality] if 'rgba' in buffers.kinds else _SAMPLES['fast']
+        with wp.ScopedDevice(buffers.rgba.device), _memory_checked(buffers.size, worlds):
             self._context = context = mjw.create_render_context(
                 model,
                 worlds,
                 cam_active=[camera],
-                cam_res=film.size,
-                render_rgb='rgba' in film.kinds,
-                render_depth='depth' in film.kinds,
-                render_seg='labels' in film.kinds,
+                cam_res=buffers.size,
+                render_rgb='rgba' in buffers.kinds,
+                render_depth='depth' in buffers.kinds,
+                render_seg='labels' in buffers.kinds,
                 enabled_geom_groups=_SEEN,
                 render_skybox=True,
                 use_shadows=quality == 'full',
                 shadow_light_fraction=0.0,
                 samples_per_pixel=round(len(samples) ** 0.5),
             )
-            rays = [_rays(lens, film.size, (x, y)) for x, y in samples.tolist()]
+            rays = [_rays(intrinsics, buffers.size, (x, y)) for x, y in samples.tolist()]
             context.ray_offset.assign(np.concatenate([origins for origins, _ in rays]))
             context.ray.assign(np.concatenate([directions for _, directions in rays]))
             # the same for all scenes: less to compile, and lights may differ between worlds
@@ -120,29 +120,29 @@ class RayTracer:
             context.light_attenuation_is_default = False
             context.has_orthographic_camera = True  # rays begin where we say
             self._labels = wp.array(labels, dtype=int)
-            self._rows: Any = wp.array(np.full(worlds, -1), dtype=int)
+            self._envs: Any = wp.array(np.full(worlds, -1), dtype=int)
 
-    def assign(self, rows: NDArray[np.intp]) -> None:
-        """Say which env of the film the pictures of each world `(worlds,)` belong to, -1 for none."""
-        self._rows.assign(rows.astype(np.int32))
+    def assign(self, envs: NDArray[np.intp]) -> None:
+        """Say which env the pictures of each world `(worlds,)` belong to, -1 for none."""
+        self._envs.assign(envs.astype(np.int32))
 
-    def paint(self, model: mjw.Model, data: mjw.Data) -> None:
+    def render(self, model: mjw.Model, data: mjw.Data) -> None:
         """Take the pictures; the poses of bodies describe the state."""
-        context, film = self._context, self._film
+        context, buffers = self._context, self._buffers
         if context.bvh_ngeom + context.bvh_nflexgeom:  # the engine crashes if there is nothing to be seen
             mjw.camlight(model, data)
             mjw.refit_bvh(model, data, context)
             mjw.render(model, data, context)
         wp.launch(
-            _develop,
-            (len(self._rows), film.size[0] * film.size[1]),
-            [self._rows, film.size[0], context.rgb_data, context.depth_data, context.seg_data, self._labels],
-            [film.rgba, film.depth, film.labels],
+            _write_frames,
+            (len(self._envs), buffers.size[0] * buffers.size[1]),
+            [self._envs, buffers.size[0], context.rgb_data, context.depth_data, context.seg_data, self._labels],
+            [buffers.rgba, buffers.depth, buffers.labels],
         )
 
 
 @contextmanager
-def _fitting(size: tuple[int, int], env_num: int) -> Iterator[None]:
+def _memory_checked(size: tuple[int, int], env_num: int) -> Iterator[None]:
     """MemoryError if what is made of pictures meanwhile does not fit on the device."""
     try:
         yield
@@ -155,23 +155,25 @@ def _fitting(size: tuple[int, int], env_num: int) -> Iterator[None]:
         ) from error
 
 
-def _rays(lens: Intrinsics, size: tuple[int, int], shift: tuple[float, float]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _rays(
+    intrinsics: Intrinsics, size: tuple[int, int], shift: tuple[float, float]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Where rays through pixels begin [m], and their directions, `(height * width, 3)` each, camera frame.
 
     They begin at the distance `NEAR`: what is nearer is not seen.
     """
-    x, y = lens.pixels(size, shift)
+    x, y = intrinsics.pixels(size, shift)
     across = np.stack([*np.meshgrid(x, y), np.zeros(size[::-1])], axis=-1).reshape(-1, 3)
     ahead = np.array([0.0, 0.0, -1.0])
-    if lens.orthographic:
+    if intrinsics.orthographic:
         return across + NEAR * ahead, np.broadcast_to(ahead, across.shape)
     directions = across + ahead
     return NEAR * directions, directions / np.linalg.norm(directions, axis=-1, keepdims=True)
 
 
 @wp.kernel
-def _develop(
-    rows: wp.array[int],
+def _write_frames(
+    envs: wp.array[int],
     width: int,
     colours: wp.array2d[wp.uint32],
     depths: wp.array2d[float],
@@ -183,21 +185,21 @@ def _develop(
 ):
     """Write what the engine found at each pixel of each world into the pictures of its env."""
     world, pixel = wp.tid()
-    row = rows[world]
-    if row < 0:
+    env = envs[world]
+    if env < 0:
         return
     x = pixel % width
     y = pixel // width
     if rgba.shape[0] > 0:
         colour = colours[world, pixel]
         for channel in range(3):
-            rgba[row, y, x, channel] = wp.uint8((colour >> wp.uint32(16 - 8 * channel)) & wp.uint32(255))
-        rgba[row, y, x, 3] = wp.uint8(255)
+            rgba[env, y, x, channel] = wp.uint8((colour >> wp.uint32(16 - 8 * channel)) & wp.uint32(255))
+        rgba[env, y, x, 3] = wp.uint8(255)
     if depth.shape[0] > 0:
         value = depths[world, pixel]  # from where the ray begins
-        depth[row, y, x] = wp.where(value > 0.0, value + wp.static(NEAR), wp.inf)
+        depth[env, y, x] = wp.where(value > 0.0, value + wp.static(NEAR), wp.inf)
     if labels.shape[0] > 0:
         hit = geoms[world, pixel]
-        labels[row, y, x] = -1
+        labels[env, y, x] = -1
         if hit[1] == wp.static(int(mujoco.mjtObj.mjOBJ_GEOM)):
-            labels[row, y, x] = geom_labels[hit[0]]
+            labels[env, y, x] = geom_labels[hit[0]]

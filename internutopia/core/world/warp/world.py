@@ -1,4 +1,4 @@
-"""The GPU world: `mujoco_warp`, one batch per model structure; it runs on the CPU device, too, slowly.
+"""GPU world: `mujoco_warp`, one batch per model structure; it runs on the CPU device, too, slowly.
 
 The engine computes with 32-bit floats. What envs read and write is on the host: on CUDA each array that is asked for is
 copied once per step. On the CPU device results are the same to the bit each time, and do not depend on the env id; on
@@ -12,6 +12,7 @@ from typing import Any
 
 import mujoco_warp
 import warp as wp
+from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import SceneSpec
@@ -34,18 +35,22 @@ class WarpWorld(BatchedWorld):
         self._raytrace = raytrace
         super().__init__(*args, **kwargs)
 
+    @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene; ValueError also for what the engine has no code for."""
         compiled = super().prepare(scene)
         warp_scene(compiled)
         return compiled
 
-    def _new_group(self, scene: CompiledScene, capacity: int) -> WarpEnvBatch:
+    @override
+    def _new_env_batch(self, scene: CompiledScene, capacity: int) -> WarpEnvBatch:
         return WarpEnvBatch(scene, capacity, self._device)
 
-    def _new_camera(self, name: str) -> MujocoCameraView:
-        return WarpCameraView(self, name, self._device) if self._raytrace else super()._new_camera(name)
+    @override
+    def _new_camera_view(self, name: str) -> MujocoCameraView:
+        return WarpCameraView(self, name, self._device) if self._raytrace else super()._new_camera_view(name)
 
+    @override
     def _structure(self, scene: CompiledScene) -> bytes:
         return warp_scene(scene).structure
 

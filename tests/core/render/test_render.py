@@ -1,4 +1,4 @@
-"""What `World.draw` draws, against rays that the engine casts through the centres of the pixels."""
+"""Pictures of `World.render`, against rays that the engine casts through the centres of the pixels."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def frame(size=SIZE, labels: bool = False) -> Any:
     )
 
 
-def cast(env, eye: CameraPose, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
+def cast(env, camera_pose: CameraPose, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
     """Depth `(height, width)` [m] by rays, infinite where they hit nothing, and what geom they hit, -1 for none."""
     model, data = env.runner.world.model(0), env.runner.world.data(0)
-    lens, (width, height) = eye.lens, size
+    intrinsics, (width, height) = camera_pose.intrinsics, size
     depth, geoms = np.full((height, width), np.inf), np.full((height, width), -1)
     geom = np.zeros(1, np.int32)
     for v, u in np.ndindex(height, width):
-        x = ((u + 0.5) / width * 2 - 1) * lens.half_width + lens.centre[0]
-        y = (1 - (v + 0.5) / height * 2) * lens.half_height + lens.centre[1]
-        start, ray = ([x, y, 0], [0, 0, -1]) if lens.orthographic else ([0, 0, 0], [x, y, -1])
-        start, ray = eye.position + eye.rotation @ start, eye.rotation @ np.array(ray, float)
+        x = ((u + 0.5) / width * 2 - 1) * intrinsics.half_width + intrinsics.centre[0]
+        y = (1 - (v + 0.5) / height * 2) * intrinsics.half_height + intrinsics.centre[1]
+        start, ray = ([x, y, 0], [0, 0, -1]) if intrinsics.orthographic else ([0, 0, 0], [x, y, -1])
+        start, ray = camera_pose.position + camera_pose.rotation @ start, camera_pose.rotation @ np.array(ray, float)
         distance = mujoco.mj_ray(model, data, start, ray, None, 1, -1, geom)
         if distance >= 0:
             depth[v, u], geoms[v, u] = distance, geom[0]  # of a ray of length 1 ahead
@@ -73,7 +73,7 @@ def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) ->
 
 @pytest.mark.parametrize('quality', ['fast', 'full'])
 @pytest.mark.parametrize(
-    'position, target, lens',
+    'position, target, intrinsics',
     [
         ((0.0, 0.0, 0.8), (2.0, 0.0, 0.4), LENS),
         ((1.5, 0.0, 4.0), (1.5, 0.0, 0.0), LENS),
@@ -82,19 +82,19 @@ def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) ->
     ],
     ids=['ahead', 'down', 'orthographic', 'off_centre'],
 )
-def test_depth_is_what_rays_measure(env, quality, position, target, lens):
-    eye = CameraPose.looking_at(target, position, lens)
+def test_depth_is_what_rays_measure(env, quality, position, target, intrinsics):
+    camera_pose = CameraPose.looking_at(target, position, intrinsics)
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)], quality)
+    env.runner.world.render([RenderRequest(0, camera_pose, picture)], quality)
     assert picture.depth is not None and picture.depth.dtype == np.float32
-    assert_same_depth(picture.depth, cast(env, eye))
+    assert_same_depth(picture.depth, cast(env, camera_pose))
 
 
 def test_depth_alone_is_the_same(env):
-    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    camera_pose = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     depth = np.zeros(SIZE[::-1], np.float32)
-    env.runner.world.draw([RenderRequest(0, eye, Frame(depth=depth))])
-    assert_same_depth(depth, cast(env, eye))
+    env.runner.world.render([RenderRequest(0, camera_pose, Frame(depth=depth))])
+    assert_same_depth(depth, cast(env, camera_pose))
 
 
 OPEN = """
@@ -131,12 +131,14 @@ def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
     env = make_env(tasks=[make_task(scene, robots=[]) for scene in scenes], env_num=2)
     env.reset()
     empty = []
-    for name, (position, target, lens) in OPEN_VIEWS.items():
-        eye = CameraPose.looking_at(target, position, lens)
+    for name, (position, target, intrinsics) in OPEN_VIEWS.items():
+        camera_pose = CameraPose.looking_at(target, position, intrinsics)
         for quality, kinds in itertools.product(('fast', 'full') if name == 'ahead' else ('fast',), KINDS):
             frames, alone = Frame.blank(SIZE, kinds, 2), Frame.blank(SIZE, ('rgba',))
-            env.runner.world.draw(
-                [RenderRequest(i, eye, frames.row(i)) for i in range(2)] + [RenderRequest(0, eye, alone)], quality
+            env.runner.world.render(
+                [RenderRequest(i, camera_pose, frames.row(i)) for i in range(2)]
+                + [RenderRequest(0, camera_pose, alone)],
+                quality,
             )
             assert frames.depth is not None and alone.rgba is not None
             np.testing.assert_array_equal(frames.depth[0], frames.depth[1], f'{name}, {quality}, {kinds}')
@@ -152,7 +154,7 @@ def test_colours_and_nothing(env):
     pictures = [frame(labels=True), frame(labels=True)]
     up = CameraPose.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
     red = CameraPose.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Intrinsics.of_height(0.05, SIZE))
-    world.draw([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
+    world.render([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
     assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == -1).all()
     r, g, b, alpha = np.moveaxis(pictures[1].rgba.astype(int), -1, 0)
     assert (r > 60).all() and (g < 0.2 * r).all() and (b < 0.2 * r).all() and (alpha == 255).all()
@@ -167,12 +169,12 @@ def test_full_pictures_have_shadows(make_env, make_task, write_model, opengl):
     under = CameraPose.looking_at((0.0, 0.0, 0.0), (0.0, -1.5, 0.4), Intrinsics.of_height(0.05, SIZE))
     pictures = {quality: frame() for quality in ('fast', 'full')}
     for quality, picture in pictures.items():
-        env.runner.world.draw([RenderRequest(0, under, picture)], quality)
+        env.runner.world.render([RenderRequest(0, under, picture)], quality)
     assert pictures['full'].rgba[12, 16, 0] < 0.7 * pictures['fast'].rgba[12, 16, 0]
 
 
 def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, opengl):
-    eye = CameraPose.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
+    camera_pose = CameraPose.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
     pictures = {}
     for threads in (1, 3):
         tasks = [make_task(scene, robots=[make_robot('hopper', position=(0, 0, 0.5))]) for scene in ('floor', 'crates')]
@@ -180,7 +182,9 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
         env.reset()
         pictures[threads] = [frame() for _ in range(4)]
         for _ in range(2):  # a second time with what is there already
-            env.runner.world.draw([RenderRequest(i, eye, picture) for i, picture in enumerate(pictures[threads])])
+            env.runner.world.render(
+                [RenderRequest(i, camera_pose, picture) for i, picture in enumerate(pictures[threads])]
+            )
         env.close()
     for one, other in zip(*pictures.values(), strict=True):
         assert (one.rgba == other.rgba).all() and (one.depth == other.depth).all()
@@ -188,26 +192,26 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
 
 
 def test_pictures_may_become_larger(env):
-    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    camera_pose = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     large = frame((64, 48))
     for picture in (frame(), large):
-        env.runner.world.draw([RenderRequest(0, eye, picture)])
-    assert_same_depth(large.depth, cast(env, eye, (64, 48)))
+        env.runner.world.render([RenderRequest(0, camera_pose, picture)])
+    assert_same_depth(large.depth, cast(env, camera_pose, (64, 48)))
 
 
-def _draw_in_child(env, eye, expected, queue):
+def _render_in_child(env, camera_pose, expected, queue):
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)])
+    env.runner.world.render([RenderRequest(0, camera_pose, picture)])
     queue.put((picture.depth == expected).all())
 
 
 def test_a_forked_child_draws_too(env):
-    eye = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    camera_pose = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
     picture = frame()
-    env.runner.world.draw([RenderRequest(0, eye, picture)])
+    env.runner.world.render([RenderRequest(0, camera_pose, picture)])
     context = multiprocessing.get_context('fork')
     queue = context.SimpleQueue()
-    child = context.Process(target=_draw_in_child, args=(env, eye, picture.depth, queue))
+    child = context.Process(target=_render_in_child, args=(env, camera_pose, picture.depth, queue))
     child.start()
     child.join(20)
     hangs = child.is_alive()
