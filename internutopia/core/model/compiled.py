@@ -1,14 +1,10 @@
-"""Compiled scenes: an `MjModel` with the addresses of its robots and objects, cached by content.
-
-Two scene models that differ only in poses or initial joint positions give the very same `CompiledScene`.
-"""
+"""Compiled scene: an `MjModel` with the addresses of its robots and objects, and the state that its envs begin with."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import mujoco
@@ -16,16 +12,11 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.cameras import add_cameras, camera_layouts, find_camera, geom_labels
-from internutopia.core.model.compose import compose, contact_sensor, object_body, robot_prefix
+from internutopia.core.model.cameras import camera_layouts, find_camera, geom_labels
+from internutopia.core.model.compose import contact_sensor, object_body, robot_prefix
 from internutopia.core.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
-from internutopia.core.model.importers.load import content_key
 from internutopia.core.model.joint_order import order_joints
-from internutopia.core.model.joints import add_joints, fix_bases
-from internutopia.core.model.overlaps import without_overlaps
-from internutopia.core.model.probes import add_probes, probe_addresses
+from internutopia.core.model.probes import probe_addresses
 from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
@@ -84,9 +75,9 @@ class CompiledScene:
     `source`: what it was compiled from; poses in it are those of any of the envs that run it.
     """
 
-    def __init__(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None):
+    def __init__(self, scene: SceneSpec, model: mujoco.MjModel):
         self.source = scene
-        self.model: mujoco.MjModel = _compile(scene, timestep, contact)
+        self.model = model
         self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
@@ -181,85 +172,6 @@ class CompiledScene:
         data['mocap_pos'][model.body_mocapid[mocap]] = model.body_pos[mocap]
         data['mocap_quat'][model.body_mocapid[mocap]] = model.body_quat[mocap]
         return data
-
-
-class SceneCache:
-    """Compiled scenes by content, the least recently used dropped first (envs keep the ones they run alive)."""
-
-    def __init__(self, capacity: int = 256):
-        self.capacity = capacity
-        self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
-
-    def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-        """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
-        robots = [_robot_key(robot) for robot in scene.robots]
-        scene = without_overlaps(scene, robots, timestep)
-        key = _cache_key(scene, robots, timestep, contact)
-        compiled = self._scenes.get(key)
-        if compiled is None:
-            compiled = self._scenes[key] = CompiledScene(scene, timestep, contact)
-            if len(self._scenes) > self.capacity:
-                self._scenes.popitem(last=False)
-        self._scenes.move_to_end(key)
-        return compiled
-
-
-def _asset_key(path: str | None) -> str | None:
-    """A hash of what an asset is made of."""
-    return content_key(resolve(path)) if path else None
-
-
-def _robot_key(r: RobotSpec) -> str:
-    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
-    return repr(
-        (
-            *(r.name, _asset_key(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
-            r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths, r.self_collisions),
-        )
-    )
-
-
-def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
-    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
-
-    `robots`: the keys of its robots.
-    """
-    objects = [
-        (o.name, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
-        for o in scene.objects
-    ]
-    joined = scene.joints and (
-        scene.joints,
-        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
-        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
-    )
-    passing = [robot.passing for robot in scene.robots]
-    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, contact, base, robots, passing, objects, joined))
-
-
-def _compile(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:
-    spec = _composed(scene, timestep, contact)
-    add_probes(spec, scene.robots)
-    add_cameras(spec, scene.robots)
-    try:
-        return spec.compile()
-    except ValueError as error:
-        parts = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
-        raise ValueError(
-            f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
-        ) from error
-
-
-def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
-    if not scene.joints:
-        return compose(scene, timestep, contact)
-    unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
-    scene = fix_bases(scene, unjoined)
-    spec = compose(scene, timestep, contact)
-    add_joints(spec, scene, unjoined)
-    return spec
 
 
 def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:

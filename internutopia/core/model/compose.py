@@ -27,7 +27,8 @@ from internutopia.core.model.robot_world import captured_bodies, leave_world, re
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
 from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
-from internutopia.core.util import did_you_mean, log
+from internutopia.core.util import did_you_mean
+from internutopia.core.util.log import warn_once
 
 
 def robot_prefix(name: str) -> str:
@@ -150,10 +151,9 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     return fixed
 
 
-@functools.cache
 def _warn_of_fixed_base(path: Path) -> None:
     """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
-    log.warning(
+    warn_once(
         '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
         'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
         'or put a <freejoint/> into the root body',

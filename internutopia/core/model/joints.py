@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.spec import IDENTITY_QUAT, JointSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
-
-if TYPE_CHECKING:
-    from internutopia.core.model.compiled import CompiledScene
 
 _WORLD = 'world'
 _ARM = 0.1  # [m] between the two points that hold the axis of a hinge

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import mujoco
@@ -35,7 +34,7 @@ import numpy as np
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.contact_parameters import bounces
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 _Integrator, _Solver, _Cone = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtCone
 _Disable, _Enable = mujoco.mjtDisableBit, mujoco.mjtEnableBit
@@ -184,7 +183,7 @@ def _tell_lost(robot: RobotAsset, options: Any) -> None:
         elif not np.array_equal(value, getattr(default, name)) and not np.array_equal(value, result):
             lost.append(f'{name} {_text(name, value)} (it is {_text(name, result)})')
     if lost:
-        _warn_once(f'robot {robot.name!r}: options of its model that do not count in this scene: {", ".join(lost)}')
+        warn_once('robot %r: options of its model that do not count in this scene: %s', robot.name, ', '.join(lost))
 
 
 def _names(options: Any) -> Iterable[str]:
@@ -196,8 +195,3 @@ def _text(name: str, value: Any) -> str:
         kind = type(_WEAK_TO_STRONG[name][0])
         return kind(value).name.rpartition('_')[2].lower()
     return ' '.join(f'{number:g}' for number in np.ravel(value))
-
-
-@lru_cache(1000)
-def _warn_once(message: str) -> None:
-    log.warning(message)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import mujoco
 import numpy as np
@@ -21,7 +20,7 @@ from internutopia.core.model.importers.load import is_mjcf
 from internutopia.core.model.robot_world import leave_world
 from internutopia.core.model.self_collision import says_which
 from internutopia.core.model.spec import RobotSpec, SceneSpec
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
 _NEXT_TO_NOTHING = 1e-3  # [kg]
@@ -67,7 +66,7 @@ class _Alone:
         if key not in self._known:
             pairs = self._always | (self._overlapping(joint_positions) if joint_positions else frozenset())
             self._known[key] = tuple(sorted(pairs))
-            _tell(self._asset, self._known[key])
+            _warn_of_overlaps(self._asset, self._known[key])
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return self._known[key]
@@ -136,13 +135,11 @@ class _Robots:
 _ROBOTS = _Robots()
 
 
-@lru_cache(1000)
-def _tell(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
-    """Log links that pass through each other, once."""
+def _warn_of_overlaps(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
     if pairs:
         names = [f'{one} and {other}' for one, other in pairs[:_NAMED]]
         names += [f'{len(pairs) - _NAMED} more pairs'] if len(pairs) > _NAMED else []
-        log.warning(
+        warn_once(
             '%s: links that overlap at the start, or have only weightless links between them, pass through each '
             'other: %s',
             asset,

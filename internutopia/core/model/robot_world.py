@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import mujoco
 
 from internutopia.core.model.spec import RobotSpec
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 _FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
 _GEOM = mujoco.mjtObj.mjOBJ_GEOM
@@ -41,7 +39,7 @@ def leave_world(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> li
 def tell_left(robot: RobotSpec, left: list[str]) -> None:
     """Log what was left out of a robot's file, once."""
     if left:
-        _tell(robot.asset, ', '.join(left))
+        warn_once('%s: left out, as the env or the config of the robot says it: %s', robot.asset, ', '.join(left))
 
 
 def captured_bodies(child: mujoco.MjSpec) -> list[str]:
@@ -90,8 +88,3 @@ def _forget(child: mujoco.MjSpec, geoms: set[str]) -> None:
     for sensor in list(child.sensors):
         if gone & {(sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)}:
             child.delete(sensor)
-
-
-@lru_cache(1000)
-def _tell(asset: str, left: str) -> None:
-    log.warning('%s: left out, as the env or the config of the robot says it: %s', asset, left)

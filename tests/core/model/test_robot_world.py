@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.world.mujoco.world import MujocoWorld
 

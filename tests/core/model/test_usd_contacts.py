@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.usd import load_with_notes
 from internutopia.core.model.importers.usd.physics_materials import MAX_PAIRS
@@ -66,7 +66,7 @@ def load(write: Callable[[str], Path]) -> Callable[..., mujoco.MjModel]:
     """Loads a stage as a scene, with objects beside it."""
 
     def load(text: str, timestep: float = 1 / 240, objects: tuple[ObjectSpec, ...] = ()) -> mujoco.MjModel:
-        return CompiledScene(SceneSpec(str(write(text)), objects=objects), timestep).model
+        return compile_scene(SceneSpec(str(write(text)), objects=objects), timestep).model
 
     return load
 
@@ -232,6 +232,6 @@ def test_physx_iterations_raise_the_limit_of_the_solver(load):
 def test_parts_of_an_object_are_no_pairs(write):
     rough = material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
     path = str(write(thing('a', 0.0, 'slippery') + thing('b', 0.2, 'rough') + rough))
-    assert CompiledScene(SceneSpec(path), 1 / 240).model.npair == 1
-    model = CompiledScene(SceneSpec(objects=(ObjectSpec('both', path),)), 1 / 240).model
+    assert compile_scene(SceneSpec(path), 1 / 240).model.npair == 1
+    model = compile_scene(SceneSpec(objects=(ObjectSpec('both', path),)), 1 / 240).model
     assert (model.npair, model.nv) == (0, 6)

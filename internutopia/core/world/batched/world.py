@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
 from internutopia.core.util import did_you_mean, log
