@@ -19,6 +19,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from internutopia.core.model.drives import DRIVEN_JOINTS
 from internutopia.core.model.importers.load import content_key, load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there
@@ -63,7 +64,7 @@ def add_reference(stage: Usd.Stage, asset_path: str, path: str, prim_type: str) 
 @cache
 def read_asset(path: str, content: str) -> Asset:
     """Look into an MJCF file; `content` is its `content_key`."""
-    spec = load_spec(Path(path), short_names=True)
+    spec = load_spec(Path(path), LoadOptions(short_names=True))
     is_robot = any(joint.type in DRIVEN_JOINTS for joint in spec.joints)
     links = [body for body in spec.bodies if body.name != 'world' and (is_robot or body.joints)]
     cameras = [camera.name for body in links for camera in body.cameras]

@@ -20,6 +20,7 @@ from internutopia.core.model.conform import adapt
 from internutopia.core.model.contact_parameters import make_rigid
 from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
 from internutopia.core.model.lighting import light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
@@ -61,7 +62,8 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+        options = LoadOptions(scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+        base = load_spec(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     parts = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
@@ -83,20 +85,22 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
+    scale = robot.scale, robot.scale, robot.scale
+    options = LoadOptions(short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+    return _robot_asset(path, content_key(path), options).copy()
 
 
 @functools.lru_cache(16)
-def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
-    sizes = scale, scale, scale
-    return load_spec(path, short_names=True, scale=sizes, raw_lengths=raw_lengths, timestep=timestep)
+def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSpec:
+    return load_spec(path, options)
 
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """The asset of an object; None for a cube, which has none."""
     if obj.asset is None:
         return None
-    return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+    options = LoadOptions(scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+    return load_spec(resolve(obj.asset), options)
 
 
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> None:

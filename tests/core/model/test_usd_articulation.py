@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.importers.load import load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd import load_with_notes
 
 EXACT = 1e-6  # transforms of a file are in single precision
@@ -44,7 +45,7 @@ def load(tmp_path) -> Any:
             'upAxis = "Z")\n'
             f'def Xform "World" {schemas} {{\n{text}\n}}\n'
         )
-        return load_spec(path, **options).compile()
+        return load_spec(path, LoadOptions(**options)).compile()
 
     return load
 

@@ -11,6 +11,7 @@ import pytest
 
 from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.importers.load import load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd import load_with_notes
 from internutopia.core.model.importers.usd.physics_materials import MAX_PAIRS
 from internutopia.core.model.spec import ObjectSpec, SceneSpec
@@ -122,7 +123,8 @@ def test_one_that_bounces_does_so_on_what_has_no_material(load):
 
 
 def test_restitution_above_one_counts_as_one(write):
-    spec, notes = load_with_notes(write(ground() + thing('box', 1.0) + material(restitution=1.5)), timestep=1 / 240)
+    path = write(ground() + thing('box', 1.0) + material(restitution=1.5))
+    spec, notes = load_with_notes(path, LoadOptions(timestep=1 / 240))
     assert max(peaks(spec.compile(), 2.0)) <= 1.0
     assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in notes)
 

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd import load_with_notes
 
 STAGE = """#usda 1.0
@@ -55,7 +56,7 @@ def load(tmp_path: Path) -> Any:
         names = ('root', 'hinge', 'slide', 'actuators', 'scene')
         path = tmp_path / 'robot.usda'
         path.write_text(STAGE.format(**{name: parts.get(name, '') for name in names}))
-        spec, notes = load_with_notes(path, short_names=True)
+        spec, notes = load_with_notes(path, LoadOptions(short_names=True))
         return spec.compile(), notes
 
     return load

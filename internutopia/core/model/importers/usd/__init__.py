@@ -29,57 +29,29 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files
 from internutopia.core.model.importers.usd.materials import texture_files
 from internutopia.core.model.importers.usd.stage import Places, open_stage
 from internutopia.core.model.importers.warnings import Notes
-from internutopia.core.model.spec import NO_SCALE, Vec3
 from internutopia.core.util import log
 
-DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
 
-
-def load(
-    path: Path,
-    *,
-    short_names: bool = False,
-    scale: Vec3 = NO_SCALE,
-    raw_lengths: bool = False,
-    timestep: float = DEFAULT_TIMESTEP,
-) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path; what is left out is logged. ValueError if it is broken or nothing is left.
-
-    Args:
-        path: The file.
-        short_names: Call bodies and joints as their prims, where that is unique, not by their full paths.
-        scale: What the stage is stretched by along x, y, z, with z up, as if an `Xform` with that scale was above it:
-            positions, shapes and limits of slides. Links stay rigid frames. Given masses, gains, forces and gravity
-            stay as they are, given inertias go with the square of the lengths.
-        raw_lengths: Take lengths as they are written, whatever the stage's `metersPerUnit`. Gravity is Earth's then.
-        timestep: That the model will be run with [s].
-    """
-    spec, notes = load_with_notes(
-        path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep
-    )
+def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
+    """Read a USD file at an absolute path; what is left out is logged. ValueError if broken or if nothing is left."""
+    spec, notes = load_with_notes(path, options)
     if notes:
         log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *notes]))
     return spec
 
 
-def load_with_notes(
-    path: Path,
-    *,
-    short_names: bool = False,
-    scale: Vec3 = NO_SCALE,
-    raw_lengths: bool = False,
-    timestep: float = DEFAULT_TIMESTEP,
-) -> tuple[mujoco.MjSpec, list[str]]:
+def load_with_notes(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     notes = Notes()
     stage = open_stage(path, notes)
-    places = Places(stage, scale, raw_lengths)
-    return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
+    places = Places(stage, options.scale, options.raw_lengths)
+    return build(path, stage, places, notes, options), notes.lines()
 
 
 def length_unit(path: Path) -> tuple[float, bool]:

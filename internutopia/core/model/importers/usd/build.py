@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.geometry import Geometry, Place
 from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_lens
@@ -24,15 +25,11 @@ if TYPE_CHECKING:
 
 
 def build(
-    path: Path, stage: Usd.Stage, places: Places, notes: Notes, *, short_names: bool, timestep: float
+    path: Path, stage: Usd.Stage, places: Places, notes: Notes, options: LoadOptions
 ) -> mujoco.MjSpec:
-    """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim.
-
-    `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
-    `timestep` [s]: that the model will be run with.
-    """
+    """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim."""
     with named_by_file(path):
-        return _Builder(path, stage, places, notes, short_names, timestep).build()
+        return _Builder(path, stage, places, notes, options).build()
 
 
 @dataclass
@@ -48,15 +45,15 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
+    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, options: LoadOptions):
         self._notes = notes
         self._stage = stage
         self._spec = mujoco.MjSpec()
         self._spec.modelname = path.stem
-        self._spec.option.timestep = timestep
+        self._spec.option.timestep = options.timestep
         self._physics = PhysicsReader(places)
         self._places = places
-        self._short_names = short_names
+        self._short_names = options.short_names
         self._bodies: dict[str, _Body] = {}
         self._geometry = Geometry(self._spec, notes)
         self._lights = Lights(self._spec, notes)
