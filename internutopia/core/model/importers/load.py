@@ -43,8 +43,8 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
         return usd.load(path, options)
     if len(set(options.scale)) != 1:
         raise ValueError(
-            f'{path}: scale {options.scale} must be the same along x, y and z; only USD files can be scaled differently '
-            'along them'
+            f'{path}: scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
+            'differently along them'
         )
     spec = reader.load(path)
     scale_spec(spec, options.scale[0])

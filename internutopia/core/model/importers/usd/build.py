@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from pxr import Usd
 
 
-def build(
-    path: Path, stage: Usd.Stage, places: Places, notes: Notes, options: LoadOptions
-) -> mujoco.MjSpec:
+def build(path: Path, stage: Usd.Stage, places: Places, notes: Notes, options: LoadOptions) -> mujoco.MjSpec:
     """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim."""
     with named_by_file(path):
         return _Builder(path, stage, places, notes, options).build()
