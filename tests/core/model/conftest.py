@@ -8,13 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
-from internutopia.core.render.renderer import Renderer, Scenery
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
 TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
@@ -55,50 +51,3 @@ def room(blocks: Callable[..., Mesh]) -> Mesh:
 def trough(blocks: Callable[..., Mesh]) -> Mesh:
     """A floor between two walls, 0.3 m x 0.2 m x 0.4 m, as thick as 0.1 m; the simplest thing that is not convex."""
     return blocks([0.0, 0.1, 0.2, 0.3], [0.0, 0.2], [0.0, 0.1, 0.4], [[[1, 1]], [[1, 0]], [[1, 1]]])
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Any:
-    """A new stage with z up, in metres."""
-    usd, geom = pytest.importorskip('pxr.Usd'), pytest.importorskip('pxr.UsdGeom')
-    stage = usd.Stage.CreateNew(str(tmp_path / 'stage.usda'))
-    geom.SetStageUpAxis(stage, 'Z')
-    geom.SetStageMetersPerUnit(stage, 1.0)
-    return stage
-
-
-@pytest.fixture
-def add_mesh(stage: Any) -> Callable[..., Any]:
-    """Adds a mesh of `points` and `faces`, all of as many corners, to the stage; with an approximation, it collides."""
-    from pxr import UsdGeom, UsdPhysics
-
-    def add(path: str, points: Any, faces: Any, approximation: str | None = None) -> Any:
-        faces = np.asarray(faces)
-        mesh = UsdGeom.Mesh.Define(stage, path)
-        mesh.CreatePointsAttr(np.asarray(points, np.float32).tolist())
-        mesh.CreateFaceVertexCountsAttr([faces.shape[1]] * len(faces))
-        mesh.CreateFaceVertexIndicesAttr(faces.ravel().tolist())
-        if approximation is not None:
-            UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
-            UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(approximation)
-        return mesh
-
-    return add
-
-
-@pytest.fixture
-def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
-    """Draws a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""
-
-    def picture(model: mujoco.MjModel, position: Any, rotation: Any, half: float = 0.5) -> NDArray[np.uint8]:
-        data = mujoco.MjData(model)
-        state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
-        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
-        pixels = np.zeros((48, 48, 4), np.uint8)
-        eye = CameraPose(np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48)))
-        renderer = Renderer(1, 'fast')
-        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
-        renderer.close()
-        return pixels[..., :3]
-
-    return picture
