@@ -1,4 +1,4 @@
-"""Compiled scene: an `MjModel` with the addresses of its robots and objects, and the state that its envs begin with."""
+"""Compiled scene: an `MjModel` with the addresses of its robots and objects, and the state that envs are reset to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.intp]
 
 @dataclasses.dataclass(frozen=True)
 class BodyLayout:
-    """Where a rigid body lives in `MjModel` and `MjData`; -1 for addresses it does not have."""
+    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have."""
 
     name: str
     body: int
@@ -37,11 +37,11 @@ class BodyLayout:
 
 @dataclasses.dataclass(frozen=True)
 class ArticulationLayout:
-    """Where a robot lives in `MjModel` and `MjData`.
+    """Addresses of a robot in `MjModel` and `MjData`.
 
-    Joint arrays follow the order that the robot's model asks for (`RobotSpec.joint_order`). `targets[kind]` are the
-    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the model's own
-    actuators. `start[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
+    Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
+    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
     the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
     is measured.
     """
@@ -53,8 +53,8 @@ class ArticulationLayout:
     qpos: Ints
     dof: Ints
     targets: Mapping[str, Ints]
-    start: Mapping[str, NDArray[np.float64]]
-    driven: bool  # by joint drives, not by the model's own actuators
+    initial_targets: Mapping[str, NDArray[np.float64]]
+    driven: bool  # by joint drives, not by the asset's own actuators
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
@@ -107,7 +107,7 @@ class CompiledScene:
 
     @cached_property
     def structure(self) -> bytes:
-        """Digest of everything in the model that an `mujoco.batch.Batch` cannot hold per simulation.
+        """Digest of everything in the model that a `mujoco.batch.Batch` cannot hold per simulation.
 
         Models of equal structure differ only in float fields that `Batch.expand` gives per-simulation values.
         """
@@ -119,7 +119,7 @@ class CompiledScene:
                     digest.update(f'{name}{value.shape}'.encode() + value.tobytes())
             elif isinstance(value, int | bytes) and name != 'signature':
                 digest.update(f'{name}={value!r}'.encode())
-        for robot in self.robots.values():  # which of a model's own actuators take which target, told by their gains
+        for robot in self.robots.values():  # which of an asset's own actuators take which target, told by their gains
             digest.update(b''.join(targets.tobytes() for targets in robot.targets.values()))
             digest.update(repr(tuple(robot.probes)).encode())  # views find their robot by them
         # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
@@ -148,7 +148,7 @@ class CompiledScene:
 
     def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
-        data = {name: value.copy() for name, value in self._unposed.items()}
+        data = {name: value.copy() for name, value in self._default_state.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]
             for body in (layout.root, *(body for body in layout.bodies.values() if body.mocap >= 0)):
@@ -159,7 +159,7 @@ class CompiledScene:
         return data
 
     @cached_property
-    def _unposed(self) -> dict[str, NDArray[np.float64]]:
+    def _default_state(self) -> dict[str, NDArray[np.float64]]:
         """State fields as the assets have them."""
         model = self.model
         data = {
@@ -214,7 +214,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
         targets = {kind: np.array([actuators[f'{n}/{kind}'] for n in dof_names], np.intp) for kind in DRIVE_KINDS}
         actuators = {}
     else:
-        targets = _own_targets(model, joints, list(actuators.values()))
+        targets = _actuator_targets(model, joints, list(actuators.values()))
     root = next((b for b in bodies.values() if b.qpos >= 0), None) or _body(model, f'robots/{robot.name}', robot.name)
     return ArticulationLayout(
         name=robot.name,
@@ -224,7 +224,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
         qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         targets=targets,
-        start=_start_targets(model, targets) if driven else {},
+        initial_targets=_initial_targets(model, targets) if driven else {},
         driven=driven,
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
@@ -245,7 +245,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
     )
 
 
-def _start_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
+def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
     """Targets that the drives of the asset begin with: where user data says `1, target`."""
     if not model.nuser_actuator:
         return {}
@@ -253,8 +253,8 @@ def _start_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[s
     return {kind: np.where(user[:, 0] == 1, user[:, 1], np.nan) for kind, user in given.items()}
 
 
-def _own_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
-    """Which of the model's own actuators take a position, a velocity or an effort target, by joint.
+def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
+    """The asset's own actuators that take a position, a velocity or an effort target, by joint.
 
     An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
     of gear 1 no bias: its control is the joint's effort.
@@ -282,7 +282,7 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
         own_pos, own_quat = np.split(data['qpos'][body.qpos : body.qpos + 7], [3])
     else:
         return
-    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
+    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: resets are faster without the algebra
         own_pos[:] = quat_rotate(quat, own_pos)
         own_quat[:] = quat_multiply(quat, own_quat)
     own_pos += pos
@@ -295,7 +295,7 @@ def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayou
     if not layout.driven:
         return
     data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]
-    for kind, targets in layout.start.items():
+    for kind, targets in layout.initial_targets.items():
         own = ~np.isnan(targets)
         own[given] = False
         data['ctrl'][layout.targets[kind][own]] = targets[own]

@@ -16,15 +16,15 @@ import mujoco
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.conform import adapt
+from internutopia.core.model.conform import conform
 from internutopia.core.model.contact_parameters import make_rigid
-from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
+from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, replace_actuators
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
 from internutopia.core.model.lighting import light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
-from internutopia.core.model.robot_world import captured_bodies, leave_world, release_captured, tell_left
+from internutopia.core.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
 from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
@@ -48,7 +48,7 @@ def object_body(name: str) -> str:
 
 
 def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
-    """Build the spec of a scene with its robots and objects.
+    """Build the MuJoCo spec of a scene with its robots and objects.
 
     Args:
         scene: What it is made of.
@@ -57,7 +57,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 
     Raises:
         FileNotFoundError: There is no such asset.
-        ValueError: An asset is broken, or does not fit what the scene model says of it.
+        ValueError: An asset is broken, or does not fit what the scene spec says of it.
     """
     spec = mujoco.MjSpec()
     base = None
@@ -66,15 +66,15 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
         base = load_spec(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
-    parts = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
-    things = [child for _, child in objects if child is not None]
-    set_options(spec, base, parts, things, timestep, contact or ContactCfg())
+    robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
+    object_assets = [child for _, child in objects if child is not None]
+    set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
     if base is not None:
         base.option = spec.option  # equal options cannot conflict
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
-        tell_left(robot, leave_world(child, robot, in_scene=base is not None))
+        warn_of_removed(robot, remove_surroundings(child, robot, in_scene=base is not None))
         attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
@@ -105,8 +105,8 @@ def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
 
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
-    _name_parts(child)
-    adapt(child, robot)
+    _name_elements(child)
+    conform(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     fixed = _fix_or_free(robot, child)
     frozen = set(robot.frozen)
@@ -117,15 +117,15 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
         if joint.name in frozen:
             child.delete(joint)
     filter_links(child, robot)
-    drives = take_over(robot, child)
+    drives = replace_actuators(robot, child)
     child.option = spec.option
-    captured = captured_bodies(child) if fixed else []
+    mocap_bodies = clear_mocap(child) if fixed else []
     if fixed:
         frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
     else:
         frame = spec.worldbody.add_frame()
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
-    release_captured(spec, [robot_prefix(robot.name) + name for name in captured])
+    restore_mocap(spec, [robot_prefix(robot.name) + name for name in mocap_bodies])
     if drives is not None:
         add_drives(spec, robot_prefix(robot.name), drives)
     _add_contact_sensors(spec, robot)
@@ -165,13 +165,13 @@ def _warn_of_fixed_base(path: Path) -> None:
     )
 
 
-def _name_parts(child: mujoco.MjSpec) -> None:
+def _name_elements(child: mujoco.MjSpec) -> None:
     """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
-    for kind, parts in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
-        taken = {part.name for part in parts}
-        for i, part in enumerate(parts):
-            if not part.name:
-                part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
+    for kind, elements in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
+        taken = {element.name for element in elements}
+        for i, element in enumerate(elements):
+            if not element.name:
+                element.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
 
 
 def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is in a model file once it has been imported: bodies, joints, colliders, masses, cameras, and what was dropped.
+"""Description of a model file, once it has been imported: bodies, joints, colliders, masses, cameras, what was dropped.
 
 Units are SI, positions relative to the parent. All of it is plain data: `dataclasses.asdict` gives what JSON can hold.
 """
@@ -86,7 +86,7 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`."""
-    with _notes() as dropped:
+    with _captured_log() as dropped:
         model = load_spec(path).compile()
     return Description(
         file=str(path),
@@ -108,7 +108,7 @@ def _lines(message: str) -> list[str]:
 
 
 @contextmanager
-def _notes() -> Iterator[list[str]]:
+def _captured_log() -> Iterator[list[str]]:
     """Gathers what importers say, warnings and information, instead of logging it."""
     messages: list[str] = []
     handler = logging.Handler(logging.INFO)

@@ -22,7 +22,7 @@ from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat
 
 _WORLD = 'world'
 _ARM = 0.1  # [m] between the two points that hold the axis of a hinge
-_NEVER_DRAWN = 5  # site group that renderers leave out
+_HIDDEN_GROUP = 5  # of sites that renderers leave out
 # Time constant [s] and damping ratio with which a violation fades (default 0.02 s; MuJoCo takes two time steps where
 # that is longer). What hangs on a constraint sags by 0.1 g times the square of the time constant: 25 um
 _SOLREF = (0.005, 1.0)
@@ -56,7 +56,7 @@ def fix_bases(scene: SceneSpec, unjoined: CompiledScene) -> SceneSpec:
 
 
 def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -> None:
-    """Add the joints of a scene to its composed spec; arguments and errors as for `fix_bases`."""
+    """Add the joints of a scene to its composed MuJoCo spec; arguments and errors as for `fix_bases`."""
     if not scene.joints:
         return
     start = _start(scene, unjoined)
@@ -76,11 +76,11 @@ def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -
             equality.solref = _SOLREF
             for site, body, frame in zip((equality.name1, equality.name2), (first, second), frames, strict=True):
                 position = frame.position + quat_rotate(frame.quat, np.array([offset, 0.0, 0.0]))
-                spec.body(body).add_site(name=site, pos=position, quat=frame.quat, group=_NEVER_DRAWN, size=[0.01] * 3)
+                spec.body(body).add_site(name=site, pos=position, quat=frame.quat, group=_HIDDEN_GROUP, size=[0.01] * 3)
 
 
 def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: CompiledScene) -> str:
-    """What the body at a prim path below the env is called in the composed model.
+    """Name in the composed model of the body at a prim path below the env.
 
     Raises:
         ValueError: there is none; the message has close matches.
@@ -144,7 +144,7 @@ def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -
 
 
 def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
-    """Where the bodies are at the start, env frame."""
+    """Poses of the bodies at the start, env frame."""
     model = unjoined.model
     data = mujoco.MjData(model)
     for name, values in unjoined.initial_state(scene).items():

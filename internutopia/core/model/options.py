@@ -11,7 +11,7 @@
 
 The leading asset is the scene; without one, the first robot that brings its own actuators (a model that is driven as
 its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks for an option by a value that is not
-MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit; PGS, CG, Newton; pyramidal, elliptic.
+MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit, discrete; PGS, CG, Newton; pyramidal, elliptic.
 
 Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
 explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; and last of all what the
@@ -121,7 +121,7 @@ def set_options(
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
-        _tell_lost(robot, options)
+        _warn_of_lost_options(robot, options)
 
 
 def has_gripper(robot: mujoco.MjSpec) -> bool:
@@ -170,7 +170,7 @@ def _apply(options: Any, contact: ContactCfg) -> None:
             setattr(options, name, _NAMED.get(value, value))
 
 
-def _tell_lost(robot: RobotAsset, options: Any) -> None:
+def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
     """Log what the asset of a robot asks for and the composed model does not do."""
     asked, default = robot.spec.option, mujoco.MjSpec().option
     lost = []

@@ -13,7 +13,7 @@ from internutopia.core.model.assets import resolve
 from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key
-from internutopia.core.model.overlaps import without_overlaps
+from internutopia.core.model.overlaps import exclude_overlaps
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 
 
@@ -27,7 +27,7 @@ class SceneCache:
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
         robots = [_robot_key(robot) for robot in scene.robots]
-        scene = without_overlaps(scene, robots, timestep)
+        scene = exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, robots, timestep, contact)
         compiled = self._scenes.get(key)
         if compiled is None:
@@ -68,6 +68,6 @@ def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact
         *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
         *((o.prim_path, o.position, o.orientation) for o in scene.objects),
     )
-    passing = [robot.passing for robot in scene.robots]
+    contact_excludes = [robot.contact_excludes for robot in scene.robots]
     base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, contact, base, robots, passing, objects, joined))
+    return repr((timestep, contact, base, robots, contact_excludes, objects, joined))

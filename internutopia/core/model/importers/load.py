@@ -1,4 +1,4 @@
-"""One entry for every asset format: a file -> `MjSpec`, and a hash of everything that the file is made of.
+"""Loading of assets of every format: a file -> `MjSpec`, and a hash of everything that the file is made of.
 
 Whatever the format, the spec is in metres, radians and kilograms with z up, compiles on its own and as the child of
 another spec (`parent.attach(spec, frame=..., prefix='x/')`), and does not depend on the working directory. Each call

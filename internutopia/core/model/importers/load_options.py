@@ -1,4 +1,4 @@
-"""Load options: how an asset is read."""
+"""Options of loading an asset."""
 
 from __future__ import annotations
 

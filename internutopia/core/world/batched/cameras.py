@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.core.model.cameras import CameraLayout, lens_of
+from internutopia.core.model.cameras import CameraLayout, camera_intrinsics
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import (
@@ -80,7 +80,7 @@ class MujocoCameraView(View, CameraView):
     def lens(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         """See `CameraView`."""
         scene = self._world.scene(env_id)
-        return lens_of(scene.model, scene.cameras[self.name].camera, size)
+        return camera_intrinsics(scene.model, scene.cameras[self.name].camera, size)
 
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
         """See `CameraView`."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.cameras import lens_of
+from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compose import robot_prefix
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
@@ -94,7 +94,7 @@ class IsaacCameraView(IsaacView, CameraView):
     def lens(self, env_id: int, size: Size) -> Intrinsics:
         """See `CameraView`."""
         compiled = self._world.compiled(env_id)
-        return lens_of(compiled.model, compiled.cameras[self.name].camera, size)
+        return camera_intrinsics(compiled.model, compiled.cameras[self.name].camera, size)
 
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
         """See `CameraView`."""

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from internutopia.core.model.cameras import lens_of
+from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality
 from internutopia.core.world.base import EnvIds
@@ -117,4 +117,4 @@ class _Shoot:
     def _look(self, scene: CompiledScene) -> _Look:
         light = scene.model.vis.headlight
         shine = np.concatenate([light.ambient, light.diffuse, light.specular, [light.active]])
-        return lens_of(scene.model, scene.cameras[self._camera].camera, self.film.size), shine.tobytes()
+        return camera_intrinsics(scene.model, scene.cameras[self._camera].camera, self.film.size), shine.tobytes()

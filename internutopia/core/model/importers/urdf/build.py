@@ -1,4 +1,4 @@
-"""A `Document` -> `MjSpec`: bodies, joints and geoms."""
+"""Build: a `Document` -> `MjSpec`, its bodies, joints and geoms."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str
         if shape.color is not None:
             geom.rgba = shape.color
         elif mesh is not None and not shape.collides:
-            meshes.dress(geom)
+            meshes.set_appearance(geom)
 
 
 def group_geoms(spec: mujoco.MjSpec) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
-from internutopia.core.model.importers.usd import load_with_notes
+from internutopia.core.model.importers.usd import load_with_warnings
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
 from internutopia.core.render.renderer import Renderer, Scenery
 
@@ -36,8 +36,8 @@ def load(tmp_path) -> Any:
 
 
 @pytest.fixture
-def notes(tmp_path) -> Any:
-    return lambda: load_with_notes(tmp_path / 'stage.usda')[1]
+def warnings(tmp_path) -> Any:
+    return lambda: load_with_warnings(tmp_path / 'stage.usda')[1]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def add_mesh(stage: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
+def render(opengl: None) -> Callable[..., NDArray[np.uint8]]:
     """Draws a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""
 
     def picture(model: mujoco.MjModel, position: Any, rotation: Any, half: float = 0.5) -> NDArray[np.uint8]:
@@ -78,9 +78,11 @@ def draw(opengl: None) -> Callable[..., NDArray[np.uint8]]:
         state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
         mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
         pixels = np.zeros((48, 48, 4), np.uint8)
-        eye = CameraPose(np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48)))
+        camera_pose = CameraPose(
+            np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48))
+        )
         renderer = Renderer(1, 'fast')
-        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(eye, Frame(pixels))])])
+        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(camera_pose, Frame(pixels))])])
         renderer.close()
         return pixels[..., :3]
 

@@ -140,7 +140,7 @@ def test_hinges_between_the_same_bodies_act_one_after_the_other(load):
     np.testing.assert_allclose(position, [0, np.cos(np.pi / 6) / 2, -0.25], atol=EXACT)
 
 
-def test_a_ball_a_locked_hinge_and_what_floats(load, notes):
+def test_a_ball_a_locked_hinge_and_what_floats(load, warnings):
     ball = joint('Spherical', 'ball', '/World/base', '/World/link', 'float physics:coneAngle0Limit = 60')
     locked = joint(
         'Revolute', 'locked', '/World/link', '/World/tip', 'float physics:lowerLimit = 0\nfloat physics:upperLimit = 0'
@@ -150,7 +150,9 @@ def test_a_ball_a_locked_hinge_and_what_floats(load, notes):
     assert kinds == [mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL]
     assert model.joint('ball').range[1] == pytest.approx(np.radians(60))
     assert model.body('tip').weldid == model.body('link').id
-    assert len(notes()) == 3 and all('/World/' in note for note in notes())  # link put where the ball holds it
+    assert len(warnings()) == 3 and all(
+        '/World/' in warning for warning in warnings()
+    )  # link put where the ball holds it
 
 
 def test_the_root_is_the_body_that_is_marked_or_nobodys_child(load):

@@ -12,7 +12,7 @@ import pytest
 from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
-from internutopia.core.model.importers.usd import load_with_notes
+from internutopia.core.model.importers.usd import load_with_warnings
 from internutopia.core.model.importers.usd.physics_materials import MAX_PAIRS
 from internutopia.core.model.spec import ObjectSpec, SceneSpec
 
@@ -124,9 +124,9 @@ def test_one_that_bounces_does_so_on_what_has_no_material(load):
 
 def test_restitution_above_one_counts_as_one(write):
     path = write(ground() + thing('box', 1.0) + material(restitution=1.5))
-    spec, notes = load_with_notes(path, LoadOptions(timestep=1 / 240))
+    spec, warnings = load_with_warnings(path, LoadOptions(timestep=1 / 240))
     assert max(peaks(spec.compile(), 2.0)) <= 1.0
-    assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in notes)
+    assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in warnings)
 
 
 def test_things_of_other_files_bounce_on_a_ground_that_does(load):
@@ -202,9 +202,11 @@ def test_too_many_pairs_are_told_and_the_greater_counts(write):
     count = MAX_PAIRS + 1
     text = ground('slippery') + ''.join(thing(f'b{i}', 0.0, 'rough', x=i) for i in range(count))
     text += material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
-    spec, notes = load_with_notes(write(text))
+    spec, warnings = load_with_warnings(write(text))
     assert len(spec.pairs) == 0
-    assert any(line.startswith(f'{count} pairs of colliders have materials of other combine modes') for line in notes)
+    assert any(
+        line.startswith(f'{count} pairs of colliders have materials of other combine modes') for line in warnings
+    )
 
 
 def test_an_unknown_combine_mode_is_refused(write):

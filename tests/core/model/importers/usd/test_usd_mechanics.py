@@ -47,11 +47,11 @@ def test_principal_axes_and_units_of_inertia(load):
     assert float(model.body('/World/b').mass[0]) == pytest.approx(20)
 
 
-def test_a_body_without_shapes_is_a_ball(load, notes):
+def test_a_body_without_shapes_is_a_ball(load, warnings):
     model = load(body('b', 'float physics:mass = 2', kind='Xform') + body('c', kind='Xform'))
     np.testing.assert_allclose(model.body('/World/b').inertia, 0.4 * 2 * 0.1**2, rtol=EXACT)
     assert float(model.body('/World/c').mass[0]) == 1.0
-    assert any('/World/c' in note and '1 kg' in note for note in notes())
+    assert any('/World/c' in warning and '1 kg' in warning for warning in warnings())
 
 
 def test_a_body_without_gravity_floats(load):
@@ -169,16 +169,16 @@ def test_nothing_is_left_of_a_cyclic_reference(tmp_path):
         load_spec(path)
 
 
-def test_what_is_dropped_is_noted_once_by_prim(load, notes, caplog):
+def test_what_is_dropped_is_noted_once_by_prim(load, warnings, caplog):
     slides = joint('Prismatic', 'slide', '/World/base', '/World/link', 'bool physics:excludeFromArticulation = 1')
     off = joint('Fixed', 'off', None, '/World/base', 'bool physics:jointEnabled = 0')
     weak = joint('Fixed', 'weak', None, '/World/base', 'float physics:breakForce = 5')
     with caplog.at_level(logging.WARNING, 'internutopia'):
         load(ARM + slides + off + weak)
-    assert notes() == [
+    assert warnings() == [
         'switched off joint: /World/off',
         'physics:breakForce has no counterpart: /World/weak',
         'joint that slides and closes a loop: /World/slide',
     ]
     (message,) = [record.getMessage() for record in caplog.records]
-    assert message.split('\n- ')[1:] == notes()
+    assert message.split('\n- ')[1:] == warnings()
