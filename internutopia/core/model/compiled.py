@@ -41,9 +41,9 @@ class ArticulationLayout:
 
     Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
-    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
-    the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
-    is measured.
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
+    `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
+    those of what else is measured.
     """
 
     name: str

@@ -11,7 +11,8 @@
 
 The leading asset is the scene; without one, the first robot that brings its own actuators (a model that is driven as
 its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks for an option by a value that is not
-MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit, discrete; PGS, CG, Newton; pyramidal, elliptic.
+MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit, discrete; PGS, CG, Newton; pyramidal,
+elliptic.
 
 Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
 explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; and last of all what the

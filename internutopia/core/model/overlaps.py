@@ -1,4 +1,4 @@
-"""Overlaps of a robot's links, in contact for nothing but how its shapes were drawn: these pass through each other.
+"""Overlaps: links of a robot in contact for nothing but how its shapes were drawn, which pass through each other.
 
 These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
@@ -17,9 +17,9 @@ import numpy as np
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compose import attach_robot, load_robot, robot_prefix
 from internutopia.core.model.importers.load import is_mjcf
-from internutopia.core.model.surroundings import remove_surroundings
 from internutopia.core.model.self_collision import defines_self_collisions
 from internutopia.core.model.spec import RobotSpec, SceneSpec
+from internutopia.core.model.surroundings import remove_surroundings
 from internutopia.core.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch

@@ -25,7 +25,7 @@ class SceneCache:
         self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
 
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-        """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
+        """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
         robots = [_robot_key(robot) for robot in scene.robots]
         scene = exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, robots, timestep, contact)

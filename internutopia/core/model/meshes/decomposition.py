@@ -1,4 +1,4 @@
-"""Convex decomposition: concave meshes -> convex parts, which MuJoCo collides with; computed once per machine and then read from a cache.
+"""Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first. A closed piece that is convex is one part. A concave one is decomposed by
 CoACD (https://github.com/SarahWeiii/CoACD), so that gaps wider than about `TOLERANCE` stay open. An open piece is a

@@ -1,4 +1,4 @@
-"""Materials of OBJ meshes: MuJoCo reads its texture coordinates, but not these."""
+"""Materials of OBJ meshes: MuJoCo reads their texture coordinates, but not these."""
 
 from __future__ import annotations
 

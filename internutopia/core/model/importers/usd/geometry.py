@@ -115,7 +115,7 @@ class Geometry:
                 target.on_geom(geom, part.volume / whole)
 
     def warn_of_hulls(self, model: mujoco.MjModel) -> None:
-        """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model` is the compiled spec."""
+        """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
         for name, shape, prim in self._hulls:
             hull = _hull_volume(model, int(model.geom(name).dataid[0]))
             if hull > HULL_RATIO * shape.volume:

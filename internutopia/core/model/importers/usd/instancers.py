@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
-    """Write the instances of all PointInstancers into the session layer; of a wrong one, a warning says what is wrong."""
+    """Write the instances of all PointInstancers into the session layer; a wrong one is left out with a warning."""
     from pxr import Sdf, Usd, UsdGeom
 
     # also those that are not rendered themselves, in prototypes that are `over` or `class`

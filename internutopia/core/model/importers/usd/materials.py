@@ -42,7 +42,7 @@ class Appearance:
     emission: float = 0.0
     texture: Texture | None = None
     warnings: tuple[str, ...] = ()
-    """Of what the material says beside that."""
+    """What else the material says, and is not shown."""
 
 
 class _Source(NamedTuple):
@@ -55,7 +55,7 @@ class _Source(NamedTuple):
 
 @named_by_prim
 def read_appearance(material: Usd.Prim) -> Appearance | None:
-    """The appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read."""
+    """Appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read."""
     from pxr import UsdShade
 
     source = UsdShade.Material(material)
@@ -94,7 +94,7 @@ def texture_files(stage: Usd.Stage) -> set[Path]:
         if prim.IsA(UsdShade.Material):
             try:
                 found = read_appearance(prim)
-            except ValueError:  # `VisualBuilder` notes it
+            except ValueError:  # `VisualBuilder` warns of it
                 continue
             files |= found.texture.files if found and found.texture else set()
     return {Path(Ar.SplitPackageRelativePathOuter(file)[0]) for file in files}
