@@ -23,9 +23,9 @@ def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None 
     try:
         model = spec.compile()
     except ValueError as error:
-        parts = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
+        assets = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
         raise ValueError(
-            f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
+            f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'
         ) from error
     return CompiledScene(scene, model)
 

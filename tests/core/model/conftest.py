@@ -1,4 +1,4 @@
-"""Meshes and USD stages that tests of the importers share."""
+"""Meshes that tests of the importers and of decomposition share."""
 
 from __future__ import annotations
 

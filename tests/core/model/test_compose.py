@@ -1,4 +1,4 @@
-"""From a scene model to one compiled model: names, options, bases, scales."""
+"""Composition of a scene spec into one compiled model: names, options, bases, scales."""
 
 from collections.abc import Callable
 from pathlib import Path

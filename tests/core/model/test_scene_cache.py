@@ -1,4 +1,4 @@
-"""What is compiled anew, and what is not."""
+"""Scene cache: what is compiled anew, and what is not."""
 
 import dataclasses
 import os

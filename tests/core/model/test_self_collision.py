@@ -1,4 +1,4 @@
-"""Which links of a robot collide with each other: by default, as its config says, and switched while it runs."""
+"""Self-collisions of a robot: by default, as its config says, and switched while it runs."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a robot's file has around the robot: floors, lights, keyframes, bodies moved by motion capture."""
+"""Surroundings of a robot in its file: floors, lights, keyframes, bodies moved by motion capture."""
 
 import logging
 from typing import Any

@@ -1,3 +1,5 @@
+"""Materials, textures, lights and cameras of USD files."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +25,7 @@ TYPES = Sdf.ValueTypeNames
 
 
 def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
-    """What the importer makes of a stage, and its notes."""
+    """What the importer makes of a stage, and its warnings."""
     stage.Save()
     spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
     return spec.compile(), warnings

@@ -1,4 +1,4 @@
-"""Whatever is wrong in a stage, the error is a ValueError that names the file."""
+"""Broken stages: whatever is wrong, the error is a ValueError that names the file."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Colliders of USD files: hulls, convex parts, boxes and spheres."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -27,7 +29,7 @@ SOLID = np.ones((1, 1, 1), bool)
 
 
 def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
-    """What the importer makes of a stage, and its notes."""
+    """What the importer makes of a stage, and its warnings."""
     stage.Save()
     spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
     return spec.compile(), warnings

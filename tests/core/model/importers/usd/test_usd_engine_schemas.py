@@ -1,4 +1,4 @@
-"""What USD files say in the schemas of MuJoCo and Newton."""
+"""Schemas of MuJoCo and Newton in USD files."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def Xform "r" (prepend apiSchemas = ["PhysicsArticulationRootAPI"]) {{
 
 @pytest.fixture
 def load(tmp_path: Path) -> Any:
-    """Loads the stage with these parts, as a model and what was noted."""
+    """Loads the stage with these parts, as a model and what was warned of."""
 
     def load(**parts: str) -> tuple[mujoco.MjModel, list[str]]:
         names = ('root', 'hinge', 'slide', 'actuators', 'scene')

@@ -126,7 +126,7 @@ def test_the_density_of_a_material_counts_last(load):
     assert float(load(text).body('/World/b').mass[0]) == pytest.approx(0.3)
 
 
-# Errors and notes
+# Errors and warnings
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_nothing_is_left_of_a_cyclic_reference(tmp_path):
         load_spec(path)
 
 
-def test_what_is_dropped_is_noted_once_by_prim(load, warnings, caplog):
+def test_what_is_dropped_is_warned_of_once_by_prim(load, warnings, caplog):
     slides = joint('Prismatic', 'slide', '/World/base', '/World/link', 'bool physics:excludeFromArticulation = 1')
     off = joint('Fixed', 'off', None, '/World/base', 'bool physics:jointEnabled = 0')
     weak = joint('Fixed', 'weak', None, '/World/base', 'float physics:breakForce = 5')
