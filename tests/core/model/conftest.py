@@ -51,3 +51,23 @@ def room(blocks: Callable[..., Mesh]) -> Mesh:
 def trough(blocks: Callable[..., Mesh]) -> Mesh:
     """A floor between two walls, 0.3 m x 0.2 m x 0.4 m, as thick as 0.1 m; the simplest thing that is not convex."""
     return blocks([0.0, 0.1, 0.2, 0.3], [0.0, 0.2], [0.0, 0.1, 0.4], [[[1, 1]], [[1, 0]], [[1, 1]]])
+
+
+@pytest.fixture
+def render(opengl: None) -> Callable[..., NDArray[np.uint8]]:
+    """Renders a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""
+
+    def picture(model: mujoco.MjModel, position: Any, rotation: Any, half: float = 0.5) -> NDArray[np.uint8]:
+        data = mujoco.MjData(model)
+        state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
+        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+        pixels = np.zeros((48, 48, 4), np.uint8)
+        camera_pose = CameraPose(
+            np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48))
+        )
+        renderer = Renderer(1, 'fast')
+        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(camera_pose, Frame(pixels))])])
+        renderer.close()
+        return pixels[..., :3]
+
+    return picture

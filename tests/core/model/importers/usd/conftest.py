@@ -9,13 +9,10 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd import load_with_warnings
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
-from internutopia.core.render.renderer import Renderer, Scenery
 
 
 @pytest.fixture
@@ -67,23 +64,3 @@ def add_mesh(stage: Any) -> Callable[..., Any]:
         return mesh
 
     return add
-
-
-@pytest.fixture
-def render(opengl: None) -> Callable[..., NDArray[np.uint8]]:
-    """Draws a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""
-
-    def picture(model: mujoco.MjModel, position: Any, rotation: Any, half: float = 0.5) -> NDArray[np.uint8]:
-        data = mujoco.MjData(model)
-        state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
-        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
-        pixels = np.zeros((48, 48, 4), np.uint8)
-        camera_pose = CameraPose(
-            np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48))
-        )
-        renderer = Renderer(1, 'fast')
-        renderer.draw([Scenery(model, state, np.full(model.ngeom, -1, np.int32), [(camera_pose, Frame(pixels))])])
-        renderer.close()
-        return pixels[..., :3]
-
-    return picture
