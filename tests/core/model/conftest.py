@@ -1,4 +1,4 @@
-"""Meshes that tests of the importers and of decomposition share."""
+"""Meshes and pictures that the tests of scene models share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
+from internutopia.core.render.renderer import Renderer, Scenery
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
 TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
