@@ -15,12 +15,12 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from internutopia.core.model.groups import COLLIDER_GROUP
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.util import log
 
 _JOINTS = {0: 'free', 1: 'ball', 2: 'prismatic', 3: 'revolute'}  # by mjtJoint
 _EQUALITIES = {0: 'connect', 1: 'weld', 2: 'joint', 3: 'tendon'}  # by mjtEq; those of flexes have no two ends
-_HIDDEN_GROUP = 3  # from here on renderers leave geoms out
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _collider(model: mujoco.MjModel, geom: int) -> ColliderFacts:
         shape=shape,
         size=_numbers(size),
         friction=float(model.geom_friction[geom, 0]),
-        visible=bool(model.geom_group[geom] < _HIDDEN_GROUP and model.geom_rgba[geom, 3] > 0),
+        visible=bool(model.geom_group[geom] < COLLIDER_GROUP and model.geom_rgba[geom, 3] > 0),
     )
 
 

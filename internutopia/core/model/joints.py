@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import object_body, robot_prefix
+from internutopia.core.model.frame_sites import HINGE_ARM, add_frame_site
 from internutopia.core.model.spec import IDENTITY_QUAT, JointSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 
 _WORLD = 'world'
-_ARM = 0.1  # [m] between the two points that hold the axis of a hinge
-_HIDDEN_GROUP = 5  # of sites that renderers leave out
 # Time constant [s] and damping ratio with which a violation fades (default 0.02 s; MuJoCo takes two time steps where
 # that is longer). What hangs on a constraint sags by 0.1 g times the square of the time constant: 25 um
 _SOLREF = (0.005, 1.0)
@@ -69,14 +68,14 @@ def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -
         if joint.kind == 'free':
             continue
         frames = _frames(joint, scene, (start[first], start[second]))
-        for end, offset in enumerate((0.0, _ARM) if joint.kind == 'hinge' else (0.0,)):
+        for end, offset in enumerate((0.0, HINGE_ARM) if joint.kind == 'hinge' else (0.0,)):
             name = f'joints/{index}/{end}'
             equality = spec.add_equality(name=name, type=_EQUALITIES[joint.kind], objtype=mujoco.mjtObj.mjOBJ_SITE)
             equality.name1, equality.name2 = f'{name}/first', f'{name}/second'
             equality.solref = _SOLREF
             for site, body, frame in zip((equality.name1, equality.name2), (first, second), frames, strict=True):
                 position = frame.position + quat_rotate(frame.quat, np.array([offset, 0.0, 0.0]))
-                spec.body(body).add_site(name=site, pos=position, quat=frame.quat, group=_HIDDEN_GROUP, size=[0.01] * 3)
+                add_frame_site(spec.body(body), site, position, frame.quat)
 
 
 def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: CompiledScene) -> str:

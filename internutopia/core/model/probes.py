@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.drives import DRIVEN_JOINTS
+from internutopia.core.model.groups import FRAME_GROUP
 from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.util import did_you_mean
 
 _SENSORS = mujoco.mjtSensor
 _OBJECTS = mujoco.mjtObj
-_HIDDEN_GROUP = 5  # of geoms and sites that renderers leave out
 _IN_A_FRAME = {
     'acceleration': (_SENSORS.mjSENS_ACCELEROMETER,),
     'wrench': (_SENSORS.mjSENS_FORCE, _SENSORS.mjSENS_TORQUE),
@@ -67,7 +67,7 @@ def _add_site(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) ->
         body, offset = holder.parent, holder.pos
     else:
         body, offset = spec.body(_link(spec, robot, probe)), np.zeros(3)
-    body.add_site(name=name, pos=offset + probe.position, quat=probe.orientation, group=_HIDDEN_GROUP)
+    body.add_site(name=name, pos=offset + probe.position, quat=probe.orientation, group=FRAME_GROUP)
     for k, kind in enumerate(_IN_A_FRAME[probe.kind]):
         spec.add_sensor(name=f'{name}/{k}', type=kind, objtype=_OBJECTS.mjOBJ_SITE, objname=name)
 

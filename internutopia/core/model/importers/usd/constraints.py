@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
+from internutopia.core.model.frame_sites import HINGE_ARM, add_frame_site
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.articulation import FAR, TreeBuilder
 from internutopia.core.model.importers.usd.joints import Dof, Joint
 from internutopia.core.model.importers.usd.transforms import Array, to_quat
 from internutopia.core.model.importers.usd.values import value
 
-_ARM = 0.1  # [m] between the two points that hold the axis of a hinge which closes a loop
-_HIDDEN_GROUP = 5  # of sites that renderers leave out
 _CONNECT, _WELD, _MIMIC = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT
 
 
@@ -36,7 +35,7 @@ def add_loop_joint(spec: mujoco.MjSpec, builder: TreeBuilder, joint: Joint, warn
         _hold(spec, builder, joint, _CONNECT)
     elif moving:
         _hold(spec, builder, joint, _CONNECT)
-        _hold(spec, builder, joint, _CONNECT, _ARM * np.eye(3)[moving[0].axis])
+        _hold(spec, builder, joint, _CONNECT, HINGE_ARM * np.eye(3)[moving[0].axis])
     else:
         _hold(spec, builder, joint, _WELD)
     if any(dof.drive is not None for dof in moving):
@@ -106,9 +105,7 @@ def _sites(builder: TreeBuilder, joint: Joint, offset: Array, name: str = '') ->
         frame = builder.local(joint, side)
         names.append(f'{name or joint.path}/body{side}')
         position = frame.position + frame.rotation @ offset
-        builder.body(path).add_site(
-            name=names[-1], pos=position, quat=to_quat(frame.rotation), group=_HIDDEN_GROUP, size=[0.01, 0.01, 0.01]
-        )
+        add_frame_site(builder.body(path), names[-1], position, to_quat(frame.rotation))
     return names
 
 

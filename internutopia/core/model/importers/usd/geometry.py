@@ -17,6 +17,7 @@ import numpy as np
 from mujoco import mjtGeom, mjtMeshInertia
 from numpy.typing import NDArray
 
+from internutopia.core.model.groups import BOTH_GROUP, COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.appearance import Visual, VisualBuilder
 from internutopia.core.model.importers.usd.colliders import (
@@ -33,7 +34,6 @@ from internutopia.core.model.meshes.decomposition import decompose
 if TYPE_CHECKING:
     from pxr import Usd
 
-BOTH_GROUP, VISUAL_GROUP, COLLIDER_GROUP = 0, 2, 3
 HULL_RATIO = 1.2
 """A mesh whose convex hull has more than this many times its volume is warned of as concave."""
 
@@ -63,7 +63,7 @@ class Geometry:
     def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
         self._warnings = warnings
-        self._visuals = VisualBuilder(spec, warnings)
+        self._visual_builder = VisualBuilder(spec, warnings)
         self._meshes: dict[tuple[bytes, ...], str] = {}
         self._concave: list[tuple[str, GeomTarget, Shape]] = []  # waiting for their parts
         self._hulls: list[tuple[str, Shape, Usd.Prim]] = []  # names of geoms that should not be hulls
@@ -75,13 +75,13 @@ class Geometry:
             shape = shape.thickened()
         kind = collider_of(prim, shape, moves=target.moves, warnings=self._warnings) if collides else Collider.NONE
         solid = shape.thickened() if shape.is_flat() else shape
-        visuals = self._visuals.of(prim, shape) if shown else []
+        visuals = self._visual_builder.of(prim, shape) if shown else []
         if (
             kind.is_hull
             and len(visuals) < 2
             and (solid is shape or not visuals or visuals[0].shape.coordinates is None)
         ):
-            visual = visuals[0] if visuals else Visual(path, solid, self._visuals.rgba(prim))
+            visual = visuals[0] if visuals else Visual(path, solid, self._visual_builder.rgba(prim))
             both = visual.shape if solid is shape else solid
             colliders = [self._geom(target, path, both, BOTH_GROUP if shown else COLLIDER_GROUP, visual)]
         else:
