@@ -94,15 +94,16 @@ def portrait(robot: RobotCfg, scene: str) -> Image.Image:
 
 def framed(points: NDArray[np.float64], size: tuple[int, int]) -> CameraPose:
     """A camera that sees all points, as near as it gets."""
-    lens = Intrinsics.of_height(half_angle(24.0), size)
+    intrinsics = Intrinsics.of_height(half_angle(24.0), size)
     target = 0.5 * (points.min(axis=0) + points.max(axis=0))
     towards = DIRECTION / np.linalg.norm(DIRECTION)
-    eye = CameraPose.looking_at(target, target + towards, lens)
-    right, up, back = ((points - target) @ eye.rotation).T
+    camera_pose = CameraPose.looking_at(target, target + towards, intrinsics)
+    right, up, back = ((points - target) @ camera_pose.rotation).T
     distance = max(
-        (MARGIN * np.abs(right) / lens.half_width + back).max(), (MARGIN * np.abs(up) / lens.half_height + back).max()
+        (MARGIN * np.abs(right) / intrinsics.half_width + back).max(),
+        (MARGIN * np.abs(up) / intrinsics.half_height + back).max(),
     )
-    return CameraPose.looking_at(target, target + distance * towards, lens)
+    return CameraPose.looking_at(target, target + distance * towards, intrinsics)
 
 
 def main() -> None:

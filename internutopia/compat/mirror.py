@@ -15,14 +15,13 @@ episode of their env ends, and can be found again, but nothing draws them. Poses
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.model.assets import resolve
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -114,7 +113,7 @@ class _Mirror:
         from pxr import Sdf, UsdGeom
 
         if not Sdf.Path.IsValidPathString(path):
-            _warn_of_name(path)
+            warn_once('the stage has no prim %s: USD allows letters, digits and underscores in names', path)
             return False
         UsdGeom.Xform.Define(self.stage, path)
         return True
@@ -148,8 +147,3 @@ def _reference(asset: str) -> tuple[str, str] | None:
         return None
     layer = Sdf.Layer.FindOrOpen(str(file))
     return str(file), f'/{layer.defaultPrim or layer.rootPrims[0].name}'
-
-
-@functools.cache
-def _warn_of_name(path: str) -> None:
-    log.warning('the stage has no prim %s: USD allows letters, digits and underscores in names', path)

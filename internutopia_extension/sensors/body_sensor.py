@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.probes import named
+from internutopia.core.model.probes import match_name
 from internutopia.core.model.spec import Quat
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
@@ -49,7 +49,7 @@ class Mount:
 
     def __init__(self, sensor: BodySensor, link: str | None, translation: Any, orientation: Any):
         articulation = sensor._articulation
-        self.link = named(link or '', articulation.view.body_names) or ''
+        self.link = match_name(link or '', articulation.view.body_names) or ''
         self.body = articulation.body(self.link)
         self._translation = np.asarray(translation, np.float32)
         self._orientation = np.asarray(unit(orientation), np.float32)

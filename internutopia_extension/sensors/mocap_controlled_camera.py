@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, RobotSpec
+from internutopia.core.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia_extension.sensors.rep_camera import RepCamera
 
@@ -24,7 +24,7 @@ class MocapControlledCamera(RepCamera):
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Give the robot the camera."""
-        camera = CameraModel(
+        camera = CameraSpec(
             config.prim_path or config.name, config.translation or (0.0, 0.0, 0.0), config.orientation or IDENTITY_QUAT
         )
         return replace(model, cameras=(*model.cameras, camera))

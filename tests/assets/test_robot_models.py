@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.sensors import RepCameraCfg
@@ -125,7 +125,7 @@ def test_drives_are_those_of_the_class(name):
     module = importlib.import_module(f'internutopia_extension.robots.{name}')
     drives = next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
     robot = RobotSpec('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
-    scene = CompiledScene(SceneSpec(robots=(robot,)), 0.005)
+    scene = compile_scene(SceneSpec(robots=(robot,)), 0.005)
     layout = scene.robots['own']
     for which, kind in enumerate(('position', 'velocity')):
         gains = scene.model.actuator_gainprm[layout.targets[kind], 0]

@@ -21,6 +21,7 @@ from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.model.importers.load import load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.util import is_in_container
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
@@ -241,7 +242,7 @@ def test_what_the_task_and_the_robot_find_when_they_are_loaded(make_env, make_ta
 )
 def test_the_cameras_of_the_robot_look_where_they_should(robot_usd, camera, ahead, up):
     """A camera of USD looks along -z, with +y up in the picture; the robot faces +x."""
-    model = load_spec(Path(robot_usd), short_names=True).compile()
+    model = load_spec(Path(robot_usd), LoadOptions(short_names=True)).compile()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     name = next(name for i in range(model.ncam) if (name := model.camera(i).name).endswith(camera))

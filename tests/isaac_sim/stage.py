@@ -19,7 +19,8 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from internutopia.core.model.drives import DRIVEN_JOINTS
 from internutopia.core.model.importers.load import content_key, load_spec
-from internutopia.core.model.spec import IDENTITY_QUAT, CameraModel, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
+from internutopia.core.model.importers.load_options import LoadOptions
+from internutopia.core.model.spec import IDENTITY_QUAT, CameraSpec, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there
 _ENV_ROOT = re.compile(r'^/.*?/env_\d+(?=/|$)')
@@ -63,7 +64,7 @@ def add_reference(stage: Usd.Stage, asset_path: str, path: str, prim_type: str) 
 @cache
 def read_asset(path: str, content: str) -> Asset:
     """Look into an MJCF file; `content` is its `content_key`."""
-    spec = load_spec(Path(path), short_names=True)
+    spec = load_spec(Path(path), LoadOptions(short_names=True))
     is_robot = any(joint.type in DRIVEN_JOINTS for joint in spec.joints)
     links = [body for body in spec.bodies if body.name != 'world' and (is_robot or body.joints)]
     cameras = [camera.name for body in links for camera in body.cameras]
@@ -150,18 +151,18 @@ def _mechanics(prim: Usd.Prim) -> dict[str, Any]:
     }
 
 
-def _cameras(robot: Usd.Prim, asset: str) -> tuple[CameraModel, ...]:
+def _cameras(robot: Usd.Prim, asset: str) -> tuple[CameraSpec, ...]:
     """The cameras that were defined below a robot beside those of its file."""
     own = read_asset(asset, content_key(Path(asset))).cameras if Path(asset).suffix == '.xml' else ()
     stage_layer = robot.GetStage().GetRootLayer()
-    cameras: list[CameraModel] = []
+    cameras: list[CameraSpec] = []
     for prim in Usd.PrimRange(robot):
         path = str(prim.GetPath()).removeprefix(f'{robot.GetPath()}/')
         is_added = all(spec.layer == stage_layer for spec in prim.GetPrimStack())
         if prim.IsA(UsdGeom.Camera) and path not in own and is_added:
             camera = UsdGeom.Camera(prim).GetCamera()
             fovy = float(camera.GetFieldOfView(Gf.Camera.FOVVertical))
-            cameras.append(CameraModel(path, *get_local_pose(prim), fovy=fovy))
+            cameras.append(CameraSpec(path, *get_local_pose(prim), fovy=fovy))
     return tuple(cameras)
 
 

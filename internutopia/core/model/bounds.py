@@ -1,4 +1,4 @@
-"""How far a compiled scene reaches, and what is below its robots when an episode starts.
+"""Bounds of a compiled scene: how far it reaches, and what is below its robots when an episode starts.
 
 Told from boxes around geoms, along the axes of the env; of what collides below a robot, from rays. Lengths in metres,
 positions in the env frame.

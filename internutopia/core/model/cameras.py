@@ -1,4 +1,4 @@
-"""Cameras of a compiled scene, found by their prim paths, and what in the scene has a label in pictures."""
+"""Cameras of a compiled scene, found by their prim paths, and labels of its geoms in pictures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCENE = 'scene/'
 
 @dataclass(frozen=True)
 class CameraLayout:
-    """Where a camera lives in `MjModel`; `body` is what it is mounted on."""
+    """Address of a camera in `MjModel`; `body` is what it is mounted on."""
 
     name: str
     camera: int
@@ -35,7 +35,7 @@ def camera_layouts(model: mujoco.MjModel) -> dict[str, CameraLayout]:
 def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robot: str | None, path: str) -> str:
     """The name of the camera at a prim path below a robot, or (None) below the scene.
 
-    A camera is found by the end of its prim path or, where its model knows none, by the names of its link and its own:
+    A camera is found by the end of its prim path or, where its asset knows none, by the names of its link and its own:
     `torso/eye` is the camera `eye` on the link `torso`. ValueError naming the cameras there are.
     """
     prefix = _SCENE if robot is None else robot_prefix(robot)
@@ -53,10 +53,10 @@ def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robo
     raise ValueError(f'there is no camera at {path!r} in {whose}; {did_you_mean(path, known)}')
 
 
-def lens_of(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Intrinsics:
-    """The lens of a camera for pictures of `size` (width, height) [pixels].
+def camera_intrinsics(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Intrinsics:
+    """The intrinsics of a camera for pictures of `size` (width, height) [pixels].
 
-    Pixels are square: a camera with a size of its film shows its whole width, others their whole vertical field of
+    Pixels are square: a camera with a sensor size shows its whole width, others their whole vertical field of
     view.
     """
     fovy = float(model.cam_fovy[camera])

@@ -1,14 +1,10 @@
-"""Compiled scenes: an `MjModel` with the addresses of its robots and objects, cached by content.
-
-Two scene models that differ only in poses or initial joint positions give the very same `CompiledScene`.
-"""
+"""Compiled scene: an `MjModel` with the addresses of its robots and objects, and the state that envs are reset to."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import mujoco
@@ -16,16 +12,11 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.cameras import add_cameras, camera_layouts, find_camera, geom_labels
-from internutopia.core.model.compose import compose, contact_sensor, object_body, robot_prefix
+from internutopia.core.model.cameras import camera_layouts, find_camera, geom_labels
+from internutopia.core.model.compose import contact_sensor, object_body, robot_prefix
 from internutopia.core.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
-from internutopia.core.model.importers.load import content_key
 from internutopia.core.model.joint_order import order_joints
-from internutopia.core.model.joints import add_joints, fix_bases
-from internutopia.core.model.overlaps import without_overlaps
-from internutopia.core.model.probes import add_probes, probe_addresses
+from internutopia.core.model.probes import probe_addresses
 from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
@@ -35,7 +26,7 @@ Ints = NDArray[np.intp]
 
 @dataclasses.dataclass(frozen=True)
 class BodyLayout:
-    """Where a rigid body lives in `MjModel` and `MjData`; -1 for addresses it does not have."""
+    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have."""
 
     name: str
     body: int
@@ -46,13 +37,13 @@ class BodyLayout:
 
 @dataclasses.dataclass(frozen=True)
 class ArticulationLayout:
-    """Where a robot lives in `MjModel` and `MjData`.
+    """Addresses of a robot in `MjModel` and `MjData`.
 
-    Joint arrays follow the order that the robot's model asks for (`RobotSpec.joint_order`). `targets[kind]` are the
-    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the model's own
-    actuators. `start[kind]` are the targets that the asset's drives begin with, NaN where it says none. `contacts` are
-    the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes` those of what else
-    is measured.
+    Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
+    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
+    `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
+    those of what else is measured.
     """
 
     name: str
@@ -62,8 +53,8 @@ class ArticulationLayout:
     qpos: Ints
     dof: Ints
     targets: Mapping[str, Ints]
-    start: Mapping[str, NDArray[np.float64]]
-    driven: bool  # by joint drives, not by the model's own actuators
+    initial_targets: Mapping[str, NDArray[np.float64]]
+    driven: bool  # by joint drives, not by the asset's own actuators
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
@@ -84,9 +75,9 @@ class CompiledScene:
     `source`: what it was compiled from; poses in it are those of any of the envs that run it.
     """
 
-    def __init__(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None):
+    def __init__(self, scene: SceneSpec, model: mujoco.MjModel):
         self.source = scene
-        self.model: mujoco.MjModel = _compile(scene, timestep, contact)
+        self.model = model
         self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
         self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
@@ -116,7 +107,7 @@ class CompiledScene:
 
     @cached_property
     def structure(self) -> bytes:
-        """Digest of everything in the model that an `mujoco.batch.Batch` cannot hold per simulation.
+        """Digest of everything in the model that a `mujoco.batch.Batch` cannot hold per simulation.
 
         Models of equal structure differ only in float fields that `Batch.expand` gives per-simulation values.
         """
@@ -128,7 +119,7 @@ class CompiledScene:
                     digest.update(f'{name}{value.shape}'.encode() + value.tobytes())
             elif isinstance(value, int | bytes) and name != 'signature':
                 digest.update(f'{name}={value!r}'.encode())
-        for robot in self.robots.values():  # which of a model's own actuators take which target, told by their gains
+        for robot in self.robots.values():  # which of an asset's own actuators take which target, told by their gains
             digest.update(b''.join(targets.tobytes() for targets in robot.targets.values()))
             digest.update(repr(tuple(robot.probes)).encode())  # views find their robot by them
         # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
@@ -157,7 +148,7 @@ class CompiledScene:
 
     def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
-        data = {name: value.copy() for name, value in self._unposed.items()}
+        data = {name: value.copy() for name, value in self._default_state.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]
             for body in (layout.root, *(body for body in layout.bodies.values() if body.mocap >= 0)):
@@ -168,7 +159,7 @@ class CompiledScene:
         return data
 
     @cached_property
-    def _unposed(self) -> dict[str, NDArray[np.float64]]:
+    def _default_state(self) -> dict[str, NDArray[np.float64]]:
         """State fields as the assets have them."""
         model = self.model
         data = {
@@ -181,85 +172,6 @@ class CompiledScene:
         data['mocap_pos'][model.body_mocapid[mocap]] = model.body_pos[mocap]
         data['mocap_quat'][model.body_mocapid[mocap]] = model.body_quat[mocap]
         return data
-
-
-class SceneCache:
-    """Compiled scenes by content, the least recently used dropped first (envs keep the ones they run alive)."""
-
-    def __init__(self, capacity: int = 256):
-        self.capacity = capacity
-        self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
-
-    def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-        """The compiled scene for a scene model. FileNotFoundError or ValueError if its assets can't be read."""
-        robots = [_robot_key(robot) for robot in scene.robots]
-        scene = without_overlaps(scene, robots, timestep)
-        key = _cache_key(scene, robots, timestep, contact)
-        compiled = self._scenes.get(key)
-        if compiled is None:
-            compiled = self._scenes[key] = CompiledScene(scene, timestep, contact)
-            if len(self._scenes) > self.capacity:
-                self._scenes.popitem(last=False)
-        self._scenes.move_to_end(key)
-        return compiled
-
-
-def _asset_key(path: str | None) -> str | None:
-    """A hash of what an asset is made of."""
-    return content_key(resolve(path)) if path else None
-
-
-def _robot_key(r: RobotSpec) -> str:
-    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
-    return repr(
-        (
-            *(r.name, _asset_key(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
-            r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths, r.self_collisions),
-        )
-    )
-
-
-def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
-    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
-
-    `robots`: the keys of its robots.
-    """
-    objects = [
-        (o.name, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
-        for o in scene.objects
-    ]
-    joined = scene.joints and (
-        scene.joints,
-        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
-        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
-    )
-    passing = [robot.passing for robot in scene.robots]
-    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
-    return repr((timestep, contact, base, robots, passing, objects, joined))
-
-
-def _compile(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjModel:
-    spec = _composed(scene, timestep, contact)
-    add_probes(spec, scene.robots)
-    add_cameras(spec, scene.robots)
-    try:
-        return spec.compile()
-    except ValueError as error:
-        parts = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
-        raise ValueError(
-            f'cannot compile the scene made of {", ".join(str(p) for p in parts if p)}: {error}'
-        ) from error
-
-
-def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
-    if not scene.joints:
-        return compose(scene, timestep, contact)
-    unjoined = CompiledScene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
-    scene = fix_bases(scene, unjoined)
-    spec = compose(scene, timestep, contact)
-    add_joints(spec, scene, unjoined)
-    return spec
 
 
 def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
@@ -302,7 +214,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
         targets = {kind: np.array([actuators[f'{n}/{kind}'] for n in dof_names], np.intp) for kind in DRIVE_KINDS}
         actuators = {}
     else:
-        targets = _own_targets(model, joints, list(actuators.values()))
+        targets = _actuator_targets(model, joints, list(actuators.values()))
     root = next((b for b in bodies.values() if b.qpos >= 0), None) or _body(model, f'robots/{robot.name}', robot.name)
     return ArticulationLayout(
         name=robot.name,
@@ -312,7 +224,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
         qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
         targets=targets,
-        start=_start_targets(model, targets) if driven else {},
+        initial_targets=_initial_targets(model, targets) if driven else {},
         driven=driven,
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
@@ -333,7 +245,7 @@ def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout
     )
 
 
-def _start_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
+def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
     """Targets that the drives of the asset begin with: where user data says `1, target`."""
     if not model.nuser_actuator:
         return {}
@@ -341,8 +253,8 @@ def _start_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[s
     return {kind: np.where(user[:, 0] == 1, user[:, 1], np.nan) for kind, user in given.items()}
 
 
-def _own_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
-    """Which of the model's own actuators take a position, a velocity or an effort target, by joint.
+def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
+    """The asset's own actuators that take a position, a velocity or an effort target, by joint.
 
     An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
     of gear 1 no bias: its control is the joint's effort.
@@ -370,7 +282,7 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
         own_pos, own_quat = np.split(data['qpos'][body.qpos : body.qpos + 7], [3])
     else:
         return
-    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: restarts are faster without the algebra
+    if tuple(quat.tolist()) != IDENTITY_QUAT:  # most are not turned: resets are faster without the algebra
         own_pos[:] = quat_rotate(quat, own_pos)
         own_quat[:] = quat_multiply(quat, own_quat)
     own_pos += pos
@@ -383,7 +295,7 @@ def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayou
     if not layout.driven:
         return
     data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]
-    for kind, targets in layout.start.items():
+    for kind, targets in layout.initial_targets.items():
         own = ~np.isnan(targets)
         own[given] = False
         data['ctrl'][layout.targets[kind][own]] = targets[own]

@@ -16,18 +16,20 @@ import mujoco
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.conform import adapt
+from internutopia.core.model.conform import conform
 from internutopia.core.model.contact_parameters import make_rigid
-from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, take_over
+from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, replace_actuators
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
 from internutopia.core.model.lighting import light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
-from internutopia.core.model.robot_world import captured_bodies, leave_world, release_captured, tell_left
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
 from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
-from internutopia.core.util import did_you_mean, log
+from internutopia.core.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
+from internutopia.core.util import did_you_mean
+from internutopia.core.util.log import warn_once
 
 
 def robot_prefix(name: str) -> str:
@@ -46,7 +48,7 @@ def object_body(name: str) -> str:
 
 
 def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
-    """Build the spec of a scene with its robots and objects.
+    """Build the MuJoCo spec of a scene with its robots and objects.
 
     Args:
         scene: What it is made of.
@@ -55,23 +57,24 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 
     Raises:
         FileNotFoundError: There is no such asset.
-        ValueError: An asset is broken, or does not fit what the scene model says of it.
+        ValueError: An asset is broken, or does not fit what the scene spec says of it.
     """
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        base = load_spec(resolve(scene.asset), scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+        options = LoadOptions(scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+        base = load_spec(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
-    parts = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
-    things = [child for _, child in objects if child is not None]
-    set_options(spec, base, parts, things, timestep, contact or ContactCfg())
+    robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
+    object_assets = [child for _, child in objects if child is not None]
+    set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
     if base is not None:
         base.option = spec.option  # equal options cannot conflict
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix='scene/')
     for robot, child in robots:
-        tell_left(robot, leave_world(child, robot, in_scene=base is not None))
+        warn_of_removed(robot, remove_surroundings(child, robot, in_scene=base is not None))
         attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
@@ -82,26 +85,28 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    return _robot_asset(path, content_key(path), robot.scale, robot.raw_lengths, timestep).copy()
+    scale = robot.scale, robot.scale, robot.scale
+    options = LoadOptions(short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+    return _robot_asset(path, content_key(path), options).copy()
 
 
 @functools.lru_cache(16)
-def _robot_asset(path: Path, _content: str, scale: float, raw_lengths: bool, timestep: float) -> mujoco.MjSpec:
-    sizes = scale, scale, scale
-    return load_spec(path, short_names=True, scale=sizes, raw_lengths=raw_lengths, timestep=timestep)
+def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSpec:
+    return load_spec(path, options)
 
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """The asset of an object; None for a cube, which has none."""
     if obj.asset is None:
         return None
-    return load_spec(resolve(obj.asset), scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+    options = LoadOptions(scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+    return load_spec(resolve(obj.asset), options)
 
 
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
-    _name_parts(child)
-    adapt(child, robot)
+    _name_elements(child)
+    conform(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     fixed = _fix_or_free(robot, child)
     frozen = set(robot.frozen)
@@ -112,15 +117,15 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
         if joint.name in frozen:
             child.delete(joint)
     filter_links(child, robot)
-    drives = take_over(robot, child)
+    drives = replace_actuators(robot, child)
     child.option = spec.option
-    captured = captured_bodies(child) if fixed else []
+    mocap_bodies = clear_mocap(child) if fixed else []
     if fixed:
         frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
     else:
         frame = spec.worldbody.add_frame()
     spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
-    release_captured(spec, [robot_prefix(robot.name) + name for name in captured])
+    restore_mocap(spec, [robot_prefix(robot.name) + name for name in mocap_bodies])
     if drives is not None:
         add_drives(spec, robot_prefix(robot.name), drives)
     _add_contact_sensors(spec, robot)
@@ -150,10 +155,9 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     return fixed
 
 
-@functools.cache
 def _warn_of_fixed_base(path: Path) -> None:
     """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
-    log.warning(
+    warn_once(
         '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
         'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
         'or put a <freejoint/> into the root body',
@@ -161,13 +165,13 @@ def _warn_of_fixed_base(path: Path) -> None:
     )
 
 
-def _name_parts(child: mujoco.MjSpec) -> None:
+def _name_elements(child: mujoco.MjSpec) -> None:
     """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
-    for kind, parts in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
-        taken = {part.name for part in parts}
-        for i, part in enumerate(parts):
-            if not part.name:
-                part.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
+    for kind, elements in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
+        taken = {element.name for element in elements}
+        for i, element in enumerate(elements):
+            if not element.name:
+                element.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
 
 
 def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A robot's model from somebody else's file, made to look like the one that its class was written for.
+"""Conforming robot assets: somebody else's file, made to look like the one that the robot's class was written for.
 
 Vendors' descriptions differ from each other in names, in frames that somebody needed, and in how the limits of the
 motors are said. Controllers and sensors speak of the joints and links of the robot class.
@@ -22,7 +22,7 @@ _REFERENCES = (
 )
 
 
-def adapt(child: mujoco.MjSpec, robot: RobotSpec) -> None:
+def conform(child: mujoco.MjSpec, robot: RobotSpec) -> None:
     """Give a robot's asset the names and frames of its class.
 
     Raises:

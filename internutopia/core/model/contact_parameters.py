@@ -94,7 +94,7 @@ def is_loose(body: mujoco.MjsBody) -> bool:
 
 
 def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
-    """What a body is fixed to: the first one upwards that has joints, or the world."""
+    """The body that one is fixed to: the first one upwards that has joints, or the world."""
     while not body.joints and body.parent is not None:
         body = body.parent
     return body

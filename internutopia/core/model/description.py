@@ -1,4 +1,4 @@
-"""What is in a model file once it has been imported: bodies, joints, colliders, masses, cameras, and what was dropped.
+"""Description of a model file, once it has been imported: bodies, joints, colliders, masses, cameras, what was dropped.
 
 Units are SI, positions relative to the parent. All of it is plain data: `dataclasses.asdict` gives what JSON can hold.
 """
@@ -15,12 +15,12 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from internutopia.core.model.groups import COLLIDER_GROUP
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.util import log
 
 _JOINTS = {0: 'free', 1: 'ball', 2: 'prismatic', 3: 'revolute'}  # by mjtJoint
 _EQUALITIES = {0: 'connect', 1: 'weld', 2: 'joint', 3: 'tendon'}  # by mjtEq; those of flexes have no two ends
-_HIDDEN_GROUP = 3  # from here on renderers leave geoms out
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`."""
-    with _notes() as dropped:
+    with _captured_log() as dropped:
         model = load_spec(path).compile()
     return Description(
         file=str(path),
@@ -108,7 +108,7 @@ def _lines(message: str) -> list[str]:
 
 
 @contextmanager
-def _notes() -> Iterator[list[str]]:
+def _captured_log() -> Iterator[list[str]]:
     """Gathers what importers say, warnings and information, instead of logging it."""
     messages: list[str] = []
     handler = logging.Handler(logging.INFO)
@@ -182,7 +182,7 @@ def _collider(model: mujoco.MjModel, geom: int) -> ColliderFacts:
         shape=shape,
         size=_numbers(size),
         friction=float(model.geom_friction[geom, 0]),
-        visible=bool(model.geom_group[geom] < _HIDDEN_GROUP and model.geom_rgba[geom, 3] > 0),
+        visible=bool(model.geom_group[geom] < COLLIDER_GROUP and model.geom_rgba[geom, 3] > 0),
     )
 
 

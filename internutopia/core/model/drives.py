@@ -1,4 +1,4 @@
-"""Joint drives of a robot: which joints get some, and the actuators that they are made of.
+"""Joint drives of a robot: the joints that get some, and the actuators that they are made of.
 
 A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort. They are in this order, each kind
 for all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
@@ -30,13 +30,13 @@ class Drive(NamedTuple):
 
 def gets_drives(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     """Whether a robot gets joint drives; if not, it keeps the actuators of its asset."""
-    own = [actuator for actuator in child.actuators if not _half(actuator)]
+    own = [actuator for actuator in child.actuators if not _drive_kind(actuator)]
     motors = robot.drives.instead_of_motors and all(_is_motor(actuator) for actuator in own)
     return not robot.drives.only_if_bare or not own or motors
 
 
-def take_over(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None:
-    """Take the actuators out of a robot's asset and return the drives that its joints get instead, by joint.
+def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None:
+    """Delete the actuators of a robot's asset and return the drives that its joints get instead, by joint.
 
     What the actuators can do at most is written into joints without a limit of their own. Of an asset with motors, only
     joints that have one get gains, unless they are named. None if the robot keeps the actuators.
@@ -49,7 +49,7 @@ def take_over(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None
         _refuse_settings(robot, child)
         return None
     motors = {actuator.target for actuator in child.actuators if _is_motor(actuator)}
-    own = _own_drives(child) if robot.drives.asset_first else {}
+    own = _asset_drives(child) if robot.drives.asset_first else {}
     _limit_efforts(robot, child)
     for actuator in list(child.actuators):
         child.delete(actuator)
@@ -128,17 +128,17 @@ def _is_motor(actuator: mujoco.MjsActuator) -> bool:
     )
 
 
-def _half(actuator: mujoco.MjsActuator) -> str | None:
+def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
     """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
     kind = actuator.name.rpartition('/')[2]
     return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
 
 
-def _own_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
+def _asset_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
     """Drives that an asset brings, by joint."""
     drives: dict[str, Drive] = {}
     for actuator in child.actuators:
-        if kind := _half(actuator):
+        if kind := _drive_kind(actuator):
             gain = float(actuator.gainprm[0])
             target = float(actuator.biasprm[0] / gain) if gain else 0.0
             before = drives.get(actuator.target, Drive(0.0, 0.0, {kind: 0.0 for kind in TARGET_KINDS}))

@@ -1,4 +1,4 @@
-"""The order of a robot's joints in arrays."""
+"""Joint order of a robot, in arrays."""
 
 from __future__ import annotations
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import object_body, robot_prefix
+from internutopia.core.model.frame_sites import HINGE_ARM, add_frame_site
 from internutopia.core.model.spec import IDENTITY_QUAT, JointSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 
-if TYPE_CHECKING:
-    from internutopia.core.model.compiled import CompiledScene
-
 _WORLD = 'world'
-_ARM = 0.1  # [m] between the two points that hold the axis of a hinge
-_NEVER_DRAWN = 5  # site group that renderers leave out
 # Time constant [s] and damping ratio with which a violation fades (default 0.02 s; MuJoCo takes two time steps where
 # that is longer). What hangs on a constraint sags by 0.1 g times the square of the time constant: 25 um
 _SOLREF = (0.005, 1.0)
@@ -59,7 +55,7 @@ def fix_bases(scene: SceneSpec, unjoined: CompiledScene) -> SceneSpec:
 
 
 def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -> None:
-    """Add the joints of a scene to its composed spec; arguments and errors as for `fix_bases`."""
+    """Add the joints of a scene to its composed MuJoCo spec; arguments and errors as for `fix_bases`."""
     if not scene.joints:
         return
     start = _start(scene, unjoined)
@@ -72,18 +68,18 @@ def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -
         if joint.kind == 'free':
             continue
         frames = _frames(joint, scene, (start[first], start[second]))
-        for end, offset in enumerate((0.0, _ARM) if joint.kind == 'hinge' else (0.0,)):
+        for end, offset in enumerate((0.0, HINGE_ARM) if joint.kind == 'hinge' else (0.0,)):
             name = f'joints/{index}/{end}'
             equality = spec.add_equality(name=name, type=_EQUALITIES[joint.kind], objtype=mujoco.mjtObj.mjOBJ_SITE)
             equality.name1, equality.name2 = f'{name}/first', f'{name}/second'
             equality.solref = _SOLREF
             for site, body, frame in zip((equality.name1, equality.name2), (first, second), frames, strict=True):
                 position = frame.position + quat_rotate(frame.quat, np.array([offset, 0.0, 0.0]))
-                spec.body(body).add_site(name=site, pos=position, quat=frame.quat, group=_NEVER_DRAWN, size=[0.01] * 3)
+                add_frame_site(spec.body(body), site, position, frame.quat)
 
 
 def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: CompiledScene) -> str:
-    """What the body at a prim path below the env is called in the composed model.
+    """Name in the composed model of the body at a prim path below the env.
 
     Raises:
         ValueError: there is none; the message has close matches.
@@ -147,7 +143,7 @@ def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -
 
 
 def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
-    """Where the bodies are at the start, env frame."""
+    """Poses of the bodies at the start, env frame."""
     model = unjoined.model
     data = mujoco.MjData(model)
     for name, values in unjoined.initial_state(scene).items():

@@ -1,4 +1,4 @@
-"""The light of a scene whose files bring none, or hardly any: a sun, a fill from the other side and a sky."""
+"""Lighting of a scene whose files bring none, or hardly any: a sun, a fill from the other side and a sky."""
 
 from __future__ import annotations
 

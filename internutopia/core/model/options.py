@@ -11,7 +11,8 @@
 
 The leading asset is the scene; without one, the first robot that brings its own actuators (a model that is driven as
 its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks for an option by a value that is not
-MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit; PGS, CG, Newton; pyramidal, elliptic.
+MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit, discrete; PGS, CG, Newton; pyramidal,
+elliptic.
 
 Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
 explicitly; `FOR_GRIPPERS` where a robot has joints called fingers, gripper, knuckles or jaws; and last of all what the
@@ -27,7 +28,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import mujoco
@@ -35,7 +35,7 @@ import numpy as np
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.contact_parameters import bounces
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 _Integrator, _Solver, _Cone = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtCone
 _Disable, _Enable = mujoco.mjtDisableBit, mujoco.mjtEnableBit
@@ -122,7 +122,7 @@ def set_options(
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
-        _tell_lost(robot, options)
+        _warn_of_lost_options(robot, options)
 
 
 def has_gripper(robot: mujoco.MjSpec) -> bool:
@@ -171,7 +171,7 @@ def _apply(options: Any, contact: ContactCfg) -> None:
             setattr(options, name, _NAMED.get(value, value))
 
 
-def _tell_lost(robot: RobotAsset, options: Any) -> None:
+def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
     """Log what the asset of a robot asks for and the composed model does not do."""
     asked, default = robot.spec.option, mujoco.MjSpec().option
     lost = []
@@ -184,7 +184,7 @@ def _tell_lost(robot: RobotAsset, options: Any) -> None:
         elif not np.array_equal(value, getattr(default, name)) and not np.array_equal(value, result):
             lost.append(f'{name} {_text(name, value)} (it is {_text(name, result)})')
     if lost:
-        _warn_once(f'robot {robot.name!r}: options of its model that do not count in this scene: {", ".join(lost)}')
+        warn_once('robot %r: options of its model that do not count in this scene: %s', robot.name, ', '.join(lost))
 
 
 def _names(options: Any) -> Iterable[str]:
@@ -196,8 +196,3 @@ def _text(name: str, value: Any) -> str:
         kind = type(_WEAK_TO_STRONG[name][0])
         return kind(value).name.rpartition('_')[2].lower()
     return ' '.join(f'{number:g}' for number in np.ravel(value))
-
-
-@lru_cache(1000)
-def _warn_once(message: str) -> None:
-    log.warning(message)

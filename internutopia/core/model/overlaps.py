@@ -1,4 +1,4 @@
-"""Links of a robot that would be in contact for nothing but how its shapes were drawn: they pass through each other.
+"""Overlaps: links of a robot in contact for nothing but how its shapes were drawn, which pass through each other.
 
 These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import mujoco
 import numpy as np
@@ -18,10 +17,10 @@ import numpy as np
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compose import attach_robot, load_robot, robot_prefix
 from internutopia.core.model.importers.load import is_mjcf
-from internutopia.core.model.robot_world import leave_world
-from internutopia.core.model.self_collision import says_which
+from internutopia.core.model.self_collision import defines_self_collisions
 from internutopia.core.model.spec import RobotSpec, SceneSpec
-from internutopia.core.util import log
+from internutopia.core.model.surroundings import remove_surroundings
+from internutopia.core.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
 _NEXT_TO_NOTHING = 1e-3  # [kg]
@@ -31,43 +30,44 @@ _KEPT = 64  # robots that are remembered
 Pairs = frozenset[tuple[str, str]]
 
 
-def without_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> SceneSpec:
-    """The scene, its robots saying which of their links pass through each other (`RobotSpec.passing`).
+def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> SceneSpec:
+    """The scene, its robots saying which of their links pass through each other (`RobotSpec.contact_excludes`).
 
     `keys`: equal for robots that are made of the same.
     """
-    passing = [_passing(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
-    if all(robot.passing == pairs for robot, pairs in zip(scene.robots, passing, strict=True)):
+    excludes = [_contact_excludes(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
+    pairs = list(zip(scene.robots, excludes, strict=True))
+    if all(robot.contact_excludes == own for robot, own in pairs):
         return scene
-    robots = (dataclasses.replace(robot, passing=pairs) for robot, pairs in zip(scene.robots, passing, strict=True))
-    return dataclasses.replace(scene, robots=tuple(robots))
+    robots = tuple(dataclasses.replace(robot, contact_excludes=own) for robot, own in pairs)
+    return dataclasses.replace(scene, robots=robots)
 
 
-def _passing(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
-    alone = _ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
-    return alone.passing(robot.joint_positions) if alone is not None else ()
+def _contact_excludes(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
+    lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
+    return lone.contact_excludes(robot.joint_positions) if lone is not None else ()
 
 
-class _Alone:
+class _LoneRobot:
     """A robot with nothing around it."""
 
     def __init__(self, robot: RobotSpec, timestep: float):
-        robot = dataclasses.replace(robot, passing=(), contact_links=())
+        robot = dataclasses.replace(robot, contact_excludes=(), contact_links=())
         spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
-        leave_world(child, robot, in_scene=True)
+        remove_surroundings(child, robot, in_scene=True)
         attach_robot(spec, robot, child)
         self._model = spec.compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
-        self._always = self._close() | self._overlapping({})
+        self._always = self._adjacent() | self._overlapping({})
         self._known: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
 
-    def passing(self, joint_positions: Mapping[str, float]) -> tuple[tuple[str, str], ...]:
+    def contact_excludes(self, joint_positions: Mapping[str, float]) -> tuple[tuple[str, str], ...]:
         """The links that pass through each other if the robot starts there [rad or m]; unknown joints are nothing."""
         key = repr(joint_positions)
         if key not in self._known:
             pairs = self._always | (self._overlapping(joint_positions) if joint_positions else frozenset())
             self._known[key] = tuple(sorted(pairs))
-            _tell(self._asset, self._known[key])
+            _warn_of_overlaps(self._asset, self._known[key])
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return self._known[key]
@@ -84,7 +84,7 @@ class _Alone:
         deep = data.contact.geom[data.contact.dist < -_DEPTH]
         return self._pairs(model.geom_bodyid[deep])
 
-    def _close(self) -> Pairs:
+    def _adjacent(self) -> Pairs:
         """Links and the nearest link above them, where all between them weigh nothing and have no colliders."""
         model = self._model
         collides = (model.geom_contype | model.geom_conaffinity) != 0
@@ -112,19 +112,19 @@ class _Alone:
         return frozenset(pairs())
 
 
-class _Robots:
+class _LoneRobots:
     """Robots that were compiled alone, by what they are made of; None for those that need not be."""
 
     def __init__(self) -> None:
-        self._robots: OrderedDict[tuple[str, float], _Alone | None] = OrderedDict()
+        self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
 
-    def get(self, robot: RobotSpec, key: str, timestep: float) -> _Alone | None:
+    def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
         """The robot alone; None if its asset says which links collide, or cannot be used, which others will tell."""
         place = key, timestep
         if place not in self._robots:
             try:
-                own = is_mjcf(resolve(robot.asset)) and says_which(load_robot(robot, timestep))
-                self._robots[place] = None if own else _Alone(robot, timestep)
+                own = is_mjcf(resolve(robot.asset)) and defines_self_collisions(load_robot(robot, timestep))
+                self._robots[place] = None if own else _LoneRobot(robot, timestep)
             except ValueError:
                 return None
             if len(self._robots) > _KEPT:
@@ -133,16 +133,14 @@ class _Robots:
         return self._robots[place]
 
 
-_ROBOTS = _Robots()
+_LONE_ROBOTS = _LoneRobots()
 
 
-@lru_cache(1000)
-def _tell(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
-    """Log links that pass through each other, once."""
+def _warn_of_overlaps(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
     if pairs:
         names = [f'{one} and {other}' for one, other in pairs[:_NAMED]]
         names += [f'{len(pairs) - _NAMED} more pairs'] if len(pairs) > _NAMED else []
-        log.warning(
+        warn_once(
             '%s: links that overlap at the start, or have only weightless links between them, pass through each '
             'other: %s',
             asset,

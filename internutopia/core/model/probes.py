@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.drives import DRIVEN_JOINTS
+from internutopia.core.model.groups import FRAME_GROUP
 from internutopia.core.model.spec import Probe, RobotSpec
 from internutopia.core.util import did_you_mean
 
 _SENSORS = mujoco.mjtSensor
 _OBJECTS = mujoco.mjtObj
-_NEVER_DRAWN = 5  # geom and site group that renderers leave out
 _IN_A_FRAME = {
     'acceleration': (_SENSORS.mjSENS_ACCELEROMETER,),
     'wrench': (_SENSORS.mjSENS_FORCE, _SENSORS.mjSENS_TORQUE),
@@ -28,7 +28,7 @@ _IN_A_FRAME = {
 _NET_CONTACT = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND) | 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
-def named(target: str, names: Sequence[str]) -> str | None:
+def match_name(target: str, names: Sequence[str]) -> str | None:
     """The one of the names that a target means: its own, or that at the end of its path; the first one for `''`."""
     if not target:
         return next(iter(names), None)
@@ -44,7 +44,7 @@ def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
 
 
 def probe_addresses(model: mujoco.MjModel, robot: RobotSpec) -> Mapping[Probe, NDArray[np.intp]]:
-    """Where in `sensordata` each probe of a robot is measured; nowhere for a mere frame."""
+    """Addresses in `sensordata` at which each probe of a robot is measured; none for a mere frame."""
     addresses: dict[Probe, NDArray[np.intp]] = {}
     for index, probe in enumerate(dict.fromkeys(robot.probes)):
         prefix = f'{_name(robot, index)}/'
@@ -61,13 +61,13 @@ def _name(robot: RobotSpec, index: int) -> str:
 
 def _add_site(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     """A frame on a link, and what is measured in it."""
-    joint = named(probe.target, _joints(spec, robot)) if probe.kind == 'wrench' and probe.target else None
+    joint = match_name(probe.target, _joints(spec, robot)) if probe.kind == 'wrench' and probe.target else None
     if joint is not None:
         holder = spec.joint(robot_prefix(robot.name) + joint)
         body, offset = holder.parent, holder.pos
     else:
         body, offset = spec.body(_link(spec, robot, probe)), np.zeros(3)
-    body.add_site(name=name, pos=offset + probe.position, quat=probe.orientation, group=_NEVER_DRAWN)
+    body.add_site(name=name, pos=offset + probe.position, quat=probe.orientation, group=FRAME_GROUP)
     for k, kind in enumerate(_IN_A_FRAME[probe.kind]):
         spec.add_sensor(name=f'{name}/{k}', type=kind, objtype=_OBJECTS.mjOBJ_SITE, objname=name)
 
@@ -75,7 +75,7 @@ def _add_site(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) ->
 def _add_efforts(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     joints = _joints(spec, robot)
     if probe.target:
-        joint = named(probe.target, joints)
+        joint = match_name(probe.target, joints)
         if joint is None:
             raise _unknown(robot, probe, 'joint', joints)
         joints = [joint]
@@ -95,7 +95,7 @@ def _add_contact(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str)
 def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str) -> tuple[mujoco.mjtObj, str]:
     """A link by its name, else an object or movable scene body with all that hangs on it."""
     links = _links(spec, robot)
-    link = named(target, links)
+    link = match_name(target, links)
     if link is not None:
         return _OBJECTS.mjOBJ_BODY, robot_prefix(robot.name) + link
     objects = {
@@ -104,7 +104,7 @@ def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str)
         for body in spec.worldbody.bodies
         if body.name.startswith(prefix)
     }
-    name = named(target, list(objects)) if target else None
+    name = match_name(target, list(objects)) if target else None
     if name is None:
         raise _unknown(robot, probe, 'link or object', [*links, *objects], target)
     return _OBJECTS.mjOBJ_XBODY, objects[name]
@@ -128,7 +128,7 @@ def _joints(spec: mujoco.MjSpec, robot: RobotSpec) -> list[str]:
 
 def _link(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe) -> str:
     links = _links(spec, robot)
-    link = named(probe.target, links)
+    link = match_name(probe.target, links)
     if link is None:
         wrench = probe.kind == 'wrench'
         choices = [*links, *_joints(spec, robot)] if wrench else links

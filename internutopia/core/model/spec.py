@@ -1,11 +1,11 @@
-"""What a task's scene is made of, in terms that every physics backend understands.
+"""Scene specs: what a task's scene is made of, in terms that every physics backend understands.
 
 A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
 holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.core.model.compose`), the Isaac
 Sim world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in
 the env frame.
 
-Poses are state, not model: two scene models that differ only in poses or initial joint positions compile to the same
+Poses are state, not model: two scene specs that differ only in poses or initial joint positions compile to the same
 thing.
 """
 
@@ -80,7 +80,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class CameraModel:
+class CameraSpec:
     """A camera that a robot gets beside those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
@@ -110,7 +110,7 @@ class RobotSpec:
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneSpec`.
     `self_collisions`: which of its links collide with each other, see `internutopia.core.model.self_collision`.
-    `passing`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
+    `contact_excludes`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
 
     name: str
@@ -124,7 +124,7 @@ class RobotSpec:
     contact_links: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
-    cameras: tuple[CameraModel, ...] = ()
+    cameras: tuple[CameraSpec, ...] = ()
     synonyms: Mapping[str, str] = field(default_factory=dict)
     frames: Mapping[str, tuple[str, Vec3]] = field(default_factory=dict)
     weightless: bool = False
@@ -133,7 +133,7 @@ class RobotSpec:
     prim_path: str = ''
     raw_lengths: bool = False
     self_collisions: bool | None = None
-    passing: tuple[tuple[str, str], ...] = ()
+    contact_excludes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
+"""Asset look-up, and the packaged scenes."""
+
 from __future__ import annotations
 
 import os

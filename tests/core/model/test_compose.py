@@ -1,4 +1,4 @@
-"""From a scene model to one compiled model: names, options, bases, scales."""
+"""Composition of a scene spec into one compiled model: names, options, bases, scales."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
@@ -30,7 +31,7 @@ f 4 1 5 8
 
 
 def compiled(timestep: float = 0.005, **fields: Any) -> CompiledScene:
-    return CompiledScene(SceneSpec(**fields), timestep)
+    return compile_scene(SceneSpec(**fields), timestep)
 
 
 def names(model: mujoco.MjModel, kind: str) -> set[str]:
@@ -146,7 +147,7 @@ def test_the_pose_of_a_robot_is_that_of_its_asset(write_model):
     half = np.sqrt(0.5)
     robot = RobotSpec('r', asset, position=(1, 2, 3), orientation=(half, half, 0, 0))
     scene = SceneSpec(robots=(robot,))
-    qpos = CompiledScene(scene, 0.005).initial_state(scene)['qpos']
+    qpos = compile_scene(scene, 0.005).initial_state(scene)['qpos']
     assert qpos[:3] == pytest.approx([1, 1.5, 3]) and qpos[3:] == pytest.approx([0, 0, -half, half])
 
 
@@ -284,7 +285,7 @@ def test_scaling_reaches_constraints(write_model):
 def test_pose_of_the_scene(models):
     half = np.sqrt(0.5)
     scene = SceneSpec(models['crates'], position=(1, 2, 3), orientation=(half, 0, 0, half), scale=(2.0, 2.0, 2.0))
-    model = CompiledScene(scene, 0.005).model
+    model = compile_scene(scene, 0.005).model
     wall = model.geom('scene/wall')
     assert wall.pos == pytest.approx([1, 2 + 3, 3 + 1]) and wall.size == pytest.approx([0.1, 2, 1])
     assert model.body('scene/crate').pos == pytest.approx([1, 3, 3.2])

@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import Drives, Probe, RobotSpec, SceneSpec
 
@@ -32,7 +33,7 @@ def scene(write_model):
             joint_order=order,
             probes=(Probe('effort'), Probe('effort', 'aft')),
         )
-        return CompiledScene(SceneSpec(robots=(robot,)), 0.005)
+        return compile_scene(SceneSpec(robots=(robot,)), 0.005)
 
     return compiled
 

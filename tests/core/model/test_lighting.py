@@ -39,11 +39,11 @@ def test_there_is_one_sky(write_model):
     assert (model.tex_type == SKIES).sum() == 1
 
 
-def test_pictures_of_an_unlit_scene_are_neither_black_nor_burnt_out(write_model, draw):
+def test_pictures_of_an_unlit_scene_are_neither_black_nor_burnt_out(write_model, render):
     model = compose(SceneSpec(asset=write_model('a.xml', BALL.format(''))), 0.01).compile()
     for back in np.array([(1.0, 0, 0.4), (-1, 0, 0.4), (0, 1, 0.4), (0, -1, 0.4)]):
         back /= np.linalg.norm(back)  # from the ball to the camera
         right = np.cross((0, 0, 1), back) / np.linalg.norm(back[:2])
-        picture = draw(model, 3 * back, np.stack([right, np.cross(back, right), back], axis=1))
+        picture = render(model, 3 * back, np.stack([right, np.cross(back, right), back], axis=1))
         assert 60 < np.mean(picture[20:28, 20:28]) < 230
         assert picture[1, 1].mean() > 100  # the sky

@@ -12,7 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.core.config import ContactCfg, SimConfig
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compilation import compile_scene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
 INTEGRATOR, CONE, SOLVER = mujoco.mjtIntegrator, mujoco.mjtCone, mujoco.mjtSolver
@@ -49,14 +50,14 @@ def robot(write_model) -> Callable[..., RobotSpec]:
 
 
 def options(contact: dict[str, Any] | None = None, **fields: Any) -> Any:
-    return CompiledScene(SceneSpec(**fields), 0.005, ContactCfg(**(contact or {}))).model.opt
+    return compile_scene(SceneSpec(**fields), 0.005, ContactCfg(**(contact or {}))).model.opt
 
 
 @pytest.mark.parametrize('timestep', [1 / 240, 1 / 500])
 def test_a_robot_that_holds_still_alone_does_so_in_any_scene(write_model, scene, timestep):
     wrist = RobotSpec('wrist', write_model('wrist', WRIST), drives=Drives(only_if_bare=True))
     for asset in (None, scene(), scene('<option integrator="Euler"/>')):
-        compiled = CompiledScene(SceneSpec(asset, robots=(wrist,)), timestep)
+        compiled = compile_scene(SceneSpec(asset, robots=(wrist,)), timestep)
         assert compiled.model.opt.integrator == INTEGRATOR.mjINT_IMPLICITFAST
         data = mujoco.MjData(compiled.model)
         mujoco.mj_step(compiled.model, data, round(2.0 / timestep))
@@ -143,10 +144,10 @@ def test_mistakes_in_a_contact_config_are_refused():
 
 
 def test_another_contact_config_is_another_model(scene):
-    cache, model = SceneCache(), SceneSpec(scene())
-    plain = cache.get(model, 0.005)
-    assert cache.get(model, 0.005, ContactCfg()) is not cache.get(model, 0.005, ContactCfg(iterations=5))
-    assert cache.get(model, 0.005, ContactCfg(iterations=5)).model.opt.iterations == 5
+    cache, spec = SceneCache(), SceneSpec(scene())
+    plain = cache.get(spec, 0.005)
+    assert cache.get(spec, 0.005, ContactCfg()) is not cache.get(spec, 0.005, ContactCfg(iterations=5))
+    assert cache.get(spec, 0.005, ContactCfg(iterations=5)).model.opt.iterations == 5
     assert plain.model.opt.iterations == 100
 
 
@@ -170,9 +171,9 @@ def test_where_something_bounces_a_gripper_does_not_change_the_integrator(scene,
 def test_a_light_box_bears_a_hundred_times_its_weight(scene, timestep):
     light = ObjectSpec('light', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.1), mass=1.0)
     heavy = ObjectSpec('heavy', scale=(0.2, 0.2, 0.2), position=(0, 0, 0.3), mass=100.0)
-    model = SceneSpec(scene(), objects=(light, heavy))
-    compiled = CompiledScene(model, timestep)
+    spec = SceneSpec(scene(), objects=(light, heavy))
+    compiled = compile_scene(spec, timestep)
     data = mujoco.MjData(compiled.model)
-    data.qpos[:] = compiled.initial_state(model)['qpos']
+    data.qpos[:] = compiled.initial_state(spec)['qpos']
     mujoco.mj_step(compiled.model, data, round(4.0 / timestep))
     assert np.allclose(data.qpos[[2, 9]], [0.1, 0.3], atol=2e-3)

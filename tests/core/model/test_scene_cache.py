@@ -1,4 +1,4 @@
-"""What is compiled anew, and what is not."""
+"""Scene cache: what is compiled anew, and what is not."""
 
 import dataclasses
 import os
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.model import compiled
-from internutopia.core.model.compiled import SceneCache
+from internutopia.core.model import compilation
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
 
 
@@ -148,14 +148,14 @@ def test_a_scene_that_failed_is_tried_again(scene, write_model):
 
 def test_episodes_that_differ_in_poses_compile_once(make_env, make_task, make_robot, make_block, monkeypatch):
     count = 0
-    compose = compiled.compose
+    compose = compilation.compose
 
     def counting(*args: Any) -> Any:
         nonlocal count
         count += 1
         return compose(*args)
 
-    monkeypatch.setattr(compiled, 'compose', counting)
+    monkeypatch.setattr(compilation, 'compose', counting)
     tasks = [
         make_task(
             'floor',

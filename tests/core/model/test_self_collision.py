@@ -1,4 +1,4 @@
-"""Which links of a robot collide with each other: by default, as its config says, and switched while it runs."""
+"""Self-collisions of a robot: by default, as its config says, and switched while it runs."""
 
 import logging
 from typing import Any
@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.world.mujoco.world import MujocoWorld

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import SimConfig
-from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.spec import Drives, JointSpec, ObjectSpec, Probe, RobotSpec, SceneSpec
 from internutopia.core.task.scene_builder import scene_spec
 from internutopia.core.world.factory import create_world
@@ -30,12 +30,12 @@ def Xform "crate" {
 
 def env_prims(**robot: Any) -> EnvPrims:
     spec = SceneSpec(asset=str(ARM), robots=(RobotSpec('arm', str(ARM), **robot),))
-    return EnvPrims.of(CompiledScene(spec, 0.01), spec)
+    return EnvPrims.of(compile_scene(spec, 0.01), spec)
 
 
 def refused(**parts: Any) -> None:
     spec = SceneSpec(**parts)
-    check_scene(spec, CompiledScene(spec, 0.01))
+    check_scene(spec, compile_scene(spec, 0.01))
 
 
 @pytest.mark.parametrize('name', ['robot', 'object', 'scene'])

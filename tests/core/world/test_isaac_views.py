@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import SimConfig
-from internutopia.core.model.spec import CameraModel, Drives, RobotSpec, SceneSpec
+from internutopia.core.model.spec import CameraSpec, Drives, RobotSpec, SceneSpec
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest
 from internutopia.core.runner.grid import env_origins
 from internutopia.core.world.base import World
@@ -48,7 +48,7 @@ def arm(models: dict[str, str], tmp_path: Any) -> Callable[..., SceneSpec]:
         file.write_text(plain.read().replace('<body name="lower" pos="0 0 0.3">', EYE))
 
     def make(elbow: float, **fields: Any) -> SceneSpec:
-        camera = CameraModel('upper/watch', (0.5, 0.0, 0.5), (0.9, 0.4, 0.0, 0.0), fovy=50.0)
+        camera = CameraSpec('upper/watch', (0.5, 0.0, 0.5), (0.9, 0.4, 0.0, 0.0), fovy=50.0)
         robot = {'drives': Drives(50, 5), 'joint_positions': {'elbow': elbow}, 'cameras': (camera,), **fields}
         return SceneSpec(models['crates'], robots=(RobotSpec('arm', str(file), position=(0, 1, 0.2), **robot),))
 

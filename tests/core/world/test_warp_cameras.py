@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.model.spec import CameraModel, ObjectSpec, RobotSpec, SceneSpec
+from internutopia.core.model.spec import CameraSpec, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.render import canvas
 from internutopia.core.render.camera import PictureKind
 from internutopia.core.world.base import World
@@ -115,7 +115,7 @@ def drive(world: World, positions: list[float], env_ids: Any = None) -> None:
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('path', ['head/eye', 'head/map', 'head/left'])
 def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_model: Any, path: str) -> None:
-    left = CameraModel('head/left', (0.0, 0.0, 0.3), (0.5736, 0.4096, -0.4096, -0.5736), 80.0)
+    left = CameraSpec('head/left', (0.0, 0.0, 0.3), (0.5736, 0.4096, -0.4096, -0.5736), 80.0)
     robot = dataclasses.replace(scene.robots[0], cameras=(left,))
     gallery = SceneSpec(write_model('gallery', GALLERY), robots=(robot,), objects=(CUBE,))
     ours, other = look(make_world(gallery), path), look(make_world(gallery, **OPENGL), path)

@@ -1,4 +1,4 @@
-"""One entry for every asset format: a file -> `MjSpec`, and a hash of everything that the file is made of.
+"""Loading of assets of every format: a file -> `MjSpec`, and a hash of everything that the file is made of.
 
 Whatever the format, the spec is in metres, radians and kilograms with z up, compiles on its own and as the child of
 another spec (`parent.attach(spec, frame=..., prefix='x/')`), and does not depend on the working directory. Each call
@@ -18,31 +18,19 @@ import mujoco
 
 from internutopia.core.model.assets import MODEL_SUFFIXES
 from internutopia.core.model.importers import mjcf, urdf, usd
-from internutopia.core.model.importers.usd import DEFAULT_TIMESTEP
+from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.scaling import scale_spec
-from internutopia.core.model.spec import NO_SCALE, Vec3
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
 
 
-def load_spec(
-    path: Path,
-    *,
-    short_names: bool = False,
-    scale: Vec3 = NO_SCALE,
-    raw_lengths: bool = False,
-    timestep: float = DEFAULT_TIMESTEP,
-) -> mujoco.MjSpec:
+def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
     """Read an asset.
 
     Args:
         path: A `.usd`, `.usda`, `.usdc`, `.usdz`, `.urdf` or `.xml` file; the latter is MJCF, or URDF if its root
             element is `<robot>`.
-        short_names: Call the bodies and joints of a USD file as their prims, where that is unique, or by their paths
-            below its default prim; not by their full paths.
-        scale: Size along x, y, z relative to the file. Only a USD file may be scaled differently along them.
-        raw_lengths: Take the lengths of a USD file as they are written, whatever its `metersPerUnit`.
-        timestep: That the model will be run with [s]; contacts of a USD file that bounce depend on it.
+        options: How it is read. Only a USD file may be scaled differently along x, y and z.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -52,14 +40,14 @@ def load_spec(
     path = Path(os.path.abspath(path))
     reader = _format(path)
     if reader is usd:
-        return usd.load(path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep)
-    if len(set(scale)) != 1:
+        return usd.load(path, options)
+    if len(set(options.scale)) != 1:
         raise ValueError(
-            f'{path}: scale {scale} must be the same along x, y and z; only USD files can be scaled differently along '
-            'them'
+            f'{path}: scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
+            'differently along them'
         )
     spec = reader.load(path)
-    scale_spec(spec, scale[0])
+    scale_spec(spec, options.scale[0])
     return spec
 
 

@@ -1,4 +1,4 @@
-"""Concave meshes -> convex parts, which MuJoCo collides with; computed once per machine and then read from a cache.
+"""Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first. A closed piece that is convex is one part. A concave one is decomposed by
 CoACD (https://github.com/SarahWeiii/CoACD), so that gaps wider than about `TOLERANCE` stay open. An open piece is a
@@ -106,17 +106,17 @@ class _Result:
 
 
 @dataclass
-class _Shortfalls:
-    """What did not become convex parts of CoACD: said at the end, a line for each reason."""
+class _Fallbacks:
+    """Pieces that did not become convex parts of CoACD: warned of at the end, a line for each reason."""
 
     hulls: Counter[str] = field(default_factory=Counter)  # pieces by reason
     plates: dict[str, list[str]] = field(default_factory=dict)  # meshes by reason
 
-    def became_plates(self, reason: str, name: str, surface: Surface) -> None:
+    def add_plates(self, reason: str, name: str, surface: Surface) -> None:
         size = ' x '.join(f'{length:.3g}' for length in surface.extent)
         self.plates.setdefault(reason, []).append(f'{name} ({size} m, {len(surface.faces)} triangles)')
 
-    def say(self) -> None:
+    def warn(self) -> None:
         for reason, count in self.hulls.items():
             log.warning('%d concave pieces of meshes collide as their convex hulls: %s', count, reason)
         for reason, meshes in self.plates.items():
@@ -138,7 +138,7 @@ def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[t
     for process in processes:
         idle.put(process)
     pool = ThreadPoolExecutor(len(processes))
-    shortfalls = _Shortfalls()
+    fallbacks = _Fallbacks()
     try:
         jobs = {
             key: [(piece, pool.submit(_convex_parts, piece, idle)) for piece in _split(mesh, names[key])]
@@ -148,23 +148,23 @@ def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[t
             for key, pairs in jobs.items():
                 result = _Result()
                 for piece, job in pairs:
-                    _add_piece(result, piece, job, names[key], shortfalls)
+                    _add_piece(result, piece, job, names[key], fallbacks)
                     advance()
                 if len(result.parts) > MAX_PARTS:
                     whole = simplified(*meshes[key], MAX_TRIANGLES)
                     result.parts = _sheet_parts(whole)
-                    shortfalls.became_plates(f'would have more than {MAX_PARTS} convex parts', names[key], whole)
+                    fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', names[key], whole)
                 yield key, result
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()  # one that still works was interrupted
         pool.shutdown()
-    shortfalls.say()
+    fallbacks.warn()
 
 
 def _add_piece(
-    result: _Result, piece: Surface, job: Future[list[ConvexPart]], name: str, shortfalls: _Shortfalls
+    result: _Result, piece: Surface, job: Future[list[ConvexPart]], name: str, fallbacks: _Fallbacks
 ) -> None:
     """Wait for the parts of a piece; what takes too long becomes plates, what cannot be computed its convex hull."""
     try:
@@ -172,12 +172,12 @@ def _add_piece(
         return
     except TimeoutError:
         result.parts += _sheet_parts(_facing_out(piece))
-        shortfalls.became_plates(f'take CoACD longer than {MAX_SECONDS} s', name, piece)
+        fallbacks.add_plates(f'take CoACD longer than {MAX_SECONDS} s', name, piece)
         return
     except ImportError:
-        shortfalls.hulls['coacd is missing; `pip install coacd`'] += 1
+        fallbacks.hulls['coacd is missing; `pip install coacd`'] += 1
     except RuntimeError as error:
-        shortfalls.hulls[str(error)] += 1
+        fallbacks.hulls[str(error)] += 1
     result.parts.append(ConvexPart(piece.vertices, abs(piece.volume)))
     result.final = False
 
@@ -272,7 +272,7 @@ def _load_all(folder: Path | None, keys: Mapping[str, Mesh]) -> dict[str, list[C
 
 
 def _load(file: Path) -> list[ConvexPart] | None:
-    """What is in a file of the cache; None if there is none, or nothing that makes sense."""
+    """The parts in a file of the cache; None if there is none, or nothing that makes sense."""
     try:
         with np.load(file, allow_pickle=False) as data:
             vertices, ends, volumes = data['vertices'], data['ends'], data['volumes']

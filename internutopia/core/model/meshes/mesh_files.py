@@ -82,7 +82,7 @@ def _set_triangles(mesh: mujoco.MjsMesh, vertices: NDArray[np.float64], faces: A
 
 
 def _stl_faces(data: bytes) -> int | None:
-    """How many faces a binary STL holds, None for one that is text."""
+    """Number of faces that a binary STL holds, None for one that is text."""
     if len(data) < _STL_HEADER:
         return None
     count = int.from_bytes(data[_STL_HEADER - 4 : _STL_HEADER], 'little')

@@ -1,4 +1,4 @@
-"""What an OBJ mesh says about its look: MuJoCo reads its texture coordinates, but not its materials."""
+"""Materials of OBJ meshes: MuJoCo reads their texture coordinates, but not these."""
 
 from __future__ import annotations
 

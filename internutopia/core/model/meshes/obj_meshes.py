@@ -54,7 +54,7 @@ def read_obj(data: bytes) -> ObjMesh:
 
 
 def _index(text: bytes, count: int) -> int:
-    """From 0; negative ones in the file count from the last element before."""
+    """Counted from 0; negative ones in the file count from the last element before."""
     number = int(text)
     return number - 1 if number > 0 else count + number
 

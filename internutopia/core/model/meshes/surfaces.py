@@ -1,4 +1,4 @@
-"""Surfaces of triangles: what belongs together, what is closed, what is convex, and sheets cut into convex plates.
+"""Surfaces of triangles: connected pieces, closed and convex ones, and sheets cut into convex plates.
 
 A surface is `vertices` `(n, 3)` [m] and `faces` `(m, 3)`, counterclockwise seen from outside.
 """
@@ -39,7 +39,7 @@ class Surface:
 
     @property
     def volume(self) -> float:
-        """What it encloses [m3] if it is closed, which its faces look out of; negative if they look inwards."""
+        """Volume inside [m3] if it is closed, which its faces look out of; negative if they look inwards."""
         return signed_volume(self.vertices[self.faces])
 
     def is_closed(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.core.model.cameras import CameraLayout, lens_of
+from internutopia.core.model.cameras import CameraLayout, camera_intrinsics
 from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import (
@@ -78,7 +78,7 @@ class MujocoCameraView(View, CameraView):
     @override
     def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
         scene = self._world.scene(env_id)
-        return lens_of(scene.model, scene.cameras[self.name].camera, size)
+        return camera_intrinsics(scene.model, scene.cameras[self.name].camera, size)
 
     @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:

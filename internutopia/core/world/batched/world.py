@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool

@@ -17,6 +17,7 @@ import numpy as np
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key, load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 
 USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
@@ -125,7 +126,7 @@ class _Facts:
 
 @lru_cache(256)
 def _facts(file: Path, content: str) -> _Facts:
-    spec = load_spec(file, short_names=True)
+    spec = load_spec(file, LoadOptions(short_names=True))
     fixed = not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints)
     pairs = zip(spec.bodies, load_spec(file).bodies, strict=True)
     return _Facts({short.name: path_below(file, own.name) for short, own in pairs if short.name != 'world'}, fixed)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.cameras import lens_of
+from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compose import robot_prefix
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
@@ -90,7 +90,7 @@ class IsaacCameraView(IsaacView, CameraView):
     @override
     def intrinsics(self, env_id: int, size: Size) -> Intrinsics:
         compiled = self._world.compiled(env_id)
-        return lens_of(compiled.model, compiled.cameras[self.name].camera, size)
+        return camera_intrinsics(compiled.model, compiled.cameras[self.name].camera, size)
 
     @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import warp as wp
 from typing_extensions import override
 
-from internutopia.core.model.cameras import lens_of
+from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality
 from internutopia.core.world.base import EnvIds
@@ -120,4 +120,6 @@ class _RaytracedFrames:
     def _shared_view(self, scene: CompiledScene) -> _SharedView:
         light = scene.model.vis.headlight
         headlight = np.concatenate([light.ambient, light.diffuse, light.specular, [light.active]])
-        return lens_of(scene.model, scene.cameras[self._camera].camera, self.buffers.size), headlight.tobytes()
+        return camera_intrinsics(
+            scene.model, scene.cameras[self._camera].camera, self.buffers.size
+        ), headlight.tobytes()

@@ -44,15 +44,15 @@ def load(path: Path) -> mujoco.MjSpec:
         spec = empty_spec(document)
         meshes = Meshes(document, spec)
         bodies = add_links(document, spec, meshes)
-        meshes.tell_missing()
+        meshes.warn_of_missing()
         set_masses(document, spec, bodies)
-        meshes.leave_out_broken()
+        meshes.remove_broken()
         spread_masses(document, spec, bodies)
         group_geoms(spec)
     except ValueError as error:
         raise error if str(path) in str(error) else ValueError(f'{path}: {error}') from error
-    for note in document.notes.lines():
-        log.warning('%s: %s', path, note)
+    for warning in document.warnings.lines():
+        log.warning('%s: %s', path, warning)
     if document.unread:
         log.info('%s: not read: %s', path, ', '.join(f'{what} ({count})' for what, count in document.unread.items()))
     return spec
@@ -65,5 +65,5 @@ def dependencies(path: Path) -> set[Path]:
     for reference in {shape.mesh for link in document.links.values() for shape in link.shapes if shape.mesh}:
         file, tried = find(document, reference)
         files |= {file} if file else set(tried)
-    looks = (obj_material(file) for file in files if file.suffix.lower() == '.obj' and file.is_file())
-    return files | {file for look in looks if look for file in look.files}
+    materials = (obj_material(file) for file in files if file.suffix.lower() == '.obj' and file.is_file())
+    return files | {file for material in materials if material for file in material.files}

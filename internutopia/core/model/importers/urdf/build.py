@@ -1,4 +1,4 @@
-"""A `Document` -> `MjSpec`: bodies, joints and geoms."""
+"""Build: a `Document` -> `MjSpec`, its bodies, joints and geoms."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.core.model.groups import COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.core.model.importers.urdf.document import WORLD, Document, Joint, Link, Numbers
 from internutopia.core.model.importers.urdf.meshes import Meshes
 
 WORLD_LINK = 'world_link'
 """Name of the body of a link called `world`, which MuJoCo keeps for itself."""
-
-VISUAL_GROUP, COLLISION_GROUP = 2, 3
 
 _HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE
 _BALL, _FREE = mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE
@@ -124,7 +123,7 @@ def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str
         if shape.color is not None:
             geom.rgba = shape.color
         elif mesh is not None and not shape.collides:
-            meshes.dress(geom)
+            meshes.set_appearance(geom)
 
 
 def group_geoms(spec: mujoco.MjSpec) -> None:
@@ -133,4 +132,4 @@ def group_geoms(spec: mujoco.MjSpec) -> None:
         geoms = list(body.geoms)
         if not all(geom.contype for geom in geoms):
             for geom in geoms:
-                geom.group = COLLISION_GROUP if geom.contype else VISUAL_GROUP
+                geom.group = COLLIDER_GROUP if geom.contype else VISUAL_GROUP

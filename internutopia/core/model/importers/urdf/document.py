@@ -1,4 +1,4 @@
-"""What a URDF file says, as plain data."""
+"""Document: what a URDF file says, as plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.warnings import Notes
+from internutopia.core.model.importers.file_warnings import FileWarnings
 
 Numbers = tuple[float, ...]
 
@@ -112,7 +112,7 @@ class Joint:
 class Document:
     """A whole file. `root` is the link that is no child, `joints` have parents before children.
 
-    `settings`: the `<mujoco>` element. `notes` says what was wrong or is left out, `unread` counts what the file may
+    `settings`: the `<mujoco>` element. `warnings` says what was wrong or is left out, `unread` counts what the file may
     well say but nothing here makes use of.
     """
 
@@ -122,7 +122,7 @@ class Document:
     joints: list[Joint]
     root: str
     settings: Element | None
-    notes: Notes = field(default_factory=Notes)
+    warnings: FileWarnings = field(default_factory=FileWarnings)
     unread: Counter[str] = field(default_factory=Counter)
 
     @property

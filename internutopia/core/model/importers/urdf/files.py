@@ -1,4 +1,4 @@
-"""Where the files are that a URDF refers to.
+"""Files that a URDF refers to, and where they are.
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.

@@ -1,4 +1,4 @@
-"""What the links of a URDF weigh, so that MuJoCo can move them and the whole weighs what the file says.
+"""Masses of the links of a URDF, so that MuJoCo can move them and the whole weighs what the file says.
 
 - The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
   each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
@@ -28,7 +28,7 @@ def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco
     """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
     if not document.has_masses:
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
-            document.notes.add(
+            document.warnings.add(
                 'no link says what it weighs; the collision shapes are taken as 1000 kg/m3', document.root
             )
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
@@ -65,9 +65,9 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
     if link.inertial is None:
         return
     moments, axes = _principal(link.inertial)
-    possible = _mended(moments)
+    possible = _corrected(moments)
     if possible is None:
-        document.notes.add('balanced an inertia that no body can have', link.name)
+        document.warnings.add('balanced an inertia that no body can have', link.name)
         possible = np.full(3, np.abs(moments).mean())
     if link.mass:
         possible = np.where(possible > mujoco.mjMINVAL, possible, LEAST_INERTIA)
@@ -86,7 +86,7 @@ def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.floa
     return moments, quat
 
 
-def _mended(moments: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _corrected(moments: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Principal moments (ascending) without what rounding did to them, None if there is more wrong with them."""
     least, middle, most = moments
     if least < -_ROUNDING * abs(most) or least + middle < (1 - _ROUNDING) * most:

@@ -1,4 +1,4 @@
-"""The meshes of a URDF in its spec: found, read, coloured; what cannot be found or read is left out with a note."""
+"""Meshes of a URDF in its spec: found, read, coloured; what cannot be found or read is left out with a warning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Meshes:
         self._names: dict[tuple[Path, Numbers], str | None] = {}
         self._files: dict[str, Path] = {}
         self._meshes: dict[str, mujoco.MjsMesh] = {}
-        self._looks: dict[str, ObjMaterial | None] = {}
+        self._materials: dict[str, ObjMaterial | None] = {}
         self._textured = set[str]()
         self._missing: list[tuple[str, str]] = []  # link, reference
 
@@ -44,8 +44,8 @@ class Meshes:
             self._meshes[name].inertia = _CONVEX
         return name
 
-    def tell_missing(self) -> None:
-        """Note which meshes were not found. ValueError if neither a shape nor a mass is left without them."""
+    def warn_of_missing(self) -> None:
+        """Warn of meshes that were not found. ValueError if neither a shape nor a mass is left without them."""
         document = self._document
         if not self._missing:
             return
@@ -59,21 +59,21 @@ class Meshes:
             )
         what = _MISSING if self._spec.geoms else f'no shape is left; {_MISSING}'
         for link, reference in self._missing:
-            document.notes.add(what, f'{reference!r} (link {link!r})')
+            document.warnings.add(what, f'{reference!r} (link {link!r})')
 
-    def dress(self, geom: mujoco.MjsGeom) -> None:
+    def set_appearance(self, geom: mujoco.MjsGeom) -> None:
         """Give a geom the colour and image that its mesh has by itself."""
         name = geom.meshname
-        if name not in self._looks:
-            self._looks[name] = obj_material(self._files[name])
-        look = self._looks[name]
-        if look is None:
+        if name not in self._materials:
+            self._materials[name] = obj_material(self._files[name])
+        material = self._materials[name]
+        if material is None:
             return
-        geom.rgba = look.color
-        if look.image is not None and self._texture(name, look.image):
+        geom.rgba = material.color
+        if material.image is not None and self._texture(name, material.image):
             geom.material = name
 
-    def leave_out_broken(self) -> None:
+    def remove_broken(self) -> None:
         """Read meshes that MuJoCo cannot compile in another way, or take out the geoms that use them.
 
         Raises:
@@ -86,7 +86,7 @@ class Meshes:
             if not broken:
                 raise
             for name, fault in broken:
-                self._mend(name, fault)
+                self._repair(name, fault)
             try:
                 self._spec.copy().compile()
             except ValueError as second:
@@ -99,12 +99,12 @@ class Meshes:
         try:
             color = fill_mesh(mesh, file)
         except (ValueError, OSError) as error:
-            self._document.notes.add('left out meshes', f'{file} ({error})')
+            self._document.warnings.add('left out meshes', f'{file} ({error})')
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file
         if file.suffix.lower() != '.obj':
-            self._looks[name] = ObjMaterial(color) if color else None
+            self._materials[name] = ObjMaterial(color) if color else None
         return name
 
     def _texture(self, name: str, image: Path) -> bool:
@@ -113,7 +113,7 @@ class Meshes:
         try:
             add_texture(self._spec, name, decode_image(image.read_bytes()))
         except (ValueError, OSError) as error:
-            self._document.notes.add('left out images', f'{image} ({error})')
+            self._document.warnings.add('left out images', f'{image} ({error})')
             return False
         material = self._spec.add_material(name=name)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
@@ -136,7 +136,7 @@ class Meshes:
             return str(error).splitlines()[0].removeprefix('Error: ').partition('. ')[0]  # without advice
         return None
 
-    def _mend(self, name: str, fault: str) -> None:
+    def _repair(self, name: str, fault: str) -> None:
         file, mesh = self._files[name], self._meshes[name]
         if mesh.file:
             try:
@@ -152,9 +152,9 @@ class Meshes:
                 for geom in self._geoms(name):
                     if geom.contype:
                         self._spec.delete(geom)
-                self._document.notes.add('left out meshes as colliders', f'{file} ({fault})')
+                self._document.warnings.add('left out meshes as colliders', f'{file} ({fault})')
                 return
         for geom in self._geoms(name):
             self._spec.delete(geom)
         self._spec.delete(mesh)
-        self._document.notes.add('left out meshes', f'{file} ({fault})')
+        self._document.warnings.add('left out meshes', f'{file} ({fault})')

@@ -1,4 +1,4 @@
-"""The XML of a URDF file -> `Document`, with everything checked.
+"""Reader: the XML of a URDF file -> `Document`, with everything checked.
 
 Where files are sloppy, what ROS's own reader would do is done: of repeated elements the first counts, the axis is x
 where there is none, a limit that names one bound has 0 for the other. Beyond that, numbers may be separated by commas,
@@ -16,9 +16,9 @@ from xml.parsers import expat
 
 import mujoco
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
 from internutopia.core.model.importers.urdf.tree import arrange
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.util import did_you_mean
 
 SINGLE = ('revolute', 'continuous', 'prismatic')
@@ -64,7 +64,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._notes = Notes()
+        self._warnings = FileWarnings()
         self._robot = _parse(path)
         self._colors: dict[str, Numbers] = {}
         self._leaders = {str(j.get('name')) for j in self._robot.findall('joint') if j.get('type') in SINGLE}
@@ -84,7 +84,7 @@ class _Reader:
         joints = [self._joint(name, element) for name, element in self._named('joint').items()]
         links, joints, root = arrange(self._path, links, joints)
         document = Document(
-            self._path, robot.get('name', ''), links, joints, root, robot.find('mujoco'), self._notes, self._unread()
+            self._path, robot.get('name', ''), links, joints, root, robot.find('mujoco'), self._warnings, self._unread()
         )
         for element in document.settings.iter() if document.settings is not None else ():
             element.attrib.pop(_LINE)
@@ -169,7 +169,7 @@ class _Reader:
     def _link(self, name: str, link: Element) -> Link:
         self._where = f'link {name!r}: '
         if len(link.findall('inertial')) > 1:
-            self._notes.add('only the first <inertial> counts', name)
+            self._warnings.add('only the first <inertial> counts', name)
         shapes = [self._shape(name, element) for element in link if element.tag in ('visual', 'collision')]
         return Link(name, self._inertial(link), tuple(shape for shape in shapes if shape is not None))
 
@@ -187,13 +187,13 @@ class _Reader:
         )
 
     def _shape(self, link: str, element: Element) -> Shape | None:
-        """None, and a note, for what cannot be read or has no extent."""
+        """None, and a warning, for what cannot be read or has no extent."""
         geometry = element.find('geometry')
         forms = list(geometry) if geometry is not None else []
         form = next((form for form in forms if form.tag in (*_SIZES, 'mesh')), None)
         if form is None:
             what = f'a {element.tag} of <{forms[0].tag}>' if forms else f'a {element.tag} without <geometry>'
-            self._notes.add(f'left out {what}', link)
+            self._warnings.add(f'left out {what}', link)
             return None
         mesh = ''
         if form.tag == 'mesh':
@@ -205,7 +205,7 @@ class _Reader:
             if min(size) < 0:
                 raise self._error(form, f'the size of a <{form.tag}> must be positive, it is {min(size)} m')
         if not all(size):
-            self._notes.add(f'left out a {element.tag} without extent', link)
+            self._warnings.add(f'left out a {element.tag} without extent', link)
             return None
         material = element.find('material')
         color = material.find('color') if material is not None else None
@@ -258,11 +258,11 @@ class _Reader:
             return None
         if kind not in ('revolute', 'prismatic'):
             if kind in ('planar', 'floating', 'spherical'):
-                self._notes.add(f'left out the limits of a {kind} joint', name)
+                self._warnings.add(f'left out the limits of a {kind} joint', name)
             return None
         lower, upper = self._bound(limit, 'lower'), self._bound(limit, 'upper')
         if lower >= upper:
-            self._notes.add('left out limits that leave no room (lower is not less than upper)', name)
+            self._warnings.add('left out limits that leave no room (lower is not less than upper)', name)
             return None
         return lower, upper
 
@@ -273,6 +273,6 @@ class _Reader:
         leader = self._text(mimic, 'joint')
         if kind not in SINGLE or leader not in self._leaders - {name}:
             hint = did_you_mean(leader, self._leaders - {name})
-            self._notes.add(f'mimics nothing, {leader!r} is no other joint of one degree of freedom; {hint}', name)
+            self._warnings.add(f'mimics nothing, {leader!r} is no other joint of one degree of freedom; {hint}', name)
             return None
         return Mimic(leader, self._number(mimic, 'multiplier', 1.0), self._number(mimic, 'offset'))

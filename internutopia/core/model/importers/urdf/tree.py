@@ -1,4 +1,4 @@
-"""Links and joints of a URDF file as a tree."""
+"""Tree of the links and joints of a URDF file."""
 
 from __future__ import annotations
 

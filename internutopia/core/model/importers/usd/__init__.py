@@ -19,8 +19,8 @@ Bodies and geoms have the path of their prim as name, as in `/World/box`. Geomet
 world body. Time-sampled attributes are taken at their first sample, point instancers are expanded (`instancers`),
 skinned meshes posed (`skinning`).
 
-What is missing, or cannot be represented, costs itself and is noted (`notes`): layers, kinds of geometry, lights,
-cameras, looks. A shape, body or joint that cannot be is a ValueError that names the file and the prim.
+What is missing, or cannot be represented, costs itself and a warning (`file_warnings`): layers, kinds of geometry,
+lights, cameras, appearance. A shape, body or joint that cannot be is a ValueError that names the file and the prim.
 """
 
 from __future__ import annotations
@@ -29,68 +29,40 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files
 from internutopia.core.model.importers.usd.materials import texture_files
-from internutopia.core.model.importers.usd.stage import Places, open_stage
-from internutopia.core.model.importers.warnings import Notes
-from internutopia.core.model.spec import NO_SCALE, Vec3
+from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage
 from internutopia.core.util import log
 
-DEFAULT_TIMESTEP = 0.002  # [s], MuJoCo's
 
-
-def load(
-    path: Path,
-    *,
-    short_names: bool = False,
-    scale: Vec3 = NO_SCALE,
-    raw_lengths: bool = False,
-    timestep: float = DEFAULT_TIMESTEP,
-) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path; what is left out is logged. ValueError if it is broken or nothing is left.
-
-    Args:
-        path: The file.
-        short_names: Call bodies and joints as their prims, where that is unique, not by their full paths.
-        scale: What the stage is stretched by along x, y, z, with z up, as if an `Xform` with that scale was above it:
-            positions, shapes and limits of slides. Links stay rigid frames. Given masses, gains, forces and gravity
-            stay as they are, given inertias go with the square of the lengths.
-        raw_lengths: Take lengths as they are written, whatever the stage's `metersPerUnit`. Gravity is Earth's then.
-        timestep: That the model will be run with [s].
-    """
-    spec, notes = load_with_notes(
-        path, short_names=short_names, scale=scale, raw_lengths=raw_lengths, timestep=timestep
-    )
-    if notes:
-        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *notes]))
+def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
+    """Read a USD file at an absolute path; what is left out is logged. ValueError if broken or if nothing is left."""
+    spec, warnings = load_with_warnings(path, options)
+    if warnings:
+        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *warnings]))
     return spec
 
 
-def load_with_notes(
-    path: Path,
-    *,
-    short_names: bool = False,
-    scale: Vec3 = NO_SCALE,
-    raw_lengths: bool = False,
-    timestep: float = DEFAULT_TIMESTEP,
-) -> tuple[mujoco.MjSpec, list[str]]:
+def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
-    notes = Notes()
-    stage = open_stage(path, notes)
-    places = Places(stage, scale, raw_lengths)
-    return build(path, stage, places, notes, short_names=short_names, timestep=timestep), notes.lines()
+    warnings = FileWarnings()
+    stage = open_stage(path, warnings)
+    transforms = StageTransforms(stage, options.scale, options.raw_lengths)
+    return build(path, stage, transforms, warnings, options), warnings.lines()
 
 
 def length_unit(path: Path) -> tuple[float, bool]:
     """The stage's `metersPerUnit` [m], and whether it says so itself. ValueError as for `load`."""
     from pxr import UsdGeom
 
-    stage = open_stage(path, Notes())
+    stage = open_stage(path, FileWarnings())
     return UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.StageHasAuthoredMetersPerUnit(stage)
 
 
 def dependencies(path: Path) -> set[Path]:
     """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
-    stage = open_stage(path, Notes())
+    stage = open_stage(path, FileWarnings())
     return {path, *layer_files(stage), *texture_files(stage)}

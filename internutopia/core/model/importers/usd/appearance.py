@@ -1,4 +1,4 @@
-"""How geometry is shown: materials, textures and the meshes that carry them.
+"""Appearance of geometry: materials, textures and the meshes that carry them.
 
 A mesh that has several materials (`GeomSubset`) becomes one visual mesh for each. A material becomes one of MuJoCo's:
 `specular` and `shininess` fall with its roughness and grow with its metallicity, smooth metal reflects. Textures need
@@ -14,12 +14,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.usd.materials import Appearance, appearance
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.materials import Appearance, read_appearance
 from internutopia.core.model.importers.usd.primvars import Primvars, polygons
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
 from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles
 from internutopia.core.model.importers.usd.values import array
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.images import add_texture
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 DEFAULT_COLOR = (0.7, 0.7, 0.72)
 _PLAIN = Appearance()
-_BLENDED = 0.99  # opacity from which on MuJoCo draws without looking at the opacity of a texture
+_BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the opacity of a texture
 
 
 @dataclass(frozen=True)
-class Look:
+class Visual:
     """One thing to be shown: a shape, the name of its material if it has one, and its RGBA colour."""
 
     name: str
@@ -40,19 +40,19 @@ class Look:
     material: str = ''
 
 
-class Looks:
+class VisualBuilder:
     """Makes the materials and textures of one stage in its spec, each one once."""
 
-    def __init__(self, spec: mujoco.MjSpec, notes: Notes):
+    def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
-        self._notes = notes
+        self._warnings = warnings
         self._appearances: dict[str, Appearance] = {}  # by path of the material
-        self._primvars = Primvars(notes)
+        self._primvars = Primvars(warnings)
         self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
-        self._materials: dict[Any, str] = {}  # names by what they look like
+        self._materials: dict[Any, str] = {}  # names by their appearance
 
-    def of(self, prim: Usd.Prim, shape: Shape) -> list[Look]:
-        """What is to be seen of a geometry prim that has a shape: one thing for each material on it."""
+    def of(self, prim: Usd.Prim, shape: Shape) -> list[Visual]:
+        """The visuals of a geometry prim that has a shape: one for each material on it."""
         path = str(prim.GetPath())
         groups: dict[str, tuple[str, Any, list[NDArray[np.bool_]]]] = {}
         rest = np.ones(0 if shape.faces is None else len(shape.faces), bool)
@@ -65,17 +65,17 @@ class Looks:
             )
             members.append(chosen)
         if not groups:
-            return [self._look(path, prim, shape)]
+            return [self._visual(path, prim, shape)]
         parts = [(name, owner, np.any(members, axis=0)) for name, owner, members in groups.values()]
         parts += [(path, prim, rest)]
-        return [self._look(name, owner, shape.with_faces(chosen)) for name, owner, chosen in parts if chosen.any()]
+        return [self._visual(name, owner, shape.with_faces(chosen)) for name, owner, chosen in parts if chosen.any()]
 
     def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
         """Colour of a prim, without a texture."""
         material = _bound(prim)
         return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
 
-    def _look(self, name: str, prim: Usd.Prim, shape: Shape) -> Look:
+    def _visual(self, name: str, prim: Usd.Prim, shape: Shape) -> Visual:
         from pxr import UsdGeom
 
         material = _bound(prim)
@@ -90,7 +90,7 @@ class Looks:
         rgba = self._rgba(prim, surface, white=bool(texture))
         if texture and self._spec.texture(texture).nchannel == 4:
             rgba = (*rgba[:3], min(rgba[3], _BLENDED))
-        return Look(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
+        return Visual(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
 
     def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
         """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
@@ -116,13 +116,13 @@ class Looks:
         path = str(material.GetPath())
         if path not in self._appearances:
             try:
-                found = appearance(material) or _PLAIN
+                found = read_appearance(material) or _PLAIN
             except ValueError as error:
-                self._notes.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
+                self._warnings.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
                 found = _PLAIN
             self._appearances[path] = found
-            for note in found.notes:
-                self._notes.add(note, material)
+            for warning in found.warnings:
+                self._warnings.add(warning, material)
         return self._appearances[path]
 
     def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:
@@ -140,7 +140,7 @@ class Looks:
             return texture.pixels(tiles)
         except ValueError as error:
             names = ' and '.join(sorted(texture.files))
-            self._notes.add(f'texture {names} cannot be read ({error}); shown in one colour', material)
+            self._warnings.add(f'texture {names} cannot be read ({error}); shown in one colour', material)
             return None
 
     def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Bodies and joints of a stage -> trees of MuJoCo bodies.
+"""Articulations: bodies and joints of a stage -> trees of MuJoCo bodies.
 
 Every body hangs on another one by one joint, on the world, or floats. A joint that would close a loop, and one that is
 excluded from articulations, stays over: it becomes a constraint. The pose in which the file has the bodies is the one
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.joints import WORLD, Dof, Joint, unwrapped
 from internutopia.core.model.importers.usd.transforms import Array, Frame, about, euler_xyz, to_quat, twist
-from internutopia.core.model.importers.warnings import Notes
 
 FAR = 1e6  # [rad or m], stands for the other limit of a joint that has only one
-_APART = 1e-3, 1e-2  # [m], [rad]: how far the frames of a joint may miss each other before that is worth a note
+_APART = 1e-3, 1e-2  # [m], [rad]: how far the frames of a joint may miss each other before that is worth a warning
 _KINDS = {True: mujoco.mjtJoint.mjJNT_HINGE, False: mujoco.mjtJoint.mjJNT_SLIDE}
 
 
@@ -32,7 +32,9 @@ class Link:
     joints: tuple[Joint, ...] = ()
 
 
-def forest(bodies: Sequence[str], roots: Iterable[str], still: Iterable[str], joints: Sequence[Joint]) -> list[Link]:
+def spanning_forest(
+    bodies: Sequence[str], roots: Iterable[str], still: Iterable[str], joints: Sequence[Joint]
+) -> list[Link]:
     """Arrange bodies in trees, parents first.
 
     What hangs on the world or on a `still` body (moved by nothing) is rooted there. Another tree has its root at one of
@@ -85,7 +87,7 @@ class _Motion:
     position: float = 0.0
 
 
-class Planter:
+class TreeBuilder:
     """Puts links into a spec.
 
     Attributes:
@@ -95,17 +97,17 @@ class Planter:
     """
 
     def __init__(
-        self, spec: mujoco.MjSpec, names: Mapping[str, str], authored: Mapping[str, Frame], notes: Notes
+        self, spec: mujoco.MjSpec, names: Mapping[str, str], authored: Mapping[str, Frame], warnings: FileWarnings
     ) -> None:
         """Take the names of bodies and joints in the spec, and the frames of bodies in the file, by path."""
         self._spec = spec
         self._names = names
         self._authored = {WORLD: Frame(), **authored}
-        self._notes = notes
+        self._warnings = warnings
         self.frames: dict[str, Frame] = {WORLD: Frame()}
         self.joints: dict[tuple[str, int, bool], tuple[str, float]] = {}
 
-    def plant(self, link: Link, floats: bool) -> mujoco.MjsBody:
+    def add_link(self, link: Link, floats: bool) -> mujoco.MjsBody:
         """Add a body, whose parent is there already, with its joint; one without a joint may float."""
         frame, motions = self._authored[link.body], []
         for joint in link.joints:
@@ -131,7 +133,7 @@ class Planter:
         return self._authored[joint.bodies[side]].inverse() @ joint.frames[side]
 
     def _attach(self, link: Link, joint: Joint) -> tuple[Frame, list[_Motion]]:
-        """Where a joint puts a body, and how it can move there."""
+        """The frame where a joint puts a body, and how it can move there."""
         flipped = joint.bodies[0] == link.body
         near, far = (1, 0) if flipped else (0, 1)
         start = self.frames[link.parent] @ self.local(joint, near)
@@ -145,7 +147,7 @@ class Planter:
         moved = self._authored[link.body].inverse() @ frame
         turn = np.arccos(np.clip((np.trace(moved.rotation) - 1) / 2, -1, 1))
         if np.linalg.norm(moved.position) > _APART[0] or turn > _APART[1]:
-            self._notes.add('body put where its joint holds it, not where the file has it', link.body)
+            self._warnings.add('body put where its joint holds it, not where the file has it', link.body)
         return frame, motions
 
     def _add_joint(self, body: mujoco.MjsBody, motion: _Motion, frame: Frame, alone: bool) -> None:

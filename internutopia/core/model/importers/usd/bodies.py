@@ -1,4 +1,4 @@
-"""Which prims move, which collide, and what they weigh."""
+"""Bodies of a stage: the prims that move, those that collide, and what they weigh."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from internutopia.core.model.importers.usd.values import value
 if TYPE_CHECKING:
     from pxr import Usd
 
-    from internutopia.core.model.importers.usd.stage import Places
+    from internutopia.core.model.importers.usd.stage import StageTransforms
 
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
 
 
 class PhysicsReader:
-    """What the UsdPhysics schemas say about the prims of one stage."""
+    """Reads what the UsdPhysics schemas say about the prims of one stage."""
 
-    def __init__(self, places: Places):
+    def __init__(self, transforms: StageTransforms):
         from pxr import UsdPhysics
 
         self._schema = UsdPhysics
-        self._kilograms = places.kilograms
-        self._cubic_metres = places.unit**3
+        self._kilograms = transforms.kilograms
+        self._cubic_metres = transforms.unit**3
 
     def collides(self, prim: Usd.Prim) -> bool | None:
         """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""

@@ -1,4 +1,4 @@
-"""A stage -> `MjSpec`."""
+"""Build: a stage -> `MjSpec`."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
-from internutopia.core.model.importers.usd.geometry import Geometry, Place
-from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_lens
+from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget
+from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.core.model.importers.usd.mechanics import Mechanics
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
-from internutopia.core.model.importers.usd.stage import Places, prims
+from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
 from internutopia.core.model.importers.usd.values import named_by_file
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
 
 
 def build(
-    path: Path, stage: Usd.Stage, places: Places, notes: Notes, *, short_names: bool, timestep: float
+    path: Path, stage: Usd.Stage, transforms: StageTransforms, warnings: FileWarnings, options: LoadOptions
 ) -> mujoco.MjSpec:
-    """The spec of a stage that was read from `path`; what is dropped goes to `notes`. ValueError naming the prim.
-
-    `short_names`: bodies and joints are called as their prims, not by their full paths, as far as that is unique.
-    `timestep` [s]: that the model will be run with.
-    """
+    """The spec of a stage that was read from `path`; what is dropped goes to `warnings`. ValueError naming the prim."""
     with named_by_file(path):
-        return _Builder(path, stage, places, notes, short_names, timestep).build()
+        return _Builder(path, stage, transforms, warnings, options).build()
 
 
 @dataclass
@@ -48,37 +45,39 @@ class _Body:
 
 
 class _Builder:
-    def __init__(self, path: Path, stage: Usd.Stage, places: Places, notes: Notes, short_names: bool, timestep: float):
-        self._notes = notes
+    def __init__(
+        self, path: Path, stage: Usd.Stage, transforms: StageTransforms, warnings: FileWarnings, options: LoadOptions
+    ):
+        self._warnings = warnings
         self._stage = stage
         self._spec = mujoco.MjSpec()
         self._spec.modelname = path.stem
-        self._spec.option.timestep = timestep
-        self._physics = PhysicsReader(places)
-        self._places = places
-        self._short_names = short_names
+        self._spec.option.timestep = options.timestep
+        self._physics = PhysicsReader(transforms)
+        self._transforms = transforms
+        self._short_names = options.short_names
         self._bodies: dict[str, _Body] = {}
-        self._geometry = Geometry(self._spec, notes)
-        self._lights = Lights(self._spec, notes)
+        self._geometry = Geometry(self._spec, warnings)
+        self._lights = Lights(self._spec, warnings)
 
     def build(self) -> mujoco.MjSpec:
         from pxr import UsdGeom
 
         found = list(prims(self._stage))
-        mechanics = self._plant(found)
+        mechanics = self._add_bodies(found)
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
         for prim in found:
             kind = str(prim.GetTypeName())
             if kind in LIGHTS and is_shown(prim):
                 self._lights.add(prim, *self._place_of(prim))
-            elif kind == 'Camera' and not has_lens(prim):
-                self._notes.add('left out, aperture and focal length of a camera must be positive', prim)
+            elif kind == 'Camera' and not has_field_of_view(prim):
+                self._warnings.add('left out, aperture and focal length of a camera must be positive', prim)
             elif kind == 'Camera':
-                add_camera(prim, *self._place_of(prim), self._places.metres)
+                add_camera(prim, *self._place_of(prim), self._transforms.metres)
             elif kind in SHAPES:
                 self._add_geometry(prim, implicit)
             elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
-                self._notes.add(f'{kind} is left out, there is no such shape', prim)
+                self._warnings.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
         self._finish(mechanics)
@@ -92,16 +91,16 @@ class _Builder:
         spec = self._spec
         if spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1:
             return
-        if notes := self._notes.lines():
-            raise ValueError(f'nothing is left of it: {"; ".join(notes)}')
+        if warnings := self._warnings.lines():
+            raise ValueError(f'nothing is left of it: {"; ".join(warnings)}')
         if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
-            self._notes.add('it has no shapes, bodies, lights or cameras', '/')
+            self._warnings.add('it has no shapes, bodies, lights or cameras', '/')
 
-    def _plant(self, found: list[Usd.Prim]) -> Mechanics:
+    def _add_bodies(self, found: list[Usd.Prim]) -> Mechanics:
         """Make all bodies, with their joints."""
         top = self._stage.GetDefaultPrim()
-        home = (str(top.GetPath()) if top else '/') if self._short_names else None
-        mechanics = Mechanics(self._spec, found, self._physics, self._places, self._notes, home)
+        name_root = (str(top.GetPath()) if top else '/') if self._short_names else None
+        mechanics = Mechanics(self._spec, found, self._physics, self._transforms, self._warnings, name_root)
         for path, element in mechanics.elements.items():
             frame = mechanics.frames[path]
             prim = self._stage.GetPrimAtPath(path) if path else None
@@ -116,38 +115,38 @@ class _Builder:
             return
         matrix = self._matrix(prim)
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
-            self._notes.add('left out, its scale is zero along an axis', prim)
+            self._warnings.add('left out, its scale is zero along an axis', prim)
             return
         shape = shape_of(prim, matrix[:3, :3])
         if shape is None:
             if not prim.GetChildren():
-                self._notes.add('left out, it has no surface', prim)
+                self._warnings.add('left out, it has no surface', prim)
             return
         if shape.faces is not None and shown:
             self._note_subdivision(prim)
         body = self._body_of(prim)
 
-        def made(geom: mujoco.MjsGeom, share: float) -> None:
+        def on_geom(geom: mujoco.MjsGeom, share: float) -> None:
             if body.prim is not None:
                 geom.density = self._physics.density(prim, body.prim)
                 geom.mass = (self._physics.mass(prim) or np.nan) * share
             body.geoms.append(geom)
             body.shapes.append(prim)
 
-        place = Place(
+        target = GeomTarget(
             body.element,
             Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T),
             moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
             boundless=not implicit,
-            made=made,
+            on_geom=on_geom,
         )
-        self._geometry.add(prim, shape, place, shown=shown, collides=collides)
+        self._geometry.add(prim, shape, target, shown=shown, collides=collides)
 
     def _note_subdivision(self, mesh: Usd.Prim) -> None:
-        """Note a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
+        """Warn of a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
         scheme = mesh.GetAttribute('subdivisionScheme')
         if scheme.HasAuthoredValue() and scheme.Get() != 'none':
-            self._notes.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
+            self._warnings.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
         """The body that a light or camera is part of, and where it is on that, without its scale."""
@@ -157,7 +156,7 @@ class _Builder:
 
     def _matrix(self, prim: Usd.Prim) -> Array:
         """`(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
-        return self._places.matrix(prim)
+        return self._transforms.matrix(prim)
 
     def _body_of(self, prim: Usd.Prim) -> _Body:
         """The body that a prim belongs to."""
@@ -179,7 +178,7 @@ class _Builder:
             if geom.contype
         ]
         mechanics.finish(colliders, model)
-        self._geometry.note_hulls(model)
+        self._geometry.warn_of_hulls(model)
 
 
 def is_shown(prim: Usd.Prim) -> bool:

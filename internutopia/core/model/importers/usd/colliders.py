@@ -1,4 +1,4 @@
-"""What a mesh collides as: `physics:approximation` of `MeshCollisionAPI`, as far as MuJoCo can do it.
+"""Colliders, what a mesh collides as: `physics:approximation` of `MeshCollisionAPI`, as far as MuJoCo can do it.
 
 | approximation | what does not move | what moves |
 |---|---|---|
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mujoco import mjtGeom
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.shapes import Shape
 from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.decomposition import ConvexPart, is_room
 from internutopia.core.model.meshes.surfaces import pieces, plates
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Collider(Enum):
-    """What stands for a shape in collisions."""
+    """The kind of thing that stands for a shape in collisions."""
 
     NONE = 'nothing'
     HULL = 'its convex hull'
@@ -55,13 +55,13 @@ _FEW_FACES = 2000  # a mesh of at most that many is checked for being convex bef
 _SPHERE_ROUNDS = 200
 
 
-def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, notes: Notes) -> Collider:
-    """What a shape of a prim collides as; `moves`: under forces. A name that is not known is noted."""
+def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarnings) -> Collider:
+    """What a shape of a prim collides as; `moves`: under forces. A name that is not known is warned of."""
     if shape.faces is None:
         return Collider.HULL  # a primitive
     asked = _approximation(prim)
     if asked not in _ALWAYS and asked not in _SURFACES:
-        notes.add(f'approximation {asked!r} is not known, taken for none', prim)
+        warnings.add(f'approximation {asked!r} is not known, taken for none', prim)
     wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.PARTS)
     return Collider.HULL if wanted is Collider.PARTS and _is_convex(shape) else wanted
 

@@ -1,7 +1,7 @@
-"""What a stage is composed of, and what of it is missing.
+"""Composition of a stage, and what of it is missing.
 
 As in USD itself, a sublayer, reference or payload that is missing or broken costs what it would have brought, not the
-stage: it is noted, with the layer and the prim. A root layer that cannot be read is an error.
+stage: there is a warning, with the layer and the prim. A root layer that cannot be read is an error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.model.importers.warnings import Notes
+from internutopia.core.model.importers.file_warnings import FileWarnings
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -24,7 +24,7 @@ def compose(path: Path) -> Usd.Stage:
     """Open a stage with all its payloads. ValueError, with the line if there is one, if its root layer is broken."""
     from pxr import Tf, Usd, UsdUtils
 
-    silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is noted
+    silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is warned of
     try:
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
@@ -34,25 +34,25 @@ def compose(path: Path) -> Usd.Stage:
         del silence
 
 
-def note_missing(stage: Usd.Stage, notes: Notes) -> None:
-    """Note what could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
+def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
+    """Warn of what could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
     # USD composes in parallel, in another order each time
     for error in sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error))):
         kind = type(error).__name__
         message = ' '.join(_SESSION.sub('', str(error)).split())
         prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
         if kind == 'ErrorInvalidSublayerPath':
-            notes.add_missing('sublayer is missing or broken', f'@{_asset(error)}@ of @{_introducer(message)}@')
+            warnings.add_missing('sublayer is missing or broken', f'@{_asset(error)}@ of @{_introducer(message)}@')
         elif kind == 'ErrorInvalidAssetPath':
             arc = re.search(r'for (\w+) introduced', message)
             what = f'{arc[1] if arc else "layer"} is missing or cannot be read'
-            notes.add_missing(what, f'@{_asset(error)}@ at <{prim}>')
+            warnings.add_missing(what, f'@{_asset(error)}@ at <{prim}>')
         elif kind == 'ErrorUnresolvedPrimPath':
             target = re.search(r'@([^@]*)@<([^>]*)>', message)
             where = f'@{target[1]}@<{target[2]}>' if target else message
-            notes.add_missing('reference or payload to a prim that does not exist', f'{where} at <{prim}>')
+            warnings.add_missing('reference or payload to a prim that does not exist', f'{where} at <{prim}>')
         else:
-            notes.add_missing('cannot be composed', f'<{prim}> ({message})')
+            warnings.add_missing('cannot be composed', f'<{prim}> ({message})')
 
 
 def layer_files(stage: Usd.Stage) -> set[Path]:

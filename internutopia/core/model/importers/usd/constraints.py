@@ -1,4 +1,4 @@
-"""What acts on the joints of a stage, and between bodies beside their tree: loops, ropes, mimic joints, drives."""
+"""Constraints and drives: what acts on joints, and between bodies beside their tree (loops, ropes, mimic joints)."""
 
 from __future__ import annotations
 
@@ -7,45 +7,44 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.usd.articulation import FAR, Planter
+from internutopia.core.model.frame_sites import HINGE_ARM, add_frame_site
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.articulation import FAR, TreeBuilder
 from internutopia.core.model.importers.usd.joints import Dof, Joint
 from internutopia.core.model.importers.usd.transforms import Array, to_quat
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.importers.warnings import Notes
 
-_ARM = 0.1  # [m] between the two points that hold the axis of a hinge which closes a loop
-_NEVER_DRAWN = 5  # site group that renderers leave out
 _CONNECT, _WELD, _MIMIC = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT
 
 
-def add_loop_joint(spec: mujoco.MjSpec, planter: Planter, joint: Joint, notes: Notes) -> None:
+def add_loop_joint(spec: mujoco.MjSpec, builder: TreeBuilder, joint: Joint, warnings: FileWarnings) -> None:
     """Hold two bodies together as a joint would that is part of no tree."""
     moving = [dof for dof in joint.dofs if dof.locked is None]
     if joint.distance is not None:
         least, greatest = joint.distance
         tendon = spec.add_tendon(name=joint.path, limited=mujoco.mjtLimited.mjLIMITED_TRUE)
         tendon.range = least, min(greatest, FAR)
-        for site in _sites(planter, joint, np.zeros(3)):
+        for site in _sites(builder, joint, np.zeros(3)):
             tendon.wrap_site(site)
     elif any(not dof.turns for dof in moving):
-        notes.add('joint that slides and closes a loop', joint.prim)
+        warnings.add('joint that slides and closes a loop', joint.prim)
         return
     elif joint.ball or len(moving) > 1:
         if len(moving) == 2:
-            notes.add('joint of two axes that closes a loop is a ball joint', joint.prim)
-        _hold(spec, planter, joint, _CONNECT)
+            warnings.add('joint of two axes that closes a loop is a ball joint', joint.prim)
+        _hold(spec, builder, joint, _CONNECT)
     elif moving:
-        _hold(spec, planter, joint, _CONNECT)
-        _hold(spec, planter, joint, _CONNECT, _ARM * np.eye(3)[moving[0].axis])
+        _hold(spec, builder, joint, _CONNECT)
+        _hold(spec, builder, joint, _CONNECT, HINGE_ARM * np.eye(3)[moving[0].axis])
     else:
-        _hold(spec, planter, joint, _WELD)
+        _hold(spec, builder, joint, _WELD)
     if any(dof.drive is not None for dof in moving):
-        notes.add('drive of a joint that closes a loop', joint.prim)
+        warnings.add('drive of a joint that closes a loop', joint.prim)
     if any(dof.lower > -np.inf or dof.upper < np.inf for dof in moving) or joint.cone < np.inf:
-        notes.add('limits of a joint that closes a loop', joint.prim)
+        warnings.add('limits of a joint that closes a loop', joint.prim)
 
 
-def add_mimics(spec: mujoco.MjSpec, planter: Planter, joints: Sequence[Joint], notes: Notes) -> None:
+def add_mimics(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Sequence[Joint], warnings: FileWarnings) -> None:
     """Tie joints to those that they mimic, as PhysX: `q + gearing * reference + offset = 0` in the file's units.
 
     ValueError for a reference that is no joint.
@@ -55,20 +54,20 @@ def add_mimics(spec: mujoco.MjSpec, planter: Planter, joints: Sequence[Joint], n
         for relation in joint.prim.GetRelationships():
             kind, _, rest = relation.GetName().partition(':')
             if kind == 'physxMimicJoint' and rest.endswith(':referenceJoint'):
-                _add_mimic(spec, planter, joint, rest.split(':')[0], known, notes)
+                _add_mimic(spec, builder, joint, rest.split(':')[0], known, warnings)
 
 
-def add_drives(spec: mujoco.MjSpec, planter: Planter, joints: Iterable[Joint]) -> None:
+def add_drives(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Iterable[Joint]) -> None:
     """Give driven joints a position and a velocity actuator, which pursue the targets of the file at controls of zero.
 
     Their names are those of the joint with `/position` and `/velocity`. Gains per inertia are multiplied by the inertia
     that the joint moves in the pose of the file.
     """
     driven = [
-        (*planter.joints[joint.path, dof.axis, dof.turns], dof.drive)
+        (*builder.joints[joint.path, dof.axis, dof.turns], dof.drive)
         for joint in joints
         for dof in joint.dofs
-        if dof.drive is not None and dof.drive.limit > 0 and (joint.path, dof.axis, dof.turns) in planter.joints
+        if dof.drive is not None and dof.drive.limit > 0 and (joint.path, dof.axis, dof.turns) in builder.joints
     ]
     inertias: dict[str, float] = {}
     if any(drive.acceleration for _, _, drive in driven):
@@ -89,34 +88,34 @@ def add_drives(spec: mujoco.MjSpec, planter: Planter, joints: Iterable[Joint]) -
             actuator.biasprm[order] = -gain * scale
 
 
-def _hold(spec: mujoco.MjSpec, planter: Planter, joint: Joint, kind: mujoco.mjtEq, offset: Array | None = None) -> None:
+def _hold(
+    spec: mujoco.MjSpec, builder: TreeBuilder, joint: Joint, kind: mujoco.mjtEq, offset: Array | None = None
+) -> None:
     """Keep two points of the bodies, at an offset in the frames of the joint, together, or the frames as a whole."""
     name = joint.path if offset is None else f'{joint.path}/axis'
-    first, second = _sites(planter, joint, np.zeros(3) if offset is None else offset, name)
+    first, second = _sites(builder, joint, np.zeros(3) if offset is None else offset, name)
     equality = spec.add_equality(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE)
     equality.name1, equality.name2 = first, second
 
 
-def _sites(planter: Planter, joint: Joint, offset: Array, name: str = '') -> list[str]:
+def _sites(builder: TreeBuilder, joint: Joint, offset: Array, name: str = '') -> list[str]:
     """Mark the frames of a joint on its bodies; the names of the sites."""
     names = []
     for side, path in enumerate(joint.bodies):
-        frame = planter.local(joint, side)
+        frame = builder.local(joint, side)
         names.append(f'{name or joint.path}/body{side}')
         position = frame.position + frame.rotation @ offset
-        planter.body(path).add_site(
-            name=names[-1], pos=position, quat=to_quat(frame.rotation), group=_NEVER_DRAWN, size=[0.01, 0.01, 0.01]
-        )
+        add_frame_site(builder.body(path), names[-1], position, to_quat(frame.rotation))
     return names
 
 
 def _add_mimic(
     spec: mujoco.MjSpec,
-    planter: Planter,
+    builder: TreeBuilder,
     joint: Joint,
     name: str,
     known: Mapping[str, Joint],
-    notes: Notes,
+    warnings: FileWarnings,
 ) -> None:
     prefix = f'physxMimicJoint:{name}'
     targets = joint.prim.GetRelationship(f'{prefix}:referenceJoint').GetForwardedTargets()
@@ -124,10 +123,10 @@ def _add_mimic(
     if reference is None:
         wrong = targets[0] if targets else 'nothing'
         raise ValueError(f'{joint.path}: {prefix}:referenceJoint must be a joint, it is {wrong}')
-    own = _moving(planter, joint, name)
-    other = _moving(planter, reference, value(joint.prim, f'{prefix}:referenceJointAxis'))
+    own = _moving(builder, joint, name)
+    other = _moving(builder, reference, value(joint.prim, f'{prefix}:referenceJointAxis'))
     if own is None or other is None:
-        notes.add('mimic joint that is no hinge or slide of a tree, or mimics none', joint.prim)
+        warnings.add('mimic joint that is no hinge or slide of a tree, or mimics none', joint.prim)
         return
     (dof, here, position), (other_dof, there, reference_position) = own, other
     gearing = (value(joint.prim, f'{prefix}:gearing') or 0.0) * dof.unit / other_dof.unit
@@ -137,8 +136,8 @@ def _add_mimic(
     equality.data[:2] = -gearing * reference_position - offset - position, -gearing
 
 
-def _moving(planter: Planter, joint: Joint, name: str | None) -> tuple[Dof, str, float] | None:
+def _moving(builder: TreeBuilder, joint: Joint, name: str | None) -> tuple[Dof, str, float] | None:
     """A degree of freedom of a joint in a tree, its name in the spec and its position: the only one, or by name."""
-    dofs = [dof for dof in joint.dofs if (joint.path, dof.axis, dof.turns) in planter.joints]
+    dofs = [dof for dof in joint.dofs if (joint.path, dof.axis, dof.turns) in builder.joints]
     dof = next((dof for dof in dofs if len(dofs) == 1 or dof.name == name), None)
-    return None if dof is None else (dof, *planter.joints[joint.path, dof.axis, dof.turns])
+    return None if dof is None else (dof, *builder.joints[joint.path, dof.axis, dof.turns])

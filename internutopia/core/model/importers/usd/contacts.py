@@ -1,4 +1,4 @@
-"""Which colliders pass through each other.
+"""Collision filter: the colliders of a stage that pass through each other.
 
 Bodies pass through each other as `FilteredPairsAPI` and `enabledSelfCollisions` say by MuJoCo's `exclude`; colliders of
 collision groups, and filtered ones that are no whole bodies, by bits of `contype` and `conaffinity`. Bit 0 is for
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.core.model.importers.warnings import Notes
-from internutopia.core.model.self_collision import SWITCHED_OFF
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.self_collision import SELF_COLLISIONS_OFF
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _BITS = 31  # of contype and conaffinity that are not a sign
 
 
-class Filter:
-    """Which colliders of a stage pass through each other.
+class CollisionFilter:
+    """The colliders of a stage that pass through each other.
 
     `colliders`: geoms that collide by the prim they belong to, `bodies`: names of movable bodies in the spec by path.
     """
@@ -33,12 +33,12 @@ class Filter:
         spec: mujoco.MjSpec,
         colliders: Sequence[tuple[Usd.Prim, mujoco.MjsGeom]],
         bodies: Mapping[str, str],
-        notes: Notes,
+        warnings: FileWarnings,
     ):
         self._spec = spec
         self._colliders = colliders
         self._bodies = bodies
-        self._notes = notes
+        self._warnings = warnings
         self._excluded: set[frozenset[str]] = set()
         self._switched_off: set[frozenset[str]] = set()  # likewise, as a whole articulation says so
         self._groups: list[tuple[set[str], set[str]]] = []  # prims of two sides that do not meet, by path
@@ -96,7 +96,7 @@ class Filter:
             self._spec.add_exclude(bodyname1=one, bodyname2=other)
         for pair in self._switched_off - self._excluded:
             one, other = sorted(pair)
-            self._spec.add_exclude(name=f'{SWITCHED_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
+            self._spec.add_exclude(name=f'{SELF_COLLISIONS_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
         if not self._groups:
             return
         # colliders that are on the same sides of the same groups share a bit
@@ -106,7 +106,7 @@ class Filter:
         ]
         kinds = [frozenset[tuple[int, int]](), *sorted({side for side in sides if side}, key=sorted)]
         if len(kinds) > _BITS:
-            self._notes.add(f'only {_BITS - 1} kinds of collision groups and filtered colliders', 'the rest collide')
+            self._warnings.add(f'only {_BITS - 1} kinds of collision groups and filtered colliders', 'the rest collide')
             kinds = kinds[:_BITS]
         affinities = [
             sum(1 << k for k, other in enumerate(kinds) if not any((i, 1 - side) in other for i, side in kind))

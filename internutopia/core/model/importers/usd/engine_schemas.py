@@ -1,7 +1,7 @@
 """Schemas of other engines: MuJoCo's (`mjc:`) and Newton's (`newton:`).
 
 What is read: armature, damping, friction, springs and effort limits of joints, actuators on joints, and whether an
-articulation collides with itself. All else that a file says in these schemas is noted by name.
+articulation collides with itself. All else that a file says in these schemas is warned of by name.
 
 Numbers of MuJoCo are per radian; angles are in degrees unless the physics scene says otherwise. Newton's damping is per
 degree, as that of USD's own drives.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.values import named_by_prim, value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -104,7 +104,7 @@ def collides_with_itself(root: Usd.Prim) -> bool:
 
 
 def add_actuators(
-    spec: mujoco.MjSpec, joints: Mapping[str, Sequence[str]], found: Iterable[Usd.Prim], notes: Notes
+    spec: mujoco.MjSpec, joints: Mapping[str, Sequence[str]], found: Iterable[Usd.Prim], warnings: FileWarnings
 ) -> None:
     """Add the actuators of a file, as their prims are called. `joints`: names of MuJoCo's joints by their prims' paths.
 
@@ -116,34 +116,34 @@ def add_actuators(
             targets = [str(path) for path in prim.GetRelationship('mjc:target').GetForwardedTargets()]
             names = joints.get(targets[0], ()) if targets else ()
             if len(names) != 1:
-                notes.add('actuator of something else than a hinge or slide of a tree is left out', prim)
+                warnings.add('actuator of something else than a hinge or slide of a tree is left out', prim)
                 continue
             name = prim.GetName() if prim.GetName() not in taken else str(prim.GetPath())
             taken.add(name)
-            _add_actuator(prim, spec, name, names[0], notes)
+            _add_actuator(prim, spec, name, names[0], warnings)
 
 
-def note_unread(found: Iterable[Usd.Prim], notes: Notes) -> None:
-    """Note what files say in these schemas and nobody reads, by name."""
+def warn_of_unread(found: Iterable[Usd.Prim], warnings: FileWarnings) -> None:
+    """Warn of what files say in these schemas and nobody reads, by name."""
     for prim in found:
         kind = str(prim.GetTypeName())
         if kind.startswith(('Mjc', 'Newton')) and kind != 'MjcActuator':
-            notes.add(f'{kind} is left out', prim)
+            warnings.add(f'{kind} is left out', prim)
             continue
         read = _OF_ACTUATORS if kind == 'MjcActuator' else _OF_JOINTS if kind.endswith('Joint') else _ELSEWHERE
         for namespace in ('mjc', 'newton'):
             for attribute in prim.GetAuthoredPropertiesInNamespace(namespace):
                 if attribute.GetName() not in read:
-                    notes.add(f'{attribute.GetName()} is not read', prim)
+                    warnings.add(f'{attribute.GetName()} is not read', prim)
 
 
 @named_by_prim
-def _add_actuator(prim: Usd.Prim, spec: mujoco.MjSpec, name: str, joint: str, notes: Notes) -> None:
+def _add_actuator(prim: Usd.Prim, spec: mujoco.MjSpec, name: str, joint: str, warnings: FileWarnings) -> None:
     actuator = spec.add_actuator(name=name, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT)
     for attribute, (field, known) in _TYPES.items():
         token = value(prim, attribute)
         if token is not None and token not in known:
-            notes.add(f'{attribute} {token!r} is read as {next(iter(known))!r}', prim)
+            warnings.add(f'{attribute} {token!r} is read as {next(iter(known))!r}', prim)
         elif token is not None:
             setattr(actuator, field, known[token])
     for attribute, field in _LISTS.items():

@@ -1,4 +1,4 @@
-"""Geometry prims -> geoms of a body: what is seen and what collides.
+"""Geometry: prims -> geoms of a body, what is seen and what collides.
 
 One geom does both where it can, in group 0. Else the visual meshes are in group 2 and collide with nothing, and the
 colliders are in group 3. A geom has the path of its prim as name, one of several materials that of its `GeomSubset`,
@@ -17,7 +17,9 @@ import numpy as np
 from mujoco import mjtGeom, mjtMeshInertia
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.usd.appearance import Look, Looks
+from internutopia.core.model.groups import BOTH_GROUP, COLLIDER_GROUP, VISUAL_GROUP
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.appearance import Visual, VisualBuilder
 from internutopia.core.model.importers.usd.colliders import (
     Collider,
     bounding_box,
@@ -27,76 +29,78 @@ from internutopia.core.model.importers.usd.colliders import (
 )
 from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
 from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.meshes.decomposition import decompose
 
 if TYPE_CHECKING:
     from pxr import Usd
 
-BOTH_GROUP, VISUAL_GROUP, COLLIDER_GROUP = 0, 2, 3
 HULL_RATIO = 1.2
-"""A mesh whose convex hull has more than this many times its volume is noted as concave."""
+"""A mesh whose convex hull has more than this many times its volume is warned of as concave."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the geoms of a prim go.
+class GeomTarget:
+    """The place where the geoms of a prim go.
 
     Attributes:
         body: the body that they are part of.
         frame: the prim's origin on the body, and the rotation from the world's axes to the body's.
         moves: whether forces move the body.
         boundless: whether planes that collide are infinite even if they do not face up; else they become thin boxes.
-        made: called with each geom, and with its share of what the prim weighs.
+        on_geom: called with each geom, and with its share of what the prim weighs.
     """
 
     body: mujoco.MjsBody
     frame: Frame
     moves: bool
     boundless: bool
-    made: Callable[[mujoco.MjsGeom, float], None]
+    on_geom: Callable[[mujoco.MjsGeom, float], None]
 
 
 class Geometry:
     """Adds the geometry of one stage to its spec."""
 
-    def __init__(self, spec: mujoco.MjSpec, notes: Notes):
+    def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
-        self._notes = notes
-        self._looks = Looks(spec, notes)
+        self._warnings = warnings
+        self._visual_builder = VisualBuilder(spec, warnings)
         self._meshes: dict[tuple[bytes, ...], str] = {}
-        self._concave: list[tuple[str, Place, Shape]] = []  # waiting for their parts
+        self._concave: list[tuple[str, GeomTarget, Shape]] = []  # waiting for their parts
         self._hulls: list[tuple[str, Shape, Usd.Prim]] = []  # names of geoms that should not be hulls
 
-    def add(self, prim: Usd.Prim, shape: Shape, place: Place, *, shown: bool, collides: bool) -> None:
+    def add(self, prim: Usd.Prim, shape: Shape, target: GeomTarget, *, shown: bool, collides: bool) -> None:
         """Add the geoms of a prim that is seen, collides, or both; convex parts are added by `finish`."""
         path = str(prim.GetPath())
-        if shape.type == mjtGeom.mjGEOM_PLANE and not _may_be_plane(shape, place, collides=collides):
+        if shape.type == mjtGeom.mjGEOM_PLANE and not _may_be_plane(shape, target, collides=collides):
             shape = shape.thickened()
-        kind = collider_of(prim, shape, moves=place.moves, notes=self._notes) if collides else Collider.NONE
+        kind = collider_of(prim, shape, moves=target.moves, warnings=self._warnings) if collides else Collider.NONE
         solid = shape.thickened() if shape.is_flat() else shape
-        looks = self._looks.of(prim, shape) if shown else []
-        if kind.is_hull and len(looks) < 2 and (solid is shape or not looks or looks[0].shape.coordinates is None):
-            look = looks[0] if looks else Look(path, solid, self._looks.rgba(prim))
-            both = look.shape if solid is shape else solid
-            colliders = [self._geom(place, path, both, BOTH_GROUP if shown else COLLIDER_GROUP, look)]
+        visuals = self._visual_builder.of(prim, shape) if shown else []
+        if (
+            kind.is_hull
+            and len(visuals) < 2
+            and (solid is shape or not visuals or visuals[0].shape.coordinates is None)
+        ):
+            visual = visuals[0] if visuals else Visual(path, solid, self._visual_builder.rgba(prim))
+            both = visual.shape if solid is shape else solid
+            colliders = [self._geom(target, path, both, BOTH_GROUP if shown else COLLIDER_GROUP, visual)]
         else:
-            for look in looks:
+            for visual in visuals:
                 # MuJoCo takes no mesh with fewer vertices
                 seen = (
-                    look.shape
-                    if look.shape.vertices is None or len(look.shape.vertices) > 3
-                    else look.shape.thickened()
+                    visual.shape
+                    if visual.shape.vertices is None or len(visual.shape.vertices) > 3
+                    else visual.shape.thickened()
                 )
-                place.made(self._geom(place, look.name, seen, VISUAL_GROUP, look), 1 / len(looks))
+                target.on_geom(self._geom(target, visual.name, seen, VISUAL_GROUP, visual), 1 / len(visuals))
             if kind is Collider.PARTS:
-                self._concave.append((path, place, shape.facing_out()))
+                self._concave.append((path, target, shape.facing_out()))
             bound = {Collider.BOX: bounding_box, Collider.SPHERE: bounding_sphere}.get(kind, lambda _: solid)
-            name = f'{path}/collider' if looks else path
+            name = f'{path}/collider' if visuals else path
             simple = kind not in (Collider.PARTS, Collider.NONE)
-            colliders = [self._geom(place, name, bound(shape), COLLIDER_GROUP)] if simple else []
+            colliders = [self._geom(target, name, bound(shape), COLLIDER_GROUP)] if simple else []
         for geom in colliders:
-            place.made(geom, 1.0)
+            target.on_geom(geom, 1.0)
             if kind is Collider.FALLBACK:
                 self._hulls.append((geom.name, shape, prim))
 
@@ -104,23 +108,25 @@ class Geometry:
         """Decompose what is concave, all of it at once, and add the parts."""
         meshes = [(_rounded(shape), shape.faces) for _, _, shape in self._concave if shape.faces is not None]
         names = [path for path, _, _ in self._concave]
-        for (path, place, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):
+        for (path, target, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):
             whole = sum(part.volume for part in parts)
             for number, part in enumerate(parts):
-                geom = self._geom(place, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)
-                place.made(geom, part.volume / whole)
+                geom = self._geom(target, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)
+                target.on_geom(geom, part.volume / whole)
 
-    def note_hulls(self, model: mujoco.MjModel) -> None:
-        """Note the meshes whose convex hulls, as which they collide, are far larger; `model` is the compiled spec."""
+    def warn_of_hulls(self, model: mujoco.MjModel) -> None:
+        """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
         for name, shape, prim in self._hulls:
             hull = _hull_volume(model, int(model.geom(name).dataid[0]))
             if hull > HULL_RATIO * shape.volume:
                 ratio = hull / max(shape.volume, 1e-9)
-                self._notes.add(f'collides as its convex hull, which has {ratio:.3g} times its volume', prim)
+                self._warnings.add(f'collides as its convex hull, which has {ratio:.3g} times its volume', prim)
 
-    def _geom(self, place: Place, name: str, shape: Shape, group: int, look: Look | None = None) -> mujoco.MjsGeom:
-        frame = place.frame @ Frame(shape.offset, shape.rotation)
-        geom = place.body.add_geom(
+    def _geom(
+        self, target: GeomTarget, name: str, shape: Shape, group: int, visual: Visual | None = None
+    ) -> mujoco.MjsGeom:
+        frame = target.frame @ Frame(shape.offset, shape.rotation)
+        geom = target.body.add_geom(
             name=name,
             type=shape.type,
             size=[*shape.size, 0, 0, 0][:3],
@@ -128,9 +134,9 @@ class Geometry:
             quat=to_quat(frame.rotation),
             group=group,
         )
-        if look is not None:
-            geom.rgba = look.rgba
-            geom.material = look.material
+        if visual is not None:
+            geom.rgba = visual.rgba
+            geom.material = visual.material
         if shape.vertices is not None:
             geom.meshname = self._mesh(name, shape, collides=group != VISUAL_GROUP)
         if group == VISUAL_GROUP:
@@ -170,9 +176,9 @@ def _rounded(shape: Shape) -> Array:
     return shape.vertices.round(7) + 0.0
 
 
-def _may_be_plane(shape: Shape, place: Place, *, collides: bool) -> bool:
+def _may_be_plane(shape: Shape, target: GeomTarget, *, collides: bool) -> bool:
     """Whether a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
-    return place.body.name == 'world' and (not collides or place.boundless or shape.rotation[2, 2] > 0.99)
+    return target.body.name == 'world' and (not collides or target.boundless or shape.rotation[2, 2] > 0.99)
 
 
 def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:

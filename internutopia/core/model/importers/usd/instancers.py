@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.values import array
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd, UsdGeom
 
 
-def expand_instancers(stage: Usd.Stage, notes: Notes) -> None:
-    """Write the instances of all PointInstancers into the session layer; of a wrong one, a note says what is wrong."""
+def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
+    """Write the instances of all PointInstancers into the session layer; a wrong one is left out with a warning."""
     from pxr import Sdf, Usd, UsdGeom
 
-    # also those that are not drawn themselves, in prototypes that are `over` or `class`
+    # also those that are not rendered themselves, in prototypes that are `over` or `class`
     found = [
         UsdGeom.PointInstancer(prim)
         for prim in Usd.PrimRange.Stage(stage, Usd.PrimIsActive & Usd.PrimIsLoaded)
         if prim.IsA(UsdGeom.PointInstancer)
     ]
     layer = stage.GetSessionLayer()
-    plans = [(instancer, _instances(instancer, notes)) for instancer in found]
+    expanded = [(instancer, _instances(instancer, warnings)) for instancer in found]
     with Sdf.ChangeBlock():
-        for instancer, instances in plans:
+        for instancer, instances in expanded:
             _write(layer, instancer, instances)
 
 
 _Instance = tuple[int, 'Sdf.Path', Any, Any]  # number, prototype, matrix, colour or None
 
 
-def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instance]:
-    """The instances of an instancer that are active and visible; none, with a note, if it is wrong."""
+def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> list[_Instance]:
+    """The instances of an instancer that are active and visible; none, with a warning, if it is wrong."""
     from pxr import Tf, Usd, UsdGeom
 
     prim, time = instancer.GetPrim(), Usd.TimeCode.EarliestTime()
@@ -54,15 +54,15 @@ def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instanc
     except Tf.ErrorException:
         matrices = mask = ()
     if len(matrices) != len(indices) or len(mask) != len(indices):
-        notes.add('left out: positions, orientations, scales and ids must be as many as protoIndices', prim)
+        warnings.add('left out: positions, orientations, scales and ids must be as many as protoIndices', prim)
         return []
     if not np.isfinite(np.array(matrices)).all():
-        notes.add('left out: positions, orientations and scales must be finite', prim)
+        warnings.add('left out: positions, orientations and scales must be finite', prim)
         return []
     known = [bool(prim.GetStage().GetPrimAtPath(path)) for path in prototypes]
     if any(not (0 <= i < len(known) and known[i]) for i in indices):
-        notes.add('instances of prototypes that do not exist are left out', prim)
-    colours = _colours(prim, len(indices), notes)
+        warnings.add('instances of prototypes that do not exist are left out', prim)
+    colours = _colours(prim, len(indices), warnings)
     return [
         (number, prototypes[i], matrices[number], None if colours is None else colours[number])
         for number, i in enumerate(indices.tolist())
@@ -70,7 +70,7 @@ def _instances(instancer: UsdGeom.PointInstancer, notes: Notes) -> list[_Instanc
     ]
 
 
-def _colours(prim: Usd.Prim, count: int, notes: Notes) -> Any:
+def _colours(prim: Usd.Prim, count: int, warnings: FileWarnings) -> Any:
     """`displayColor` of each instance, if it is given one by one."""
     from pxr import Tf, Usd, UsdGeom
 
@@ -78,7 +78,7 @@ def _colours(prim: Usd.Prim, count: int, notes: Notes) -> Any:
     try:
         values = primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()) if primvar else None
     except Tf.ErrorException:
-        notes.add('primvar displayColor cannot be read', prim)
+        warnings.add('primvar displayColor cannot be read', prim)
         return None
     return values if values and len(values) == count > 1 else None
 

@@ -1,4 +1,4 @@
-"""Joint prims -> `Joint`: which bodies it joins, in which frames, with which degrees of freedom, limits and drives.
+"""Joints: joint prims -> `Joint`, the bodies that it joins, its frames, degrees of freedom, limits and drives.
 
 Everything is in SI units: angles, and gains and targets per angle, are in radians here and in degrees in USD.
 """
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.engine_schemas import Passive, passive
 from internutopia.core.model.importers.usd.transforms import Frame, from_quat, polar
 from internutopia.core.model.importers.usd.values import named_by_prim, value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
 
     from internutopia.core.model.importers.usd.bodies import PhysicsReader
-    from internutopia.core.model.importers.usd.stage import Places
+    from internutopia.core.model.importers.usd.stage import StageTransforms
 
 WORLD = ''
 """Stands for the path of a body where a joint holds on to the static scene."""
@@ -95,7 +95,9 @@ class Joint:
 
 
 @named_by_prim
-def read_joint(prim: Usd.Prim, physics: PhysicsReader, places: Places, notes: Notes) -> Joint | None:
+def read_joint(
+    prim: Usd.Prim, physics: PhysicsReader, transforms: StageTransforms, warnings: FileWarnings
+) -> Joint | None:
     """The joint that a prim describes; None for one that is switched off or acts on nothing.
 
     ValueError naming the prim for ends that are no bodies.
@@ -103,35 +105,35 @@ def read_joint(prim: Usd.Prim, physics: PhysicsReader, places: Places, notes: No
     from pxr import UsdPhysics
 
     if not value(prim, 'physics:jointEnabled'):
-        notes.add('switched off joint', prim)
+        warnings.add('switched off joint', prim)
         return None
-    ends = [_end(prim, side, physics, places, notes) for side in (0, 1)]
+    ends = [_end(prim, side, physics, transforms, warnings) for side in (0, 1)]
     if ends[0] is None or ends[1] is None:
         return None
     (body0, frame0), (body1, frame1) = ends[0], ends[1]
     if body0 == body1:
         if body0 != WORLD:
-            notes.add('joint of a body with itself', prim)
+            warnings.add('joint of a body with itself', prim)
             return None
         raise ValueError(f'{prim.GetPath()}: this joint needs a rigid body in body0 or body1, it has {_targets(prim)}')
     if value(prim, 'physics:collisionEnabled') and WORLD not in (body0, body1):
-        notes.add('jointed bodies pass through each other here, though collisionEnabled is set', prim)
+        warnings.add('jointed bodies pass through each other here, though collisionEnabled is set', prim)
     for name in _UNREAD:
         if (value(prim, name) or np.inf) < np.inf:
-            notes.add(f'{name} has no counterpart', prim)
+            warnings.add(f'{name} has no counterpart', prim)
     excluded = bool(value(prim, 'physics:excludeFromArticulation'))
     bodies, frames = (body0, body1), (frame0, frame1)
     if prim.IsA(UsdPhysics.DistanceJoint):
-        least, greatest = (value(prim, f'physics:{side}Distance') * places.metres for side in ('min', 'max'))
+        least, greatest = (value(prim, f'physics:{side}Distance') * transforms.metres for side in ('min', 'max'))
         distance = (max(least, 0.0), greatest if greatest >= 0 else np.inf)
         return Joint(prim, bodies, frames, distance=distance, excluded=excluded)
-    dofs, ball = _degrees_of_freedom(prim, frame0, places, notes)
+    dofs, ball = _degrees_of_freedom(prim, frame0, transforms, warnings)
     cone = np.inf
     if prim.IsA(UsdPhysics.SphericalJoint):
         angles = [value(prim, f'physics:coneAngle{i}Limit') for i in (0, 1)]
         cone = np.radians(max((angle for angle in angles if 0 <= angle < np.inf), default=np.inf))
         if cone < np.inf:
-            notes.add('cone limit applies to the whole turn of the ball joint here, twist included', prim)
+            warnings.add('cone limit applies to the whole turn of the ball joint here, twist included', prim)
     return Joint(prim, bodies, frames, dofs, ball, float(cone), excluded=excluded)
 
 
@@ -140,24 +142,26 @@ def _targets(prim: Usd.Prim) -> str:
     return ' and '.join(f'body{side} = {", ".join(map(str, paths)) or "none"}' for side, paths in ends.items())
 
 
-def _end(prim: Usd.Prim, side: int, physics: PhysicsReader, places: Places, notes: Notes) -> tuple[str, Frame] | None:
+def _end(
+    prim: Usd.Prim, side: int, physics: PhysicsReader, transforms: StageTransforms, warnings: FileWarnings
+) -> tuple[str, Frame] | None:
     """Path of the body at one side of a joint and the joint's frame there; None if that body is not active."""
     from pxr import UsdGeom
 
     targets = prim.GetRelationship(f'physics:body{side}').GetForwardedTargets()
-    matrix, body = places.units, WORLD
+    matrix, body = transforms.units, WORLD
     if targets:
         target = prim.GetStage().GetPrimAtPath(targets[0])
         if target and not (target.IsActive() and target.IsDefined()):
-            notes.add('joint to a prim that is not active', prim)
+            warnings.add('joint to a prim that is not active', prim)
             return None
-        if not target and notes.incomplete:
-            notes.add('joint to a prim that does not exist', prim)
+        if not target and warnings.incomplete:
+            warnings.add('joint to a prim that does not exist', prim)
             return None
         if not target or not target.IsA(UsdGeom.Xformable):
             what = 'is no prim with a pose' if target else 'does not exist'
             raise ValueError(f'{prim.GetPath()}: body{side} must be a rigid body, but {targets[0]} {what}')
-        matrix = places.matrix(target)
+        matrix = transforms.matrix(target)
         owner = physics.body_of(target)
         body = str(owner.GetPath()) if owner else WORLD
     position = np.array([*value(prim, f'physics:localPos{side}'), 1.0])
@@ -168,7 +172,9 @@ def _end(prim: Usd.Prim, side: int, physics: PhysicsReader, places: Places, note
     return body, Frame((matrix @ position)[:3], polar(matrix[:3, :3])[0] @ from_quat(quat))
 
 
-def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> tuple[tuple[Dof, ...], bool]:
+def _degrees_of_freedom(
+    prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnings: FileWarnings
+) -> tuple[tuple[Dof, ...], bool]:
     """The axes of its first frame that a joint may move along, and whether it is a ball joint."""
     from pxr import UsdPhysics
 
@@ -183,9 +189,9 @@ def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Not
                 raise ValueError(f'physics:axis must be X, Y or Z, it is {value(prim, "physics:axis")!r}')
             limits = value(prim, 'physics:lowerLimit'), value(prim, 'physics:upperLimit')
             axis = _AXES.index(value(prim, 'physics:axis'))
-            dof = _dof(prim, name, turns, axis, limits, frame, places)
+            dof = _dof(prim, name, turns, axis, limits, frame, transforms)
             if dof.locked is not None:
-                notes.add('joint without room between its limits is fixed here', prim)
+                warnings.add('joint without room between its limits is fixed here', prim)
             return (dof,), False
     dofs = []
     for group in ('trans', 'rot'):
@@ -194,9 +200,9 @@ def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Not
             # read also without LimitAPI: files in the wild forget to apply it
             low, high = (value(prim, f'limit:{name}:physics:{side}') for side in ('low', 'high'))
             limits = -np.inf if low is None else low, np.inf if high is None else high
-            dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, places))
+            dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, transforms))
     if prim.HasAPI(UsdPhysics.LimitAPI, 'distance'):
-        notes.add('distance limit of a joint of six axes', prim)
+        warnings.add('distance limit of a joint of six axes', prim)
     rotations = dofs[3:]
     ball = all(dof.lower == -np.inf and dof.upper == np.inf and dof.drive is None for dof in rotations)
     kept = dofs[:3] if ball else dofs
@@ -204,10 +210,16 @@ def _degrees_of_freedom(prim: Usd.Prim, frame: Frame, places: Places, notes: Not
 
 
 def _dof(
-    prim: Usd.Prim, name: str, turns: bool, axis: int, limits: tuple[float, float], frame: Frame, places: Places
+    prim: Usd.Prim,
+    name: str,
+    turns: bool,
+    axis: int,
+    limits: tuple[float, float],
+    frame: Frame,
+    transforms: StageTransforms,
 ) -> Dof:
-    unit = _DEGREE if turns else places.metres_along(frame.rotation[:, axis])
-    inertia = places.kilograms * (places.unit**2 if turns else 1.0)  # or mass: of what moves along
+    unit = _DEGREE if turns else transforms.metres_along(frame.rotation[:, axis])
+    inertia = transforms.kilograms * (transforms.unit**2 if turns else 1.0)  # or mass: of what moves along
     if np.isnan(limits).any():
         raise ValueError(f'{prim.GetPath()}: limits must be numbers, got {limits[0]} and {limits[1]}')
     lower, upper = limits if limits[0] <= limits[1] else _LOCKED
@@ -220,7 +232,7 @@ def _dof(
         axis=axis,
         lower=float(lower * unit),
         upper=float(upper * unit),
-        drive=_drive(prim, name, turns, unit, inertia, places),
+        drive=_drive(prim, name, turns, unit, inertia, transforms),
         state=None if state is None else float(state * unit),
         passive=Passive(
             armature=float((value(prim, 'physxJoint:armature') or own.armature) * inertia),
@@ -233,7 +245,9 @@ def _dof(
     )
 
 
-def _drive(prim: Usd.Prim, name: str, turns: bool, unit: float, inertia: float, places: Places) -> Drive | None:
+def _drive(
+    prim: Usd.Prim, name: str, turns: bool, unit: float, inertia: float, transforms: StageTransforms
+) -> Drive | None:
     """The drive of a degree of freedom. `unit` [rad or m]: that of its targets; `inertia` [kg m2 or kg]: the file's."""
     from pxr import UsdPhysics
 
@@ -245,8 +259,8 @@ def _drive(prim: Usd.Prim, name: str, turns: bool, unit: float, inertia: float, 
     if wrong:
         raise ValueError(f'{prim.GetPath()}: drive:{name}:physics:{wrong} cannot be {given[wrong]}')
     acceleration = value(prim, f'drive:{name}:physics:type') == 'acceleration'
-    force = (1.0 if acceleration else inertia) * (1.0 if turns else places.unit)
-    per = _DEGREE if turns else places.unit  # gains stay, however the stage is scaled
+    force = (1.0 if acceleration else inertia) * (1.0 if turns else transforms.unit)
+    per = _DEGREE if turns else transforms.unit  # gains stay, however the stage is scaled
     return Drive(
         stiffness=given['stiffness'] * force / per,
         damping=given['damping'] * force / per,

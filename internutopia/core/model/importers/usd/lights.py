@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.lighting import add_sky
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LIGHTS = ('DistantLight', 'DomeLight', 'DomeLight_1', *LAMPS)
 
 _SUN, _LAMP = 0.5, 0.35  # diffuse share of the strongest one of each kind
 _SUNS, _ALL_LAMPS = 0.7, 1.0  # bounds of all of a kind together
-_MAX_LAMPS = 6  # OpenGL, with which MuJoCo draws, has eight lights, one of them at the camera
+_MAX_LAMPS = 6  # OpenGL, with which MuJoCo renders, has eight lights, one of them at the camera
 _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
 
 _Found = tuple['Usd.Prim', mujoco.MjsBody, Frame, float]  # with its strength
@@ -36,16 +36,16 @@ _Found = tuple['Usd.Prim', mujoco.MjsBody, Frame, float]  # with its strength
 class Lights:
     """Collects the lights of a stage; `finish` makes them, when all intensities are known."""
 
-    def __init__(self, spec: mujoco.MjSpec, notes: Notes):
+    def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
-        self._notes = notes
+        self._warnings = warnings
         self._found: list[_Found] = []
 
     def add(self, prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame) -> None:
         """Add a light prim of one of the types `LIGHTS`, at a frame on its body; without intensity, it is left out."""
         strength = _strength(prim)
         if not np.isfinite([strength, *_tint(prim)]).all():
-            self._notes.add('left out, intensity and colour of a light must be finite', prim)
+            self._warnings.add('left out, intensity and colour of a light must be finite', prim)
         elif strength > 0:
             self._found.append((prim, body, frame, strength))
 
@@ -54,7 +54,7 @@ class Lights:
         suns = [found for found in self._found if found[0].GetTypeName() == 'DistantLight']
         lamps = sorted((found for found in self._found if found[0].GetTypeName() in LAMPS), key=lambda f: -f[3])
         for prim, *_ in lamps[_MAX_LAMPS:]:
-            self._notes.add(f'only the {_MAX_LAMPS} strongest lamps are lit', prim)
+            self._warnings.add(f'only the {_MAX_LAMPS} strongest lamps are lit', prim)
         lamps = lamps[:_MAX_LAMPS]
         for (prim, body, frame, _), share in zip(suns, _shares(suns, _SUN, _SUNS), strict=True):
             light = _light(prim, body, frame, mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, share)
@@ -77,7 +77,7 @@ class Lights:
         """The sky and its glow."""
         image = value(prim, 'inputs:texture:file')
         if image is not None and image.path:
-            self._notes.add('image of a dome light is not shown, but a plain sky', prim)
+            self._warnings.add('image of a dome light is not shown, but a plain sky', prim)
         tint = _tint(prim)
         light = self._spec.worldbody.add_light(name=str(prim.GetPath()), dir=[0, 0, -1], pos=[0, 0, _SUN_DISTANCE])
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
@@ -86,7 +86,7 @@ class Lights:
         add_sky(self._spec, str(prim.GetPath()), tint)
 
 
-def has_lens(prim: Usd.Prim) -> bool:
+def has_field_of_view(prim: Usd.Prim) -> bool:
     """Whether a `Camera` says in numbers that can be how much it sees."""
     numbers = [value(prim, name) for name in ('verticalAperture', 'focalLength')]
     return bool(np.isfinite(numbers).all() and min(numbers) > 0)

@@ -1,4 +1,4 @@
-"""What bodies weigh: MassAPI, and for what it leaves open, the colliders.
+"""Masses of bodies: MassAPI, and for what it leaves open, the colliders.
 
 | | comes from |
 |---|---|
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
 from internutopia.core.model.importers.usd.values import named_by_prim, value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
 
-    from internutopia.core.model.importers.usd.stage import Places
+    from internutopia.core.model.importers.usd.stage import StageTransforms
 
 BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
 _UNKNOWN_MASS = 1.0  # [kg]
@@ -34,7 +34,7 @@ _UNKNOWN_MASS = 1.0  # [kg]
 
 @dataclass(frozen=True)
 class GivenMass:
-    """What MassAPI says about a body, None where it says nothing: in the body's frame, its axes without scale.
+    """Values that MassAPI gives a body, None where it says nothing: in the body's frame, its axes without scale.
 
     `mass` [kg], `center` `(3,)` [m], `inertia` `(3,)` [kg m2] about the principal axes `axes` `(3, 3)`.
     """
@@ -58,19 +58,19 @@ def check_mass(prim: Usd.Prim) -> None:
 
 
 @named_by_prim
-def given_mass(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> GivenMass:
+def given_mass(prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnings: FileWarnings) -> GivenMass:
     """Read MassAPI of a body whose frame in the world is `frame`. ValueError naming the prim for what cannot be."""
     from pxr import UsdPhysics
 
     if not prim.HasAPI(UsdPhysics.MassAPI):
         return GivenMass()
-    mass = _checked(prim, 'mass', value(prim, 'physics:mass')) * places.kilograms
+    mass = _checked(prim, 'mass', value(prim, 'physics:mass')) * transforms.kilograms
     inertia = _checked(prim, 'diagonalInertia', value(prim, 'physics:diagonalInertia'))
-    inertia = inertia * places.kilograms * places.metres**2
+    inertia = inertia * transforms.kilograms * transforms.metres**2
     if np.any(inertia) and not inertia.all():
         raise ValueError(f'{prim.GetPath()}: physics:diagonalInertia must be positive, got {inertia.tolist()} kg m2')
     if 2 * inertia.max() > inertia.sum() * (1 + 1e-5):
-        notes.add('inertia that no body can have (one moment exceeds the sum of the others) is evened out', prim)
+        warnings.add('inertia that no body can have (one moment exceeds the sum of the others) is evened out', prim)
         inertia = np.full(3, inertia.mean())
     quat = value(prim, 'physics:principalAxes')
     quat = np.array([quat.GetReal(), *quat.GetImaginary()])
@@ -78,7 +78,7 @@ def given_mass(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> Gi
         raise ValueError('physics:principalAxes must be finite')
     center = np.array([*value(prim, 'physics:centerOfMass'), 1.0])
     if np.isfinite(center).all():
-        center = (frame.inverse() @ Frame((places.matrix(prim) @ center)[:3])).position
+        center = (frame.inverse() @ Frame((transforms.matrix(prim) @ center)[:3])).position
     elif not (np.isneginf(center[:3]).all() or np.isposinf(center[:3]).all()):
         raise ValueError(f'{prim.GetPath()}: physics:centerOfMass must be finite')
     else:
@@ -91,19 +91,21 @@ def given_mass(prim: Usd.Prim, frame: Frame, places: Places, notes: Notes) -> Gi
     )
 
 
-def weigh_shapeless(body: mujoco.MjsBody, given: GivenMass, moves: bool, notes: Notes, prim: Usd.Prim) -> None:
+def weigh_shapeless(
+    body: mujoco.MjsBody, given: GivenMass, moves: bool, warnings: FileWarnings, prim: Usd.Prim
+) -> None:
     """Give mass and inertia to a body without shapes."""
     mass = given.mass
     if mass is None:
         if not moves and given.inertia is None:
             return
         mass = _UNKNOWN_MASS
-        notes.add(f'body without mass and shapes weighs {_UNKNOWN_MASS:g} kg', prim)
+        warnings.add(f'body without mass and shapes weighs {_UNKNOWN_MASS:g} kg', prim)
     inertia = given.inertia
     if inertia is None:
         inertia = np.full(3, 0.4 * mass * BALL_RADIUS**2)
         if moves:
-            notes.add(f'body without inertia and shapes has that of a ball of {BALL_RADIUS:g} m', prim)
+            warnings.add(f'body without inertia and shapes has that of a ball of {BALL_RADIUS:g} m', prim)
     _write(body, mass, given.center, inertia, given.axes)
 
 

@@ -1,4 +1,4 @@
-"""What a surface looks like: bound materials (UsdPreviewSurface, OmniPBR and its relatives)."""
+"""Materials: the appearance of surfaces (UsdPreviewSurface, OmniPBR and its relatives)."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Appearance:
     metallic: float = 0.0
     emission: float = 0.0
     texture: Texture | None = None
-    notes: tuple[str, ...] = ()
-    """What the material says beside that."""
+    warnings: tuple[str, ...] = ()
+    """What else the material says, and is not shown."""
 
 
 class _Source(NamedTuple):
-    """Where an input has its value from: the value, or a shader and which of its outputs."""
+    """Source of the value of an input: the value, or a shader and which of its outputs."""
 
     value: Any = None
     shader: Any = None
@@ -54,8 +54,8 @@ class _Source(NamedTuple):
 
 
 @named_by_prim
-def appearance(material: Usd.Prim) -> Appearance | None:
-    """How a material prim looks; None if it has no surface shader. ValueError for inputs that cannot be read."""
+def read_appearance(material: Usd.Prim) -> Appearance | None:
+    """Appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read."""
     from pxr import UsdShade
 
     source = UsdShade.Material(material)
@@ -63,9 +63,9 @@ def appearance(material: Usd.Prim) -> Appearance | None:
     shader = next((found for names in contexts if (found := source.ComputeSurfaceSource(*names)[0])), None)
     if shader is None:
         return None
-    notes = _unread(shader)
-    color, texture = _colour(shader, notes)
-    opacity, cutout = _opacity(shader, notes)
+    warnings = _unread(shader)
+    color, texture = _colour(shader, warnings)
+    opacity, cutout = _opacity(shader, warnings)
     if cutout is not None:
         threshold = _number(shader, _THRESHOLD, 0.0)
         texture = replace(texture or cutout, alpha=cutout.alpha, channel=cutout.channel, threshold=threshold)
@@ -81,7 +81,7 @@ def appearance(material: Usd.Prim) -> Appearance | None:
         metallic=_number(shader, _METALLIC, 0.0),
         emission=emission,
         texture=texture,
-        notes=tuple(notes),
+        warnings=tuple(warnings),
     )
 
 
@@ -93,14 +93,14 @@ def texture_files(stage: Usd.Stage) -> set[Path]:
     for prim in prims(stage):
         if prim.IsA(UsdShade.Material):
             try:
-                look = appearance(prim)
-            except ValueError:  # `Looks` notes it
+                found = read_appearance(prim)
+            except ValueError:  # `VisualBuilder` warns of it
                 continue
-            files |= look.texture.files if look and look.texture else set()
+            files |= found.texture.files if found and found.texture else set()
     return {Path(Ar.SplitPackageRelativePathOuter(file)[0]) for file in files}
 
 
-def _colour(shader: Any, notes: list[str]) -> tuple[Any, Texture | None]:
+def _colour(shader: Any, warnings: list[str]) -> tuple[Any, Texture | None]:
     """Colour, None if it is not said, and texture."""
     source = _source(shader, _COLOR)
     tint = _source(shader, ('diffuse_tint',)).value
@@ -111,19 +111,19 @@ def _colour(shader: Any, notes: list[str]) -> tuple[Any, Texture | None]:
             _number(shader, ('texture_rotate',), 0.0),
             _source(shader, ('texture_translate',)).value,
         )
-        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), notes)
+        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), warnings)
         return (_product(tint) if texture else source.value), texture
     if reader.GetShaderId() not in _READERS:
-        notes.append('colour that is computed by shaders is not read')
+        warnings.append('colour that is computed by shaders is not read')
         return None, None
-    texture = _image(_source(reader, ('file',)).value, _placed(reader), notes)
+    texture = _image(_source(reader, ('file',)).value, _placed(reader), warnings)
     if texture:
         return _product(_source(reader, ('scale',)).value, tint), texture
     fallback = _source(reader, ('fallback', 'default')).value
     return (None if fallback is None else tuple(fallback)[:3]), None
 
 
-def _opacity(shader: Any, notes: list[str]) -> tuple[float, Texture | None]:
+def _opacity(shader: Any, warnings: list[str]) -> tuple[float, Texture | None]:
     """Opacity, and a texture whose alpha it is if it varies."""
     if shader.GetInput('enable_opacity') and not _number(shader, ('enable_opacity',), 0.0):
         return 1.0, None
@@ -133,16 +133,16 @@ def _opacity(shader: Any, notes: list[str]) -> tuple[float, Texture | None]:
         threshold = _number(shader, _THRESHOLD, 0.0)
         return (float(opacity >= threshold) if threshold > 0 else opacity), None
     if source.shader.GetShaderId() not in _READERS:
-        notes.append('opacity that is computed by shaders is not read')
+        warnings.append('opacity that is computed by shaders is not read')
         return 1.0, None
-    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), notes)
+    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), warnings)
     if image is None:
         return 1.0, None
     return 1.0, replace(image, file='', alpha=image.file, channel=_CHANNELS.get(source.output, 3))
 
 
 def _unread(shader: Any) -> list[str]:
-    """A note on the inputs for which there is an image, and no place in MuJoCo's materials."""
+    """A warning of the inputs for which there is an image, and no place in MuJoCo's materials."""
     maps = []
     for given in shader.GetInputs():
         name = given.GetBaseName()
@@ -153,15 +153,15 @@ def _unread(shader: Any) -> list[str]:
     return [f'image for {", ".join(sorted(maps))} is not shown'] if maps else []
 
 
-def _image(asset: Any, place: Texture, notes: list[str]) -> Texture | None:
-    """A texture with the image of an asset; None, with a note, if there is none."""
+def _image(asset: Any, place: Texture, warnings: list[str]) -> Texture | None:
+    """A texture with the image of an asset; None, with a warning, if there is none."""
     if asset is None or not asset.path:
         return None
     file = image_file(asset)
     if not file:
-        notes.append(f'texture {asset.path} does not exist; its material is shown in one colour')
+        warnings.append(f'texture {asset.path} does not exist; its material is shown in one colour')
     elif '<UDIM>' in asset.path:
-        notes.append(f'of the tiles of texture {asset.path} only the first one is shown')
+        warnings.append(f'of the tiles of texture {asset.path} only the first one is shown')
     return replace(place, file=file) if file else None
 
 
@@ -180,7 +180,7 @@ def _placed(reader: Any) -> Texture:
 
 
 def _source(shader: Any, names: tuple[str, ...]) -> _Source:
-    """Where the first of these inputs that has any has its value from."""
+    """The source of the first of these inputs that has any."""
     from pxr import UsdShade
 
     for name in names:

@@ -1,4 +1,4 @@
-"""The bodies and joints of a stage: put into a spec before the geometry, finished when that is there."""
+"""Mechanics of a stage, its bodies and joints: put into a spec before the geometry, finished when that is there."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.core.model.importers.usd.articulation import Planter, forest
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.articulation import TreeBuilder, spanning_forest
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
-from internutopia.core.model.importers.usd.contacts import Filter
-from internutopia.core.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, note_unread
+from internutopia.core.model.importers.usd.contacts import CollisionFilter
+from internutopia.core.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
 from internutopia.core.model.importers.usd.joints import WORLD, read_joint
 from internutopia.core.model.importers.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
 from internutopia.core.model.importers.usd.physics_materials import apply_materials
-from internutopia.core.model.importers.usd.stage import Places
+from internutopia.core.model.importers.usd.stage import StageTransforms
 from internutopia.core.model.importers.usd.transforms import Frame, polar
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -36,7 +36,7 @@ EARTH_GRAVITY = 9.81  # [m/s2], where a physics scene gives a direction only
 
 
 class Mechanics:
-    """What moves in a stage, and how.
+    """The bodies of a stage and how they move.
 
     Attributes:
         elements: the bodies in the spec by the path of their prim; that of the world is `WORLD`.
@@ -48,37 +48,37 @@ class Mechanics:
         spec: mujoco.MjSpec,
         found: Sequence[Usd.Prim],
         physics: PhysicsReader,
-        places: Places,
-        notes: Notes,
-        home: str | None,
+        transforms: StageTransforms,
+        warnings: FileWarnings,
+        name_root: str | None,
     ):
-        """Plant all bodies of the prims that were found.
+        """Add all bodies of the prims that were found.
 
-        With a `home`, the path of a prim, bodies and joints are called as their prims, or by their path below `home`
+        With a `name_root`, the path of a prim, bodies and joints are called as their prims, or by their path below it
         where that is not unique; else by their full paths. ValueError naming the prim for what is broken.
         """
         from pxr import UsdPhysics
 
-        self._spec, self._found, self._places, self._notes = spec, found, places, notes
+        self._spec, self._found, self._transforms, self._warnings = spec, found, transforms, warnings
         for prim in found:
             check_mass(prim)
         self._prims = {str(prim.GetPath()): prim for prim in found if physics.is_body(prim)}
-        self.frames = {WORLD: Frame()} | {path: places.frame(prim) for path, prim in self._prims.items()}
-        joints = (read_joint(p, physics, places, notes) for p in found if p.IsA(UsdPhysics.Joint))
+        self.frames = {WORLD: Frame()} | {path: transforms.frame(prim) for path, prim in self._prims.items()}
+        joints = (read_joint(p, physics, transforms, warnings) for p in found if p.IsA(UsdPhysics.Joint))
         self._joints = [joint for joint in joints if joint is not None]
         self._still = {path for path, prim in self._prims.items() if physics.is_kinematic(prim)}
         roots = [path for path, prim in self._prims.items() if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
-        self._links = forest(list(self._prims), roots, self._still, self._joints)
-        names = _names(self._prims, home) | _names([joint.path for joint in self._joints], home)
-        self._planter = Planter(spec, names, self.frames, notes)
+        self._links = spanning_forest(list(self._prims), roots, self._still, self._joints)
+        names = _names(self._prims, name_root) | _names([joint.path for joint in self._joints], name_root)
+        self._builder = TreeBuilder(spec, names, self.frames, warnings)
         self.elements = {WORLD: spec.worldbody}
         for link in self._links:
-            body = self.elements[link.body] = self._planter.plant(link, floats=link.body not in self._still)
+            body = self.elements[link.body] = self._builder.add_link(link, floats=link.body not in self._still)
             if value(self._prims[link.body], 'physxRigidBody:disableGravity'):
                 body.gravcomp = 1.0
             for name in _UNREAD:
                 if np.any(value(self._prims[link.body], name) or 0.0):
-                    notes.add(f'{name} is not read', link.body)
+                    warnings.add(f'{name} is not read', link.body)
         self._names = names
         spec.compiler.degree = False
         self._set_gravity()
@@ -90,7 +90,7 @@ class Mechanics:
             body, prim = self.elements[link.body], self._prims[link.body]
             if not body.geoms:
                 moves = bool(body.joints) and not self._carries(link.body)
-                weigh_shapeless(body, self._given(link.body), moves, self._notes, prim)
+                weigh_shapeless(body, self._given(link.body), moves, self._warnings, prim)
 
     def finish(self, colliders: Sequence[Collider], model: mujoco.MjModel) -> None:
         """Add all that needs the geometry: masses as MassAPI has them, contacts, constraints and drives.
@@ -102,26 +102,26 @@ class Mechanics:
             if given and self.elements[link.body].geoms:
                 weigh(self.elements[link.body], given, model)
         self._filter(colliders)
-        apply_materials(self._spec, colliders, self._notes)
+        apply_materials(self._spec, colliders, self._warnings)
         in_tree = {joint.path for link in self._links for joint in link.joints}
         for joint in self._joints:
             if joint.path not in in_tree:
                 if all(body == WORLD or body in self._still for body in joint.bodies):
-                    self._notes.add('joint between bodies that do not move', joint.prim)
+                    self._warnings.add('joint between bodies that do not move', joint.prim)
                 else:
-                    add_loop_joint(self._spec, self._planter, joint, self._notes)
-        add_mimics(self._spec, self._planter, self._joints, self._notes)
-        add_drives(self._spec, self._planter, self._joints)
+                    add_loop_joint(self._spec, self._builder, joint, self._warnings)
+        add_mimics(self._spec, self._builder, self._joints, self._warnings)
+        add_drives(self._spec, self._builder, self._joints)
         names: dict[str, list[str]] = {}
-        for (path, *_), (name, _) in self._planter.joints.items():
+        for (path, *_), (name, _) in self._builder.joints.items():
             names.setdefault(path, []).append(name)
-        add_actuators(self._spec, names, self._found, self._notes)
-        note_unread(self._found, self._notes)
+        add_actuators(self._spec, names, self._found, self._warnings)
+        warn_of_unread(self._found, self._warnings)
         if self._spec.actuators:
             self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # stiff drives stay stable
 
     def _given(self, path: str) -> GivenMass:
-        return given_mass(self._prims[path], self.frames[path], self._places, self._notes)
+        return given_mass(self._prims[path], self.frames[path], self._transforms, self._warnings)
 
     def _carries(self, path: str) -> bool:
         """Whether something with a mass is fixed to a body."""
@@ -135,14 +135,14 @@ class Mechanics:
         if scene is None:
             return
         magnitude = value(scene, 'physics:gravityMagnitude')
-        magnitude = magnitude * self._places.unit if np.isfinite(magnitude) else EARTH_GRAVITY
+        magnitude = magnitude * self._transforms.unit if np.isfinite(magnitude) else EARTH_GRAVITY
         direction = np.array(value(scene, 'physics:gravityDirection'), float)
         if not np.isfinite([*direction, magnitude]).all():
             raise ValueError(f'{scene.GetPath()}: gravity must be finite')
-        if self._places.raw_lengths:
+        if self._transforms.raw_lengths:
             magnitude = EARTH_GRAVITY  # it is an acceleration in a unit that does not count
         if direction.any():
-            direction = polar(self._places.units[:3, :3])[0] @ direction / np.linalg.norm(direction)
+            direction = polar(self._transforms.units[:3, :3])[0] @ direction / np.linalg.norm(direction)
         else:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
@@ -156,7 +156,7 @@ class Mechanics:
         from pxr import UsdPhysics
 
         moving = {path: self._names[path] for path in self._prims}
-        contacts = Filter(self._spec, colliders, moving, self._notes)
+        contacts = CollisionFilter(self._spec, colliders, moving, self._warnings)
         articulations = {
             str(prim.GetPath()): self._articulated(str(prim.GetPath()))
             for prim in self._found
@@ -187,12 +187,12 @@ class Mechanics:
         return [[path for path, top in tops.items() if top == mark] for mark in sorted(marked)]
 
 
-def _names(paths: Iterable[str], home: str | None) -> dict[str, str]:
-    """What bodies or joints are called, by path; see `Mechanics`."""
-    if home is None:
+def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:
+    """Names of bodies or joints, by path; see `Mechanics`."""
+    if name_root is None:
         return {path: path for path in paths}
     short = [path.rsplit('/', 1)[1] for path in paths]
     return {
-        path: name if short.count(name) == 1 and name != 'world' else path.removeprefix(home).lstrip('/') or name
+        path: name if short.count(name) == 1 and name != 'world' else path.removeprefix(name_root).lstrip('/') or name
         for path, name in zip(paths, short, strict=True)
     }

@@ -4,7 +4,7 @@ MuJoCo knows one coefficient of sliding friction for a contact, so the dynamic f
 with a material goes before one without. Of two materials MuJoCo takes the greater friction, and the greater
 restitution. Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing
 is said) lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
-`MAX_PAIRS`; beyond, the greater counts, and a note says so.
+`MAX_PAIRS`; beyond, the greater counts, and a warning says so.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from internutopia.core.model.contact_parameters import (
     make_bouncy,
     make_rigid,
 )
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -46,7 +46,7 @@ class PhysicsMaterial:
     restitution_mode: str = 'average'
 
 
-def physics_material(prim: Usd.Prim, notes: Notes) -> PhysicsMaterial | None:
+def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial | None:
     """The physics material that is bound to a collider or to something above it.
 
     Raises:
@@ -63,23 +63,23 @@ def physics_material(prim: Usd.Prim, notes: Notes) -> PhysicsMaterial | None:
     if not (np.isfinite(given).all() and min(given) >= 0):
         raise ValueError(f'{owner.GetPath()}: friction and restitution cannot be negative')
     if static != dynamic:
-        notes.add('static friction that differs from the dynamic one', owner)
+        warnings.add('static friction that differs from the dynamic one', owner)
     if restitution > 1:
-        notes.add('restitution above 1 counts as 1', owner)
+        warnings.add('restitution above 1 counts as 1', owner)
     return PhysicsMaterial(dynamic, min(restitution, 1.0), _mode(owner, 'friction'), _mode(owner, 'restitution'))
 
 
 def apply_materials(
     spec: mujoco.MjSpec,
     colliders: Sequence[tuple[Usd.Prim, mujoco.MjsGeom]],
-    notes: Notes,
+    warnings: FileWarnings,
 ) -> None:
     """Let colliders slide and bounce as their materials say; loose things are rigid.
 
     Args:
         spec: With the time step that it will be run with, and with all that passes through each other.
         colliders: Geoms with the prims that they belong to.
-        notes: For what is left out.
+        warnings: For what is left out.
     """
     timestep = spec.option.timestep
     for _, geom in colliders:
@@ -87,7 +87,7 @@ def apply_materials(
             make_rigid(geom)
     geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]] = defaultdict(list)
     for prim, geom in colliders:
-        material = physics_material(prim, notes)
+        material = physics_material(prim, warnings)
         if material is None:
             continue
         geoms[material].append(geom)
@@ -98,7 +98,7 @@ def apply_materials(
     pairs = list(_special_pairs(geoms, excluded_bodies(spec)))
     if len(pairs) > MAX_PAIRS:
         kinds = 'friction and restitution combine to the greater of both'
-        notes.add(f'{len(pairs)} pairs of colliders have materials of other combine modes: {kinds}', 'all materials')
+        warnings.add(f'{len(pairs)} pairs of colliders have materials of other combine modes: {kinds}', 'all materials')
         return
     for one, other, friction, restitution in pairs:
         pair = add_pair(spec, one, other, friction)

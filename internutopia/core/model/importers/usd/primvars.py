@@ -1,4 +1,4 @@
-"""What varies over a surface: colours, normals and texture coordinates of geometry prims."""
+"""Primvars, values that vary over a surface: colours, normals and texture coordinates of geometry prims."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
 from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.importers.usd.values import array, value
-from internutopia.core.model.importers.warnings import Notes
 
 if TYPE_CHECKING:
     from pxr import Usd, UsdGeom
@@ -20,10 +20,10 @@ _SAME_COLOUR = 1 / 255
 
 
 class Primvars:
-    """Reads primvars; what is wrong with one is noted, and costs that primvar."""
+    """Reads primvars; what is wrong with one costs that primvar and a warning."""
 
-    def __init__(self, notes: Notes):
-        self._notes = notes
+    def __init__(self, warnings: FileWarnings):
+        self._warnings = warnings
 
     def mean(self, prim: Usd.Prim, name: str) -> Array | None:
         """A colour or opacity of the prim or one above it, as `(n,)`; one that varies over the surface is averaged."""
@@ -33,7 +33,7 @@ class Primvars:
         if values is None:
             return None
         if np.ptp(values, axis=0).max() > _SAME_COLOUR:
-            self._notes.add(f'{name} that varies over the surface is averaged', prim)
+            self._warnings.add(f'{name} that varies over the surface is averaged', prim)
         return np.atleast_1d(values.mean(axis=0))
 
     def coordinates(self, mesh: Usd.Prim, shape: Shape, name: str) -> Indexed | None:
@@ -66,7 +66,7 @@ class Primvars:
             found = _at_corners(mesh, shape, values, primvar.GetInterpolation(), width)
             if found is not None:
                 return found
-            self._notes.add(f'primvar {name} does not fit the mesh', mesh)
+            self._warnings.add(f'primvar {name} does not fit the mesh', mesh)
         return None
 
     def _values(self, primvar: UsdGeom.Primvar) -> Array | None:
@@ -82,7 +82,7 @@ class Primvars:
         if values.size and np.isfinite(values).all():
             return np.atleast_1d(values)
         if values.size:
-            self._notes.add(f'primvar {primvar.GetPrimvarName()} cannot be read', primvar.GetAttr().GetPrim())
+            self._warnings.add(f'primvar {primvar.GetPrimvarName()} cannot be read', primvar.GetAttr().GetPrim())
         return None
 
 

@@ -1,4 +1,4 @@
-"""Geometry prims -> MuJoCo geoms: the same shape under the same transform.
+"""Shapes: geometry prims -> MuJoCo geoms, the same shape under the same transform.
 
 A primitive stays a primitive if MuJoCo has one for what the transform makes of it, else it becomes a convex mesh.
 Meshes have scale and shear baked into their vertices.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.core.model.importers.warnings import Notes
+from internutopia.core.model.importers.file_warnings import FileWarnings
 
 if TYPE_CHECKING:
     from pxr import Usd, UsdSkel
 
 
-def pose_skinned(stage: Usd.Stage, notes: Notes) -> None:
+def pose_skinned(stage: Usd.Stage, warnings: FileWarnings) -> None:
     """Write the points of skinned meshes, as their skeletons and blend shapes hold them, into the session layer."""
     from pxr import Sdf, Usd, UsdSkel
 
@@ -28,9 +28,9 @@ def pose_skinned(stage: Usd.Stage, notes: Notes) -> None:
         session.subLayerPaths.remove(pose.identifier)
         if posed:
             poses.append(pose)
-            notes.add('skinned meshes stand still in one pose', str(path))
+            warnings.add('skinned meshes stand still in one pose', str(path))
         else:
-            notes.add('skeleton cannot be read, its meshes are shown unposed', str(path))
+            warnings.add('skeleton cannot be read, its meshes are shown unposed', str(path))
     for pose in poses:
         session.subLayerPaths.append(pose.identifier)
 

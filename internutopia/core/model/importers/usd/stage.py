@@ -1,4 +1,4 @@
-"""Opening a stage and walking over the prims that exist for a viewer."""
+"""Stages: opened, and the prims that exist for a viewer, with their transforms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.usd.composition import compose, note_missing
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.composition import compose, warn_of_missing
 from internutopia.core.model.importers.usd.instancers import expand_instancers
 from internutopia.core.model.importers.usd.skinning import pose_skinned
 from internutopia.core.model.importers.usd.transforms import Frame, polar
 from internutopia.core.model.importers.usd.values import named_by_file, named_by_prim
-from internutopia.core.model.importers.warnings import Notes
 from internutopia.core.model.spec import NO_SCALE, Vec3
 
 if TYPE_CHECKING:
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 _UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
 
 
-def open_stage(path: Path, notes: Notes) -> Usd.Stage:
+def open_stage(path: Path, warnings: FileWarnings) -> Usd.Stage:
     """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
 
-    What is missing or cannot be read is noted. ValueError if the file itself is broken.
+    What is missing or cannot be read is warned of. ValueError if the file itself is broken.
     """
     with named_by_file(path):
         stage = compose(path)
-        note_missing(stage, notes)
+        warn_of_missing(stage, warnings)
         stage.SetEditTarget(stage.GetSessionLayer())
-        _check_units(stage, notes)
+        _check_units(stage, warnings)
         _open_instances(stage)
-        expand_instancers(stage, notes)
-        pose_skinned(stage, notes)
+        expand_instancers(stage, warnings)
+        pose_skinned(stage, warnings)
     return stage
 
 
-def _check_units(stage: Usd.Stage, notes: Notes) -> None:
+def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
     """Take an up axis that is none for z. ValueError for units that are no positive numbers."""
     from pxr import UsdGeom, UsdPhysics
 
     axis = UsdGeom.GetStageUpAxis(stage)
     if axis not in _UP_AXES:
-        notes.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
+        warnings.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
         stage.SetMetadata('upAxis', 'Z')
     units = {
         'metersPerUnit': UsdGeom.GetStageMetersPerUnit(stage),
@@ -79,8 +79,8 @@ def _open_instances(stage: Usd.Stage) -> None:
             stage.GetPrimAtPath(path).SetInstanceable(False)
 
 
-class Places:
-    """Where the prims of a stage are, in metres with z up, once the stage is scaled.
+class StageTransforms:
+    """Transforms of the prims of a stage, in metres with z up, once the stage is scaled.
 
     Attributes:
         raw_lengths: whether lengths count as they are written, as if the file said `metersPerUnit = 1`.

@@ -1,4 +1,4 @@
-"""Images that materials show: which pixels, laid out how.
+"""Textures, the images that materials show: their pixels and how these are laid out.
 
 MuJoCo repeats textures in all directions. What USD has beside that goes into the pixels: coordinates beyond an image
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
@@ -68,7 +68,7 @@ class Texture:
         return scaled_down(np.pad(image, ends, mode=_PADDING.get(self.wrap[1], 'wrap')))
 
     def fit(self, coordinates: Array) -> tuple[Tiles, Array]:
-        """What the pixels have to hold for values `(n, 2)` of the primvar, and the coordinates on that, from below."""
+        """The tiles needed for values `(n, 2)` of the primvar, and the coordinates on all of these, from below."""
         columns = [
             _mapped(coordinates @ row[:2] + row[2], mode)
             for row, mode in zip(np.array(self.layout), self.wrap, strict=True)
@@ -112,7 +112,7 @@ def layout(scale: Any, degrees: float, translation: Any) -> Layout:
 
 
 def _mapped(coordinates: Array, mode: str) -> tuple[tuple[int, int], Array]:
-    """From and up to which repetition the image is needed along an axis, and the coordinates on all of that."""
+    """The range of repetitions of the image needed along an axis, and the coordinates on all of these."""
     if mode not in _PADDING or (coordinates.min(initial=0) > -_SLACK and coordinates.max(initial=1) < 1 + _SLACK):
         return (0, 1), coordinates
     if mode == 'mirror':  # an image and its mirror image repeat

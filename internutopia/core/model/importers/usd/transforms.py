@@ -1,4 +1,4 @@
-"""Rotations and frames; taking the linear part of a transform apart into rotation, scale, shear."""
+"""Transforms: rotations and frames, and their linear part taken apart into rotation, scale, shear."""
 
 from __future__ import annotations
 

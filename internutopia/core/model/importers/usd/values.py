@@ -1,4 +1,4 @@
-"""Reading attributes of prims, with messages that name prim and attribute where a file is wrong."""
+"""Values of the attributes of prims, with messages that name prim and attribute where a file is wrong."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Conca
 
 
 def _form(found: Any) -> str:
-    """What values that convert into each other have in common: of what they are, and whether it is one or many."""
+    """The same name for values that convert into each other: of what they are, and whether it is one or many."""
     if isinstance(found, int | float) and not isinstance(found, bool):
         return 'number'
     name = type(found).__name__

@@ -10,7 +10,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
-ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
+ARM = Path(__file__).parents[5] / 'examples' / 'arm.usda'
 PER_RADIAN = 180 / np.pi
 
 import_extensions()

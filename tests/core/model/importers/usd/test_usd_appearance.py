@@ -1,3 +1,5 @@
+"""Materials, textures, lights and cameras of USD files."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,10 +25,10 @@ TYPES = Sdf.ValueTypeNames
 
 
 def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
-    """What the importer makes of a stage, and its notes."""
+    """What the importer makes of a stage, and its warnings."""
     stage.Save()
-    spec, notes = usd.load_with_notes(Path(stage.GetRootLayer().realPath))
-    return spec.compile(), notes
+    spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
+    return spec.compile(), warnings
 
 
 def add_material(stage: Any, name: str, **inputs: Any) -> Any:
@@ -141,8 +143,8 @@ def test_a_texture_has_its_first_row_at_the_top(stage, add_mesh, tmp_path):
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
     bind(mesh, 'quarters')
     lay_out(mesh, [(0, 0), (1, 0), (1, 1), (0, 1)])
-    model, notes = read(stage)
-    assert not notes and model.ntex == 1
+    model, warnings = read(stage)
+    assert not warnings and model.ntex == 1
     pixels = model.tex_data.reshape(64, 64, 3)
     assert [tuple(pixels[y, x]) for y in (0, -1) for x in (0, -1)] == [RED, GREEN, BLUE, WHITE]
     corners = texcoords(model, '/square').reshape(-1, 5)
@@ -153,7 +155,7 @@ def test_a_texture_has_its_first_row_at_the_top(stage, add_mesh, tmp_path):
     assert model.geom('/square').matid[0] >= 0
 
 
-def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, draw):
+def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, render):
     write_quarters(tmp_path)
     add_image(stage, add_material(stage, 'quarters'), 'quarters.png')
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
@@ -166,7 +168,7 @@ def test_a_texture_is_drawn_where_it_belongs(stage, add_mesh, tmp_path, draw):
     mujoco.mj_forward(model, data)
     camera = data.camera('/above')
     half = half_angle(float(model.camera('/above').fovy[0]))
-    picture = draw(model, camera.xpos, camera.xmat.reshape(3, 3), half)
+    picture = render(model, camera.xpos, camera.xmat.reshape(3, 3), half)
     strongest = [np.flatnonzero(picture[y, x] > 100).tolist() for y in (16, 32) for x in (16, 32)]
     assert strongest == [[0], [1], [2], [0, 1, 2]]
 
@@ -198,10 +200,10 @@ def test_a_missing_or_broken_image_is_noted_and_replaced_by_a_colour(stage, add_
         mesh = add_mesh(f'/{name}', SQUARE, [[0, 1, 2, 3]])
         mesh.CreateDisplayColorAttr([(0.1, 0.2, 0.3)])
         bind(mesh, name)
-    model, notes = read(stage)
+    model, warnings = read(stage)
     for name in 'missing', 'broken':
         np.testing.assert_allclose(model.geom(f'/{name}').rgba[:3], [0.1, 0.2, 0.3], atol=1e-6)
-    assert [sum(f'{name}.png' in note for note in notes) for name in ('missing', 'broken')] == [1, 1]
+    assert [sum(f'{name}.png' in warning for warning in warnings) for name in ('missing', 'broken')] == [1, 1]
     assert model.ntex == 0
 
 
@@ -213,11 +215,11 @@ def test_omniverse_materials(stage, add_mesh, tmp_path):
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
     bind(mesh, 'image')
     lay_out(mesh, [(0, 0), (1, 0), (1, 1), (0, 1)])
-    model, notes = read(stage)
+    model, warnings = read(stage)
     np.testing.assert_allclose(model.geom('/ball').rgba, [0.2, 0.4, 0.6, 1], atol=1e-6)
     assert model.mat_shininess[int(model.geom('/ball').matid[0])] == pytest.approx(1)
     np.testing.assert_allclose(model.geom('/square').rgba, [1, 0.5, 1, 1], atol=1e-6)
-    assert model.ntex == 1 and not notes
+    assert model.ntex == 1 and not warnings
 
 
 def test_rough_surfaces_are_dull_and_smooth_metal_shines_and_reflects(stage):
@@ -280,13 +282,13 @@ def test_however_many_lights_there_are_pictures_are_not_burnt_out(stage):
         UsdLux.DistantLight.Define(stage, f'/sun_{i}').CreateIntensityAttr(5e4)
     UsdLux.DistantLight.Define(stage, '/off').CreateIntensityAttr(0)
     UsdLux.DistantLight.Define(stage, '/hidden').MakeInvisible()
-    model, notes = read(stage)
+    model, warnings = read(stage)
     names = [model.light(i).name for i in range(model.nlight)]
     assert {name for name in names if 'lamp' in name} == {f'/lamp_{i}' for i in range(14, 20)}
     assert [name for name in names if 'lamp' not in name] == ['/sun_0', '/sun_1', '/sun_2']
     assert model.light_diffuse.sum(axis=0).max() < 2
     assert model.light('/lamp_19').diffuse[0] > model.light('/lamp_14').diffuse[0] > 0.05
-    assert len(notes) == 1 and '/lamp_13' in notes[0]
+    assert len(warnings) == 1 and '/lamp_13' in warnings[0]
 
 
 def test_a_ceiling_lamp_shines_where_it_points(stage):

@@ -1,4 +1,4 @@
-"""What a file says and the importer cannot represent: collected while it is read, by kind, with the prims."""
+"""Warnings of one file: what it says and the importer cannot represent, collected while it is read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pxr import Usd
 
-_NAMED = 5  # prims that a note names before it only counts the rest
+_NAMED = 5  # prims that a warning names before it only counts the rest
 
 
-class Notes:
-    """Notes by what was dropped; prims of one kind share a line.
+class FileWarnings:
+    """Warnings by what was dropped; prims of one kind share a line.
 
     Attributes:
         incomplete: whether layers of the file are missing, so that other prims may refer to what is not there.
@@ -22,14 +22,14 @@ class Notes:
         self._prims: dict[str, list[str]] = {}
 
     def add(self, what: str, prim: Usd.Prim | str) -> None:
-        """Note that `what` holds for a prim (or its path)."""
+        """Warn that `what` holds for a prim (or its path)."""
         path = prim if isinstance(prim, str) else str(prim.GetPath())
         prims = self._prims.setdefault(what, [])
         if path not in prims:
             prims.append(path)
 
     def add_missing(self, what: str, where: str) -> None:
-        """Note a part of the file that is not there; `where` names it, and what refers to it."""
+        """Warn of a part of the file that is not there; `where` names it, and what refers to it."""
         self.incomplete = True
         self.add(what, where)
 

@@ -22,11 +22,11 @@ STILL = Gf.Quath(1, 0, 0, 0)
 
 def read(stage: Any) -> tuple[mujoco.MjModel, mujoco.MjData, list[str]]:
     stage.Save()
-    spec, notes = usd.load_with_notes(Path(stage.GetRootLayer().realPath))
+    spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
     model = spec.compile()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    return model, data, notes
+    return model, data, warnings
 
 
 def add_instancer(stage: Any, path: str, prototypes: list[str], indices: list[int], positions: Any) -> Any:
@@ -50,8 +50,8 @@ def test_instances_stand_where_the_instancer_puts_them(stage):
     trunk = UsdGeom.Cube.Define(stage, '/wood/trees/tree/trunk')
     trunk.CreateSizeAttr(0.2)
     UsdGeom.Xformable(trunk).AddTranslateOp().Set((1, 0, 0))
-    model, data, notes = read(stage)
-    assert geom_names(model) == [f'/wood/trees/instance_{i}/tree/trunk' for i in range(2)] and not notes
+    model, data, warnings = read(stage)
+    assert geom_names(model) == [f'/wood/trees/instance_{i}/tree/trunk' for i in range(2)] and not warnings
     np.testing.assert_allclose(data.geom_xpos, [[2, 0, 5], [2, 2, 5]], atol=TOLERANCE)
     np.testing.assert_allclose(sorted(model.geom_size[1]), [0.2, 0.2, 0.4], atol=TOLERANCE)
 
@@ -109,20 +109,20 @@ def test_bodies_and_colours_of_instances(stage):
 
 
 @pytest.mark.parametrize(
-    ('indices', 'positions', 'note'),
+    ('indices', 'positions', 'warning'),
     [
         ([0, 0, 0], [(0, 0, 0)], 'left out: positions, orientations, scales and ids must be as many as protoIndices'),
         ([0], [(np.nan, 0, 0)], 'left out: positions, orientations and scales must be finite'),
         ([0, 7], [(0, 0, 0), (1, 0, 0)], 'instances of prototypes that do not exist are left out'),
     ],
 )
-def test_a_wrong_instancer_costs_its_instances(stage, indices, positions, note):
+def test_a_wrong_instancer_costs_its_instances(stage, indices, positions, warning):
     UsdGeom.Cube.Define(stage, '/floor')
     add_instancer(stage, '/trees', ['/trees/tree'], indices, positions)
     UsdGeom.Cube.Define(stage, '/trees/tree')
-    model, _, notes = read(stage)
+    model, _, warnings = read(stage)
     assert '/floor' in geom_names(model)
-    assert f'{note}: /trees' in notes
+    assert f'{warning}: /trees' in warnings
 
 
 def add_arm(stage: Any, path: str) -> None:
@@ -168,11 +168,11 @@ def test_a_skinned_mesh_is_in_its_rest_pose(stage, instanceable):
     copy = UsdGeom.Xform.Define(stage, '/copy').GetPrim()
     copy.GetReferences().AddInternalReference('/model')
     copy.SetInstanceable(instanceable)
-    model, data, notes = read(stage)
+    model, data, warnings = read(stage)
     # the far end was 1 m above the joint, which is at z = 2
     for name in '/model/arm/bar', '/copy/arm/bar':
         np.testing.assert_allclose(points(model, data, name), bar(lambda x, y: (x, -1, 2 + y)), atol=1e-5)
-    assert notes == ['skinned meshes stand still in one pose: /model/arm, /copy/arm']
+    assert warnings == ['skinned meshes stand still in one pose: /model/arm, /copy/arm']
 
 
 def test_a_skinned_mesh_is_in_the_first_frame_of_its_animation(stage):

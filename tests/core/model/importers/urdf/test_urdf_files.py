@@ -1,4 +1,4 @@
-"""Where the files are that a URDF refers to."""
+"""Files that a URDF refers to, wherever they are."""
 
 from __future__ import annotations
 

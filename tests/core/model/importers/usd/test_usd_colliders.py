@@ -1,3 +1,5 @@
+"""Colliders of USD files: hulls, convex parts, boxes and spheres."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -27,10 +29,10 @@ SOLID = np.ones((1, 1, 1), bool)
 
 
 def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
-    """What the importer makes of a stage, and its notes."""
+    """What the importer makes of a stage, and its warnings."""
     stage.Save()
-    spec, notes = usd.load_with_notes(Path(stage.GetRootLayer().realPath))
-    return spec.compile(), notes
+    spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
+    return spec.compile(), warnings
 
 
 def colliders(model: mujoco.MjModel, path: str) -> list[Any]:
@@ -47,20 +49,20 @@ def make_body(mesh: Any, mass: float) -> None:
 @pytest.mark.parametrize('approximation', ['none', 'meshSimplification', 'sdf', 'convexDecomposition', 'novel'])
 def test_what_is_concave_and_does_not_move_collides_as_parts(stage, add_mesh, trough, approximation):
     add_mesh('/World/trough', *trough, approximation=approximation)
-    model, notes = read(stage)
+    model, warnings = read(stage)
     assert {geom.name for geom in colliders(model, '/World/trough')} == {f'/World/trough/part_{i}' for i in range(3)}
     assert {int(geom.group[0]) for geom in colliders(model, '/World/trough')} == {3}
     shown = model.geom('/World/trough')
     assert (shown.group[0], shown.contype[0], shown.conaffinity[0]) == (2, 0, 0)
     assert model.mesh(int(shown.dataid[0])).facenum[0] == len(trough[1])  # the visual mesh is whole
-    assert bool(notes) == (approximation == 'novel')
+    assert bool(warnings) == (approximation == 'novel')
 
 
 def test_hulls_and_convex_meshes_are_one_geom_that_is_seen_and_collides(stage, add_mesh, trough, blocks):
     add_mesh('/hull', *trough, approximation='convexHull')
     add_mesh('/cube', *blocks(CUBE, CUBE, CUBE, SOLID), approximation='none')
-    model, notes = read(stage)
-    assert model.ngeom == 2 and not notes
+    model, warnings = read(stage)
+    assert model.ngeom == 2 and not warnings
     assert all(model.geom(name).group[0] == 0 and model.geom(name).contype[0] for name in ('/hull', '/cube'))
 
 
@@ -92,9 +94,9 @@ def test_what_moves_is_decomposed_if_it_says_so_and_weighs_the_same(stage, add_m
     for i, approximation in enumerate(('none', 'convexDecomposition', 'sdf')):
         mesh = add_mesh(f'/body_{i}', *trough, approximation=approximation)
         make_body(mesh, mass=2.0)
-    model, notes = read(stage)
+    model, warnings = read(stage)
     assert [len(colliders(model, f'/body_{i}')) for i in range(3)] == [1, 3, 3]
-    assert len(notes) == 1 and '/body_0' in notes[0] and 'convex hull' in notes[0]
+    assert len(warnings) == 1 and '/body_0' in warnings[0] and 'convex hull' in warnings[0]
     for i in range(3):
         assert model.body(f'/body_{i}').mass[0] == pytest.approx(2)
     # the centre of mass of the hollow thing, which its hull misses: a floor and two walls above it, of equal volumes

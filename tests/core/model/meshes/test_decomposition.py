@@ -1,3 +1,5 @@
+"""Convex decomposition, its cache and its fallbacks."""
+
 from __future__ import annotations
 
 import importlib.util

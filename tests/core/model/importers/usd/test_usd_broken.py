@@ -1,4 +1,4 @@
-"""Whatever is wrong in a stage, the error is a ValueError that names the file."""
+"""Broken stages: whatever is wrong, the error is a ValueError that names the file."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_spoilt_stage_is_read_or_named(tmp_path, block):
         if known := Sdf.Layer.Find(str(file)):
             known.Reload()
         try:
-            usd.load_with_notes(file)[0].compile()
+            usd.load_with_warnings(file)[0].compile()
             read += 1
         except ValueError as error:
             assert str(file) in str(error), (seed, done)
@@ -205,7 +205,9 @@ def test_what_is_wrong_is_said_in_words(tmp_path, prim, message):
 def test_a_material_that_cannot_be_read_is_told(tmp_path):
     file = tmp_path / 'a.usda'
     file.write_text(STAGE.replace('float inputs:roughness = 0.5', 'string inputs:roughness = "rough"'))
-    assert "material cannot be read (roughness must be a number, it is 'rough'): /look" in usd.load_with_notes(file)[1]
+    assert (
+        "material cannot be read (roughness must be a number, it is 'rough'): /look" in usd.load_with_warnings(file)[1]
+    )
 
 
 def test_a_drive_without_force_moves_nothing(tmp_path):
@@ -215,16 +217,16 @@ def test_a_drive_without_force_moves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('good', 'bad', 'note'),
+    ('good', 'bad', 'warning'),
     [
         ('focalLength = 30', 'focalLength = 0', 'left out, aperture and focal length of a camera must be positive'),
         ('intensity = 100', 'intensity = nan', 'left out, intensity and colour of a light must be finite'),
     ],
 )
-def test_a_camera_or_light_that_cannot_be_costs_itself(tmp_path, good, bad, note):
+def test_a_camera_or_light_that_cannot_be_costs_itself(tmp_path, good, bad, warning):
     file = tmp_path / 'a.usda'
     file.write_text(STAGE.replace(good, bad))
-    assert any(line.startswith(note) for line in usd.load_with_notes(file)[1])
+    assert any(line.startswith(warning) for line in usd.load_with_warnings(file)[1])
 
 
 def test_a_transform_that_cannot_be_read_names_the_prim(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.model.importers.load import load_spec
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS
 from internutopia.core.model.spec import Vec3
 
@@ -76,7 +77,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 def compiled(path: Path, scale: Vec3 = (1.0, 1.0, 1.0), raw_lengths: bool = False) -> mujoco.MjModel:
-    return load_spec(path, scale=scale, raw_lengths=raw_lengths).compile()
+    return load_spec(path, LoadOptions(scale=scale, raw_lengths=raw_lengths)).compile()
 
 
 @pytest.mark.parametrize('scale', [STRETCH, (2.5, 2.5, 2.5)])
@@ -202,4 +203,4 @@ def test_what_is_flat_gets_its_thickness_in_metres(write, scale):
 def test_only_usd_can_be_stretched(write_model):
     path = Path(write_model('thing', '<worldbody><geom size="0.1"/></worldbody>'))
     with pytest.raises(ValueError, match=r'thing.xml: scale \(1, 2, 1\) must be the same .*only USD files'):
-        load_spec(path, scale=(1, 2, 1))
+        load_spec(path, LoadOptions(scale=(1, 2, 1)))

@@ -1,92 +1,15 @@
-"""Joints, masses, contacts of USD files, against analytic values."""
+"""Joints, drives and constraints of USD files, against analytic values."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
+from usd_text import ARM, BOLT, EXACT, HINGE, body, joint, posed, turned
 
 from internutopia.core.model.importers.load import load_spec
-from internutopia.core.model.importers.usd import load_with_notes
-
-EXACT = 1e-6  # transforms of a file are in single precision
-
-
-def body(name: str, inside: str = '', apis: str = '', at: tuple[float, ...] = (0, 0, 0), kind: str = 'Cube') -> str:
-    """A rigid body, a cube of 0.1 units; `inside`: more of its attributes and children."""
-    return f"""
-    def {kind} "{name}" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsCollisionAPI", "PhysicsMassAPI"{apis}]) {{
-        {'double size = 0.1' if kind == 'Cube' else ''}
-        double3 xformOp:translate = {at}
-        uniform token[] xformOpOrder = ["xformOp:translate"]
-        {inside}
-    }}"""
-
-
-def joint(kind: str, name: str, body0: str | None, body1: str | None, inside: str = '', apis: str = '') -> str:
-    ends = ''.join(f'rel physics:body{i} = <{end}>\n' for i, end in enumerate((body0, body1)) if end)
-    schemas = f'(prepend apiSchemas = [{apis}])' if apis else ''
-    return f'\n    def Physics{kind}Joint "{name}" {schemas} {{\n{ends}{inside}\n}}'
-
-
-@pytest.fixture
-def load(tmp_path) -> Any:
-    """Loads a stage of the prim `/World` with these children; the compiled model."""
-
-    def load(text: str, metres: float = 1.0, kilograms: float = 1.0, apis: str = '', **options: Any) -> mujoco.MjModel:
-        path = tmp_path / 'stage.usda'
-        schemas = f'(prepend apiSchemas = [{apis}])' if apis else ''
-        path.write_text(
-            f'#usda 1.0\n(defaultPrim = "World"\nmetersPerUnit = {metres}\nkilogramsPerUnit = {kilograms}\n'
-            'upAxis = "Z")\n'
-            f'def Xform "World" {schemas} {{\n{text}\n}}\n'
-        )
-        return load_spec(path, **options).compile()
-
-    return load
-
-
-@pytest.fixture
-def notes(tmp_path) -> Any:
-    return lambda: load_with_notes(tmp_path / 'stage.usda')[1]
-
-
-def posed(model: mujoco.MjModel, **positions: float) -> mujoco.MjData:
-    data = mujoco.MjData(model)
-    for name, value in positions.items():
-        data.joint(name).qpos[:] = value
-    mujoco.mj_forward(model, data)
-    return data
-
-
-def turned(axis: str, degrees: float) -> str:
-    half = np.radians(degrees) / 2
-    vector = [np.sin(half) * (axis == letter) for letter in 'XYZ']
-    return f'({np.cos(half)}, {", ".join(map(str, vector))})'
-
-
-ARM = body('base') + body('link', at=(0.5, 0, 0))
-HINGE = joint(
-    *('Revolute', 'hinge', '/World/base', '/World/link'),
-    inside="""
-        uniform token physics:axis = "Z"
-        float physics:lowerLimit = -90
-        float physics:upperLimit = 45
-        point3f physics:localPos1 = (-0.5, 0, 0)
-        float drive:angular:physics:stiffness = 2
-        float drive:angular:physics:damping = 0.5
-        float drive:angular:physics:targetPosition = 30
-        float drive:angular:physics:targetVelocity = 60
-        float drive:angular:physics:maxForce = 7
-        float physxJoint:armature = 0.02
-        float physxJoint:jointFriction = 0.03""",
-    apis='"PhysicsDriveAPI:angular"',
-)
-BOLT = joint('Fixed', 'bolt', None, '/World/base')
-
 
 # Joints and drives
 
@@ -217,7 +140,7 @@ def test_hinges_between_the_same_bodies_act_one_after_the_other(load):
     np.testing.assert_allclose(position, [0, np.cos(np.pi / 6) / 2, -0.25], atol=EXACT)
 
 
-def test_a_ball_a_locked_hinge_and_what_floats(load, notes):
+def test_a_ball_a_locked_hinge_and_what_floats(load, warnings):
     ball = joint('Spherical', 'ball', '/World/base', '/World/link', 'float physics:coneAngle0Limit = 60')
     locked = joint(
         'Revolute', 'locked', '/World/link', '/World/tip', 'float physics:lowerLimit = 0\nfloat physics:upperLimit = 0'
@@ -227,7 +150,9 @@ def test_a_ball_a_locked_hinge_and_what_floats(load, notes):
     assert kinds == [mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL]
     assert model.joint('ball').range[1] == pytest.approx(np.radians(60))
     assert model.body('tip').weldid == model.body('link').id
-    assert len(notes()) == 3 and all('/World/' in note for note in notes())  # link put where the ball holds it
+    assert len(warnings()) == 3 and all(
+        '/World/' in warning for warning in warnings()
+    )  # link put where the ball holds it
 
 
 def test_the_root_is_the_body_that_is_marked_or_nobodys_child(load):
@@ -313,176 +238,3 @@ def test_a_mimic_joint_follows(load):
     here, there = (float(data.joint(name).qpos[0]) for name in ('follower', 'hinge'))
     assert here == pytest.approx(0.5 * there - np.radians(10), abs=2e-3)
     assert there > 0.4
-
-
-# Masses
-
-
-@pytest.mark.parametrize(
-    ('given', 'mass', 'center', 'inertia'),
-    [
-        ('', 1.0, (0, 0, 0), [1 / 600] * 3),  # a cube of 0.1 m, 1000 kg/m3
-        ('float physics:density = 500', 0.5, (0, 0, 0), [1 / 1200] * 3),
-        ('float physics:mass = 3', 3.0, (0, 0, 0), [3 / 600] * 3),
-        ('float physics:mass = 0', 1.0, (0, 0, 0), [1 / 600] * 3),  # the schema's word for: not given
-        ('float3 physics:diagonalInertia = (3, 4, 5)', 1.0, (0, 0, 0), [5, 4, 3]),
-        ('point3f physics:centerOfMass = (0.1, 0, 0)', 1.0, (0.1, 0, 0), [1 / 600 + 0.01, 1 / 600 + 0.01, 1 / 600]),
-    ],
-)
-def test_what_mass_api_leaves_open_comes_from_the_colliders(load, given, mass, center, inertia):
-    model = load(body('b', given))
-    assert float(model.body('/World/b').mass[0]) == pytest.approx(mass, rel=1e-5)
-    np.testing.assert_allclose(model.body('/World/b').ipos, center, atol=EXACT)
-    np.testing.assert_allclose(sorted(model.body('/World/b').inertia, reverse=True), inertia, rtol=1e-4)
-
-
-def test_principal_axes_and_units_of_inertia(load):
-    given = f"""float physics:mass = 10
-        float3 physics:diagonalInertia = (1, 2, 2.5)
-        quatf physics:principalAxes = {turned('Z', 90)}
-        point3f physics:centerOfMass = (1, 0, 0)"""
-    model = load(body('b', given), metres=0.1, kilograms=2.0)
-    data = posed(model)
-    found = data.body('/World/b')
-    axes = found.ximat.reshape(3, 3)
-    tensor = axes @ np.diag(model.body('/World/b').inertia) @ axes.T
-    np.testing.assert_allclose(tensor, np.diag([2, 1, 2.5]) * 2 * 0.01, atol=1e-6)
-    np.testing.assert_allclose(found.xipos, [0.1, 0, 0], atol=EXACT)
-    assert float(model.body('/World/b').mass[0]) == pytest.approx(20)
-
-
-def test_a_body_without_shapes_is_a_ball(load, notes):
-    model = load(body('b', 'float physics:mass = 2', kind='Xform') + body('c', kind='Xform'))
-    np.testing.assert_allclose(model.body('/World/b').inertia, 0.4 * 2 * 0.1**2, rtol=EXACT)
-    assert float(model.body('/World/c').mass[0]) == 1.0
-    assert any('/World/c' in note and '1 kg' in note for note in notes())
-
-
-def test_a_body_without_gravity_floats(load):
-    model = load(body('b', 'bool physxRigidBody:disableGravity = 1'))
-    data = mujoco.MjData(model)
-    mujoco.mj_step(model, data, 50)
-    np.testing.assert_allclose(data.qvel, 0, atol=1e-9)
-
-
-def test_the_gravity_of_the_scene(load):
-    scene = """def PhysicsScene "scene" {
-        float physics:gravityMagnitude = 162
-        vector3f physics:gravityDirection = (0, 3, 0)
-    }"""
-    np.testing.assert_allclose(load(scene, metres=0.01).opt.gravity, [0, 1.62, 0], atol=1e-6)
-
-
-# Contacts
-
-
-def colliding(model: mujoco.MjModel) -> set[frozenset[str]]:
-    data = posed(model)
-    return {frozenset(model.geom(int(geom)).name[7:] for geom in contact.geom) for contact in data.contact}
-
-
-def pairs(*names: str) -> set[frozenset[str]]:
-    return {frozenset(name) for name in names}
-
-
-def test_filtered_pairs_pass_through_each_other(load):
-    filtered = body('a', 'rel physics:filteredPairs = </World/b>', ', "PhysicsFilteredPairsAPI"')
-    assert colliding(load(body('a') + body('b') + body('c'))) == pairs('ab', 'ac', 'bc')
-    assert colliding(load(filtered + body('b') + body('c'))) == pairs('ac', 'bc')
-    static = '\ndef Cube "b" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {\ndouble size = 0.1\n}'
-    assert colliding(load(filtered + static + body('c'))) == pairs('ac', 'bc')
-
-
-def test_collision_groups(load):
-    def group(name: str, members: str, filtered: str) -> str:
-        return f"""
-        def PhysicsCollisionGroup "{name}" (prepend apiSchemas = ["CollectionAPI:colliders"]) {{
-            rel collection:colliders:includes = [{members}]
-            rel physics:filteredGroups = [{filtered}]
-        }}"""
-
-    groups = group('one', '</World/a>, </World/b>', '</World/one>, </World/two>') + group('two', '</World/c>', '')
-    model = load(''.join(map(body, 'abcd')) + groups)
-    assert colliding(model) == pairs('ad', 'bd', 'cd')
-
-
-def test_self_collision_is_switched_off(load):
-    joints = ''.join(joint('Revolute', f'j{one}', f'/World/{one}', f'/World/{other}') for one, other in ('ab', 'bc'))
-    text = ''.join(map(body, 'abcd')) + joints
-    root = '"PhysicsArticulationRootAPI", "PhysxArticulationAPI"'
-    assert colliding(load(text, apis=root)) == pairs('ac', 'ad', 'bd', 'cd')  # those that are jointed never collide
-    off = 'bool physxArticulation:enabledSelfCollisions = 0\n'
-    assert colliding(load(off + text, apis=root)) == pairs('ad', 'bd', 'cd')
-
-
-def material(**values: float) -> str:
-    given = '\n'.join(f'float physics:{name} = {value}' for name, value in values.items())
-    return f'\ndef Material "stuff" (prepend apiSchemas = ["PhysicsMaterialAPI"]) {{\n{given}\n}}'
-
-
-BOUND = ('rel material:binding:physics = </World/stuff>', ', "MaterialBindingAPI"')
-
-
-def test_the_density_of_a_material_counts_last(load):
-    text = body('b', *BOUND) + material(density=200)
-    assert float(load(text).body('/World/b').mass[0]) == pytest.approx(0.2)
-    text = body('b', BOUND[0] + '\nfloat physics:density = 300', BOUND[1]) + material(density=200)
-    assert float(load(text).body('/World/b').mass[0]) == pytest.approx(0.3)
-
-
-# Errors and notes
-
-
-@pytest.mark.parametrize(
-    ('text', 'message'),
-    [
-        (body('b', 'float physics:mass = -1'), r'/World/b: physics:mass must be positive and finite, got -1'),
-        (
-            body('b', 'float3 physics:diagonalInertia = (1, -1, 1)'),
-            '/World/b: physics:diagonalInertia must be positive',
-        ),
-        (body('b', at=(float('nan'), 0, 0)), '/World/b: the transform is not finite'),
-        (
-            joint('Fixed', 'j', '/World/nowhere', None),
-            '/World/j: body0 must be a rigid body, but /World/nowhere does not',
-        ),
-        (
-            body('b') + '\ndef Scope "s" {\n}\n' + joint('Fixed', 'j', '/World/b', '/World/s'),
-            '/World/s is no prim with a pose',
-        ),
-        (
-            joint('Fixed', 'j', '/World', None),
-            '/World/j: this joint needs a rigid body.*body0 = /World and body1 = none',
-        ),
-        (ARM + HINGE.replace('stiffness = 2', 'stiffness = -2'), 'hinge: drive:angular:physics:stiffness cannot be -2'),
-        (
-            ARM + HINGE.replace('localPos1 = (-0.5, 0, 0)', 'localPos1 = (nan, 0, 0)'),
-            'hinge: localPos1 and localRot1 must',
-        ),
-    ],
-)
-def test_broken_physics_names_file_and_prim(load, text, message):
-    with pytest.raises(ValueError, match=rf'stage\.usda: .*{message}'):
-        load(text)
-
-
-def test_nothing_is_left_of_a_cyclic_reference(tmp_path):
-    path = tmp_path / 'loop.usda'
-    path.write_text('#usda 1.0\ndef "a" (references = @loop.usda@</b>) {}\ndef "b" (references = @loop.usda@</a>) {}\n')
-    with pytest.raises(ValueError, match=r'loop\.usda: nothing is left of it: .*Cycle'):
-        load_spec(path)
-
-
-def test_what_is_dropped_is_noted_once_by_prim(load, notes, caplog):
-    slides = joint('Prismatic', 'slide', '/World/base', '/World/link', 'bool physics:excludeFromArticulation = 1')
-    off = joint('Fixed', 'off', None, '/World/base', 'bool physics:jointEnabled = 0')
-    weak = joint('Fixed', 'weak', None, '/World/base', 'float physics:breakForce = 5')
-    with caplog.at_level(logging.WARNING, 'internutopia'):
-        load(ARM + slides + off + weak)
-    assert notes() == [
-        'switched off joint: /World/off',
-        'physics:breakForce has no counterpart: /World/weak',
-        'joint that slides and closes a loop: /World/slide',
-    ]
-    (message,) = [record.getMessage() for record in caplog.records]
-    assert message.split('\n- ')[1:] == notes()

@@ -1,4 +1,4 @@
-"""Shapes and meshes of URDF files: where files are, their formats, their looks."""
+"""Shapes and meshes of URDF files: where files are, their formats, their appearance."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""MJCF files, with all that they refer to."""
+
 from __future__ import annotations
 
 import shutil

@@ -1,4 +1,4 @@
-"""What a robot's file has around the robot: floors, lights, keyframes, bodies moved by motion capture."""
+"""Surroundings of a robot in its file: floors, lights, keyframes, bodies moved by motion capture."""
 
 import logging
 from typing import Any
@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene, SceneCache
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.world.mujoco.world import MujocoWorld
 

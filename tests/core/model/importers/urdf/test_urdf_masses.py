@@ -1,4 +1,4 @@
-"""What links of URDF files weigh, against the files and against formulas."""
+"""Masses of links of URDF files, against the files and against formulas."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.importers.load import load_spec
-from internutopia.core.model.importers.usd import load_with_notes
+from internutopia.core.model.importers.load_options import LoadOptions
+from internutopia.core.model.importers.usd import load_with_warnings
 from internutopia.core.model.importers.usd.physics_materials import MAX_PAIRS
 from internutopia.core.model.spec import ObjectSpec, SceneSpec
 
@@ -66,7 +67,7 @@ def load(write: Callable[[str], Path]) -> Callable[..., mujoco.MjModel]:
     """Loads a stage as a scene, with objects beside it."""
 
     def load(text: str, timestep: float = 1 / 240, objects: tuple[ObjectSpec, ...] = ()) -> mujoco.MjModel:
-        return CompiledScene(SceneSpec(str(write(text)), objects=objects), timestep).model
+        return compile_scene(SceneSpec(str(write(text)), objects=objects), timestep).model
 
     return load
 
@@ -122,9 +123,10 @@ def test_one_that_bounces_does_so_on_what_has_no_material(load):
 
 
 def test_restitution_above_one_counts_as_one(write):
-    spec, notes = load_with_notes(write(ground() + thing('box', 1.0) + material(restitution=1.5)), timestep=1 / 240)
+    path = write(ground() + thing('box', 1.0) + material(restitution=1.5))
+    spec, warnings = load_with_warnings(path, LoadOptions(timestep=1 / 240))
     assert max(peaks(spec.compile(), 2.0)) <= 1.0
-    assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in notes)
+    assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in warnings)
 
 
 def test_things_of_other_files_bounce_on_a_ground_that_does(load):
@@ -200,9 +202,11 @@ def test_too_many_pairs_are_told_and_the_greater_counts(write):
     count = MAX_PAIRS + 1
     text = ground('slippery') + ''.join(thing(f'b{i}', 0.0, 'rough', x=i) for i in range(count))
     text += material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
-    spec, notes = load_with_notes(write(text))
+    spec, warnings = load_with_warnings(write(text))
     assert len(spec.pairs) == 0
-    assert any(line.startswith(f'{count} pairs of colliders have materials of other combine modes') for line in notes)
+    assert any(
+        line.startswith(f'{count} pairs of colliders have materials of other combine modes') for line in warnings
+    )
 
 
 def test_an_unknown_combine_mode_is_refused(write):
@@ -232,6 +236,6 @@ def test_physx_iterations_raise_the_limit_of_the_solver(load):
 def test_parts_of_an_object_are_no_pairs(write):
     rough = material('slippery', dynamicFriction=0.2) + material('rough', dynamicFriction=0.6)
     path = str(write(thing('a', 0.0, 'slippery') + thing('b', 0.2, 'rough') + rough))
-    assert CompiledScene(SceneSpec(path), 1 / 240).model.npair == 1
-    model = CompiledScene(SceneSpec(objects=(ObjectSpec('both', path),)), 1 / 240).model
+    assert compile_scene(SceneSpec(path), 1 / 240).model.npair == 1
+    model = compile_scene(SceneSpec(objects=(ObjectSpec('both', path),)), 1 / 240).model
     assert (model.npair, model.nv) == (0, 6)

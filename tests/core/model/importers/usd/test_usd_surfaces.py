@@ -26,8 +26,8 @@ HALVES = np.repeat(np.array([[[*RED, 255], [*BLUE, 51]]], np.uint8), 2, axis=0)
 
 def read(stage: Any) -> tuple[mujoco.MjModel, list[str]]:
     stage.Save()
-    spec, notes = usd.load_with_notes(Path(stage.GetRootLayer().realPath))
-    return spec.compile(), notes
+    spec, warnings = usd.load_with_warnings(Path(stage.GetRootLayer().realPath))
+    return spec.compile(), warnings
 
 
 def add_square(stage: Any, folder: Path, coordinates: Any = UNIT, **reader: Any) -> Any:
@@ -96,10 +96,10 @@ def colour_at(model: mujoco.MjModel, u: float, v: float) -> tuple[int, ...]:
 )
 def test_what_is_beyond_an_image(stage, tmp_path, wrap, expected):
     add_square(stage, tmp_path, [(-1, -1), (2, -1), (2, 2), (-1, 2)], wrapS=wrap, wrapT=wrap)
-    model, notes = read(stage)
+    model, warnings = read(stage)
     # the square is 2 m wide and shows u = -1 .. 2: these points are at u = -0.25, 0.25, 0.75 and 1.25
     across = [(u - 0.5) * 2 / 3 for u in (-0.25, 0.25, 0.75, 1.25)]
-    assert [colour_at(model, x, 0.0) for x in across] == expected and not notes
+    assert [colour_at(model, x, 0.0) for x in across] == expected and not warnings
 
 
 def test_a_mirrored_image_goes_on_forever(stage, tmp_path):
@@ -117,10 +117,10 @@ def test_an_image_that_is_not_left_stays_as_it_is(stage, tmp_path):
 
 def test_opacity_from_an_image(stage, tmp_path):
     connect(add_square(stage, tmp_path), 'opacity', 'a')
-    model, notes = read(stage)
+    model, warnings = read(stage)
     assert [tuple(pixels(model)[0, x].tolist()) for x in (0, -1)] == [(*RED, 255), (*BLUE, 51)]
     assert 0.9 < model.geom('/square').rgba[3] < 1  # else MuJoCo does not blend
-    assert not notes
+    assert not warnings
 
 
 def test_a_threshold_cuts_out_what_is_less_opaque(stage, tmp_path):
@@ -143,7 +143,7 @@ def test_opacity_of_what_has_no_coordinates_is_averaged(stage, tmp_path):
     np.testing.assert_allclose(model.geom('/box').rgba, [0.5, 0, 0.5, 0.6], atol=1e-6)
 
 
-def test_cut_out_parts_are_seen_through(stage, tmp_path, draw):
+def test_cut_out_parts_are_seen_through(stage, tmp_path, render):
     surface = add_square(stage, tmp_path)
     connect(surface, 'opacity', 'a')
     surface.CreateInput('opacityThreshold', TYPES.Float).Set(0.5)
@@ -152,7 +152,7 @@ def test_cut_out_parts_are_seen_through(stage, tmp_path, draw):
     UsdGeom.Xformable(below).AddTranslateOp().Set((0, 0, -3))
     stage.RemovePrim('/floor')
     model, _ = read(stage)
-    picture = draw(model, (0, 0, 4), np.eye(3))
+    picture = render(model, (0, 0, 4), np.eye(3))
     left, right = picture[24, 18].astype(int), picture[24, 30].astype(int)
     assert left.argmax() == 0 and left[0] > 2 * left[1]
     assert right.argmax() == 1 and right[1] > 2 * right[2]
@@ -164,8 +164,8 @@ def test_images_within_a_package(stage, tmp_path):
     package = tmp_path / 'packed.usdz'
     assert UsdUtils.CreateNewUsdzPackage(str(tmp_path / 'stage.usda'), str(package))
     (tmp_path / 'halves.png').unlink()
-    spec, notes = usd.load_with_notes(package)
-    assert tuple(pixels(spec.compile())[0, 0].tolist()) == RED and not notes
+    spec, warnings = usd.load_with_warnings(package)
+    assert tuple(pixels(spec.compile())[0, 0].tolist()) == RED and not warnings
 
 
 def test_images_that_are_no_colour_are_told(stage, tmp_path):
@@ -191,9 +191,9 @@ def test_a_colour_that_varies_is_averaged_and_told(stage, add_mesh):
     UsdGeom.PrimvarsAPI(mesh).CreatePrimvar('displayColor', TYPES.Color3fArray, 'vertex').Set(
         [(1, 0, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
     )
-    model, notes = read(stage)
+    model, warnings = read(stage)
     np.testing.assert_allclose(model.geom('/square').rgba, [0.5, 0, 0.5, 1])
-    assert notes == ['displayColor that varies over the surface is averaged: /square']
+    assert warnings == ['displayColor that varies over the surface is averaged: /square']
 
 
 @pytest.mark.parametrize(('count', 'indices'), [(3, None), (4, [0, 1, 2, 9])])
@@ -203,8 +203,8 @@ def test_primvars_that_do_not_fit_cost_themselves(stage, add_mesh, count, indice
     normals.Set([(0, 0, 1)] * count)
     if indices is not None:
         normals.SetIndices(Vt.IntArray(indices))
-    model, notes = read(stage)
-    assert model.ngeom == 1 and len(notes) == 1 and notes[0].startswith('primvar normals ')
+    model, warnings = read(stage)
+    assert model.ngeom == 1 and len(warnings) == 1 and warnings[0].startswith('primvar normals ')
 
 
 def test_each_corner_has_its_own_normal(stage, add_mesh, blocks):
@@ -249,8 +249,8 @@ def test_a_mesh_without_a_surface_is_told(stage, add_mesh):
     UsdGeom.Cube.Define(stage, '/cube')
     UsdGeom.Mesh.Define(stage, '/empty')
     add_mesh('/line', [(0, 0, 0), (1, 0, 0), (2, 0, 0)], [[0, 1, 2]])
-    model, notes = read(stage)
-    assert model.ngeom == 1 and notes == ['left out, it has no surface: /empty, /line']
+    model, warnings = read(stage)
+    assert model.ngeom == 1 and warnings == ['left out, it has no surface: /empty, /line']
 
 
 @pytest.mark.parametrize(('scheme', 'told'), [('catmullClark', True), ('loop', True), ('none', False), (None, False)])

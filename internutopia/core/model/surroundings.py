@@ -1,59 +1,57 @@
-"""What a robot's file has around the robot: a floor, lights, bodies that motion capture moves."""
+"""Surroundings of a robot in its file: a floor, lights, keyframes, bodies moved by motion capture (mocap)."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import mujoco
 
 from internutopia.core.model.spec import RobotSpec
-from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 _FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
 _GEOM = mujoco.mjtObj.mjOBJ_GEOM
 _COPY = 'copy!'
 
 
-def leave_world(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:
-    """Leave out of a robot's file what the scene has of its own, and keyframes; returns what is missed then.
+def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:
+    """Remove from a robot's file what the scene has of its own, and keyframes; returns what is missed then.
 
     Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
     asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
     robot says.
     """
-    left = []
+    removed = []
     if in_scene:
         floors = [geom for geom in child.worldbody.geoms if geom.type in _FLOORS]
         skies = [texture for texture in child.textures if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
         lights = list(child.worldbody.lights)
-        _forget(child, {geom.name for geom in floors} - {''})
+        _delete_references(child, {geom.name for geom in floors} - {''})
         for kind, elements in (('floor', floors), ('light', lights), ('sky', skies)):
-            left += [f'{kind} {element.name!r}' if element.name else f'a {kind}' for element in elements]
+            removed += [f'{kind} {element.name!r}' if element.name else f'a {kind}' for element in elements]
             for element in elements:
                 child.delete(element)
     if child.keys and not robot.joint_positions:
-        left += [f'keyframe {key.name!r}' if key.name else 'a keyframe' for key in child.keys]
+        removed += [f'keyframe {key.name!r}' if key.name else 'a keyframe' for key in child.keys]
     for key in list(child.keys):  # they are sized for the asset alone
         child.delete(key)
-    return left
+    return removed
 
 
-def tell_left(robot: RobotSpec, left: list[str]) -> None:
-    """Log what was left out of a robot's file, once."""
-    if left:
-        _tell(robot.asset, ', '.join(left))
+def warn_of_removed(robot: RobotSpec, removed: list[str]) -> None:
+    """Warn of what was removed from a robot's file, once."""
+    if removed:
+        warn_once('%s: left out, as the env or the config of the robot says it: %s', robot.asset, ', '.join(removed))
 
 
-def captured_bodies(child: mujoco.MjSpec) -> list[str]:
-    """Make bodies that are moved by motion capture ordinary ones, for a while; returns their names."""
+def clear_mocap(child: mujoco.MjSpec) -> list[str]:
+    """Make mocap bodies ordinary ones, for a while; returns their names."""
     bodies = [body for body in child.worldbody.bodies if body.mocap]
     for body in bodies:
         body.mocap = False
     return [body.name for body in bodies]
 
 
-def release_captured(spec: mujoco.MjSpec, names: list[str]) -> None:
-    """Let bodies of these names in a composed spec be moved by motion capture again, on their own in the env."""
+def restore_mocap(spec: mujoco.MjSpec, names: list[str]) -> None:
+    """Make bodies of these names in a composed spec mocap bodies again, on their own in the env."""
     spec.copy_during_attach = True  # a spec cannot move a body of its own
     for name in names:
         held = spec.body(name)
@@ -81,7 +79,7 @@ def _rename_copies(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
         equality.name1, equality.name2 = equality.name1.removeprefix(_COPY), equality.name2.removeprefix(_COPY)
 
 
-def _forget(child: mujoco.MjSpec, geoms: set[str]) -> None:
+def _delete_references(child: mujoco.MjSpec, geoms: set[str]) -> None:
     """Delete what refers to geoms of these names."""
     gone = {(_GEOM, name) for name in geoms}
     for pair in list(child.pairs):
@@ -90,8 +88,3 @@ def _forget(child: mujoco.MjSpec, geoms: set[str]) -> None:
     for sensor in list(child.sensors):
         if gone & {(sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)}:
             child.delete(sensor)
-
-
-@lru_cache(1000)
-def _tell(asset: str, left: str) -> None:
-    log.warning('%s: left out, as the env or the config of the robot says it: %s', asset, left)

@@ -37,11 +37,11 @@ def with_missing(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize('kind', MISSING)
 def test_a_missing_layer_costs_what_it_would_bring(tmp_path, kind):
     path = with_missing(tmp_path, kind)
-    spec, notes = usd.load_with_notes(path)
+    spec, warnings = usd.load_with_warnings(path)
     assert [geom.name for geom in spec.geoms] == ['/cube']
     where = f'of @{path}@' if kind == 'sublayer' else 'at </part>'
-    assert len(notes) == 1 and notes[0].startswith(f'{kind} is missing')
-    assert f'@{tmp_path}/gone.usda@ {where}' in notes[0]
+    assert len(warnings) == 1 and warnings[0].startswith(f'{kind} is missing')
+    assert f'@{tmp_path}/gone.usda@ {where}' in warnings[0]
 
 
 @pytest.mark.parametrize('kind', MISSING)
@@ -56,7 +56,7 @@ def test_a_missing_layer_counts_when_it_comes(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    ('arc', 'note'),
+    ('arc', 'warning'),
     [
         ('(references = @broken.usda@)', r'reference is missing or cannot be read: @.*broken\.usda@ at </part>'),
         ('(payload = @look.mtlx@</MaterialX>)', r'payload is missing or cannot be read: @.*look\.mtlx@ at </part>'),
@@ -64,13 +64,13 @@ def test_a_missing_layer_counts_when_it_comes(tmp_path, kind):
         ('(references = </part>)', r'cannot be composed: </part> \(Cycle detected'),
     ],
 )
-def test_what_cannot_be_composed_is_left_out(tmp_path, arc, note):
+def test_what_cannot_be_composed_is_left_out(tmp_path, arc, warning):
     write(tmp_path / 'broken.usda', 'nonsense')
     write(tmp_path / 'look.mtlx', '<materialx>')
     path = write(tmp_path / 'a.usda', f'{HEADER}def Cube "cube"\n{{\n}}\ndef Xform "part" {arc}\n{{\n}}\n')
-    spec, notes = usd.load_with_notes(path)
-    assert len(spec.geoms) == 1 and len(notes) == 1
-    assert re.match(note, notes[0])
+    spec, warnings = usd.load_with_warnings(path)
+    assert len(spec.geoms) == 1 and len(warnings) == 1
+    assert re.match(warning, warnings[0])
 
 
 def test_many_missing_layers_share_a_line_in_one_message(tmp_path, caplog):
@@ -94,7 +94,7 @@ def test_a_stage_of_which_nothing_is_left_is_an_error(tmp_path):
 
 def test_a_stage_that_has_nothing_is_told(tmp_path):
     path = write(tmp_path / 'a.usda', f'{HEADER}def Xform "World"\n{{\n}}\n')
-    assert usd.load_with_notes(path)[1] == ['it has no shapes, bodies, lights or cameras: /']
+    assert usd.load_with_warnings(path)[1] == ['it has no shapes, bodies, lights or cameras: /']
 
 
 def test_a_joint_to_what_is_missing_is_left_out(tmp_path):
@@ -114,8 +114,8 @@ def PhysicsFixedJoint "joint"
 }
 """,
     )
-    spec, notes = usd.load_with_notes(path)
-    assert len(spec.joints) == 1 and 'joint to a prim that does not exist: /joint' in notes
+    spec, warnings = usd.load_with_warnings(path)
+    assert len(spec.joints) == 1 and 'joint to a prim that does not exist: /joint' in warnings
 
 
 @pytest.mark.parametrize('axis', ['X', 'up', ''])
@@ -123,9 +123,9 @@ def test_an_up_axis_that_is_none_is_taken_for_z(tmp_path, axis):
     box = 'def Cube "box"\n{\n    double3 xformOp:translate = (1, 2, 3)\n'
     box += '    uniform token[] xformOpOrder = ["xformOp:translate"]\n}\n'
     path = write(tmp_path / 'a.usda', HEADER.replace('"Z"', f'"{axis}"') + box)
-    spec, notes = usd.load_with_notes(path)
+    spec, warnings = usd.load_with_warnings(path)
     np.testing.assert_allclose(spec.geom('/box').pos, [1, 2, 3])
-    assert notes == [f'upAxis must be Y or Z, taken for Z: {axis!r}']
+    assert warnings == [f'upAxis must be Y or Z, taken for Z: {axis!r}']
 
 
 @pytest.mark.parametrize('unit', ['0', '-0.01', 'nan', 'inf'])

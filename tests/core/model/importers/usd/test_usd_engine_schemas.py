@@ -1,4 +1,4 @@
-"""What USD files say in the schemas of MuJoCo and Newton."""
+"""Schemas of MuJoCo and Newton in USD files."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.importers.usd import load_with_notes
+from internutopia.core.model.importers.load_options import LoadOptions
+from internutopia.core.model.importers.usd import load_with_warnings
 
 STAGE = """#usda 1.0
 (
@@ -49,14 +50,14 @@ def Xform "r" (prepend apiSchemas = ["PhysicsArticulationRootAPI"]) {{
 
 @pytest.fixture
 def load(tmp_path: Path) -> Any:
-    """Loads the stage with these parts, as a model and what was noted."""
+    """Loads the stage with these parts, as a model and what was warned of."""
 
     def load(**parts: str) -> tuple[mujoco.MjModel, list[str]]:
         names = ('root', 'hinge', 'slide', 'actuators', 'scene')
         path = tmp_path / 'robot.usda'
         path.write_text(STAGE.format(**{name: parts.get(name, '') for name in names}))
-        spec, notes = load_with_notes(path, short_names=True)
-        return spec.compile(), notes
+        spec, warnings = load_with_warnings(path, LoadOptions(short_names=True))
+        return spec.compile(), warnings
 
     return load
 
@@ -70,8 +71,8 @@ def test_joints_of_mujocos_schema(load):
     numbers = {'armature': 0.01, 'damping': 5.0, 'frictionloss': 0.3, 'stiffness': 10.0, 'springref': 90.0}
     hinge = '\n'.join(f'double mjc:{name} = {number}' for name, number in numbers.items())
     limits = 'double mjc:actuatorfrcrange:min = -3\ndouble mjc:actuatorfrcrange:max = 4'
-    model, notes = load(hinge=hinge, slide='double mjc:springref = 0.5\n' + limits)
-    assert notes == []
+    model, warnings = load(hinge=hinge, slide='double mjc:springref = 0.5\n' + limits)
+    assert warnings == []
     assert [float(model.dof_armature[0]), float(np.ravel(model.dof_damping[0])[0])] == [0.01, 5.0]
     assert [float(model.dof_frictionloss[0]), float(np.ravel(model.jnt_stiffness[0])[0])] == [0.3, 10.0]
     assert model.qpos_spring.tolist() == pytest.approx([np.pi / 2, 0.5])
@@ -84,8 +85,8 @@ def test_joints_of_mujocos_schema(load):
 
 def test_joints_of_newtons_schema(load):
     numbers = 'float newton:armature = 0.02\nfloat newton:friction = 0.4\nfloat newton:damping = 0.5'
-    model, notes = load(hinge=numbers, slide=numbers)
-    assert notes == []
+    model, warnings = load(hinge=numbers, slide=numbers)
+    assert warnings == []
     assert model.dof_armature == pytest.approx([0.02, 0.02]) and model.dof_frictionloss == pytest.approx([0.4, 0.4])
     assert np.ravel(model.dof_damping[:, 0] if model.dof_damping.ndim > 1 else model.dof_damping) == pytest.approx(
         [0.5 * 180 / np.pi, 0.5]  # per degree, and per metre
@@ -100,8 +101,8 @@ def test_newton_switches_self_collision_off(load):
 def test_motors(load):
     gear = 'double[] mjc:gear = [45, 0, 0, 0, 0, 0]'
     limits = 'double mjc:ctrlRange:min = -1\ndouble mjc:ctrlRange:max = 1\ntoken mjc:ctrlLimited = "true"'
-    model, notes = load(actuators=motor('turn', 'hinge', gear, limits) + motor('push', 'slide'))
-    assert notes == []
+    model, warnings = load(actuators=motor('turn', 'hinge', gear, limits) + motor('push', 'slide'))
+    assert warnings == []
     assert [model.actuator(i).name for i in range(model.nu)] == ['turn', 'push']
     assert model.actuator_trnid[:, 0].tolist() == [model.joint(name).id for name in ('hinge', 'slide')]
     assert model.actuator_gear[:, 0].tolist() == [45, 1] and model.actuator_ctrllimited.tolist() == [1, 0]
@@ -116,15 +117,15 @@ def test_servos(load):
         *('token mjc:gainType = "fixed"', 'double[] mjc:gainPrm = [30]', 'token mjc:biasType = "affine"'),
         *('double[] mjc:biasPrm = [0, -30, -2]', 'double mjc:forceRange:min = -4', 'double mjc:forceRange:max = 5'),
     )
-    model, notes = load(actuators=motor('servo', 'hinge', *servo))
-    assert notes == []
+    model, warnings = load(actuators=motor('servo', 'hinge', *servo))
+    assert warnings == []
     assert model.actuator_gainprm[0, 0] == 30 and model.actuator_biasprm[0, :3].tolist() == [0, -30, -2]
     assert model.actuator_forcerange[0].tolist() == [-4, 5] and model.actuator_forcelimited[0]
     assert model.actuator_biastype[0] == mujoco.mjtBias.mjBIAS_AFFINE
 
 
 def test_what_is_not_read_is_noted_by_name(load):
-    model, notes = load(
+    model, warnings = load(
         hinge='double[] mjc:solimplimit = [0, 0.99, 0.01, 0.5, 2]',
         slide='float newton:velocityLimit = 3',
         actuators=motor('muscle', 'hinge', 'token mjc:gainType = "muscle"')
@@ -132,7 +133,7 @@ def test_what_is_not_read_is_noted_by_name(load):
         + 'def MjcTendon "rope" {}\ndef NewtonActuator "net" {}',
         scene='def PhysicsScene "s" {\ndouble mjc:option:timestep = 0.005\n}',
     )
-    assert sorted(notes) == [
+    assert sorted(warnings) == [
         'MjcTendon is left out: /r/rope',
         'NewtonActuator is left out: /r/net',
         'actuator of something else than a hinge or slide of a tree is left out: /r/odd',

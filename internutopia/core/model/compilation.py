@@ -1,0 +1,40 @@
+"""Compilation: one `SceneSpec` -> one `CompiledScene`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import mujoco
+
+from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.cameras import add_cameras
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compose import compose
+from internutopia.core.model.joints import add_joints, fix_bases
+from internutopia.core.model.probes import add_probes
+from internutopia.core.model.spec import SceneSpec
+
+
+def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
+    """Compose a scene, with its joints, probes and cameras, and compile it. Errors as for `compose`."""
+    spec = _composed(scene, timestep, contact)
+    add_probes(spec, scene.robots)
+    add_cameras(spec, scene.robots)
+    try:
+        model = spec.compile()
+    except ValueError as error:
+        assets = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
+        raise ValueError(
+            f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'
+        ) from error
+    return CompiledScene(scene, model)
+
+
+def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
+    if not scene.joints:
+        return compose(scene, timestep, contact)
+    unjoined = compile_scene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
+    scene = fix_bases(scene, unjoined)
+    spec = compose(scene, timestep, contact)
+    add_joints(spec, scene, unjoined)
+    return spec

@@ -1,0 +1,73 @@
+"""Scene cache: compiled scenes by content.
+
+Two scene specs that differ only in poses or initial joint positions give the very same `CompiledScene`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.assets import resolve
+from internutopia.core.model.compilation import compile_scene
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.importers.load import content_key
+from internutopia.core.model.overlaps import exclude_overlaps
+from internutopia.core.model.spec import RobotSpec, SceneSpec
+
+
+class SceneCache:
+    """Compiled scenes by content, the least recently used dropped first (envs keep the ones they run alive)."""
+
+    def __init__(self, capacity: int = 256):
+        self.capacity = capacity
+        self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
+
+    def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
+        """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
+        robots = [_robot_key(robot) for robot in scene.robots]
+        scene = exclude_overlaps(scene, robots, timestep)
+        key = _cache_key(scene, robots, timestep, contact)
+        compiled = self._scenes.get(key)
+        if compiled is None:
+            compiled = self._scenes[key] = compile_scene(scene, timestep, contact)
+            if len(self._scenes) > self.capacity:
+                self._scenes.popitem(last=False)
+        self._scenes.move_to_end(key)
+        return compiled
+
+
+def _asset_key(path: str | None) -> str | None:
+    """A hash of what an asset is made of."""
+    return content_key(resolve(path)) if path else None
+
+
+def _robot_key(r: RobotSpec) -> str:
+    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
+    return repr(
+        (
+            *(r.name, _asset_key(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
+            r.drives,
+            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths, r.self_collisions),
+        )
+    )
+
+
+def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
+    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
+
+    `robots`: the keys of its robots.
+    """
+    objects = [
+        (o.name, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
+        for o in scene.objects
+    ]
+    joined = scene.joints and (
+        scene.joints,
+        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
+        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
+    )
+    contact_excludes = [robot.contact_excludes for robot in scene.robots]
+    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
+    return repr((timestep, contact, base, robots, contact_excludes, objects, joined))
