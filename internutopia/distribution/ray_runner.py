@@ -14,6 +14,7 @@ from typing import Any
 
 import gymnasium
 
+from internutopia.compat.v2.joints import EnvJoints
 from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
@@ -22,7 +23,6 @@ from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
 from internutopia.core.runner.grid import merge
 from internutopia.core.runner.snapshot import EnvState, SceneState, rows_of
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.util import log
 from internutopia.distribution.episode import RemoteEpisode

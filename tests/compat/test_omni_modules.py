@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from internutopia import compat
-from internutopia.compat.finder import MODULES
+from internutopia.compat.omni.finder import MODULES
 from internutopia.core.registries import REGISTRIES
 
 RECORDED = json.loads((Path(__file__).parent / 'omni_signatures.json').read_text())['modules']

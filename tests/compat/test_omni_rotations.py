@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
-from internutopia.compat import batched_rotations as many
-from internutopia.compat import rotations as one
+from internutopia.compat.omni import batched_rotations as many
+from internutopia.compat.omni import rotations as one
 
 EXACT = 1e-12  # double precision, a few operations
 NEAR_SINGULAR = 1e-6  # angles from a matrix lose half of the digits near +-90 degrees about y

@@ -1,4 +1,4 @@
-"""What all configs have in common.
+"""Base class of all configs.
 
 Configs are mutable pydantic models. A mistake is found when one is built: an unknown field is a `ValidationError` that
 names the field and its close matches, unless the class keeps unknown fields (it says so). A dump keeps the fields of

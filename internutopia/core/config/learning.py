@@ -1,4 +1,4 @@
-"""What is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
+"""Configs of what is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
 
 A term is a small batched function registered under a name (`internutopia.rl.terms`); a config picks terms, gives them
 parameters and weighs them.

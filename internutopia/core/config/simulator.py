@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import NonNegativeInt, model_validator
 
-from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Count, Seconds
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from internutopia import compat
-from internutopia.core.compat_2x import Compat2x, needs_stand_ins
+from internutopia.compat.v2.actions import ActionFilter
+from internutopia.compat.v2.joints import EnvJoints
+from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter
@@ -25,7 +26,6 @@ from internutopia.core.runner.actions import BatchedActions, validate_actions
 from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
 from internutopia.core.runner.grid import env_origins
 from internutopia.core.runner.snapshot import SceneState, capture, restore
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
@@ -66,8 +66,7 @@ class SimulatorRunner:
     def __init__(
         self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
     ):
-        if needs_stand_ins(config):
-            compat.install()
+        install_stand_ins(config)
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
@@ -88,8 +87,8 @@ class SimulatorRunner:
         self._fleets = BatchedRobots(self.world)
         self._step_count = 0
         self._launched: BatchedActions | None = None
-        self._compat = Compat2x.of(config)
-        self._checks = StartChecks(self._compat)
+        self._action_filter = ActionFilter() if config.compat == '2.x' else None
+        self._checks = StartChecks(config.compat)
 
     @property
     def current_tasks(self) -> dict[str, BaseTask]:
@@ -156,7 +155,7 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here.
         """
-        planner = EpisodePreparer(self.world, self._checks, self._compat)
+        planner = EpisodePreparer(self.world, self._checks, self.config.compat)
         return {env_id: planner.plan(env_id, each, observe, joints[env_id]) for env_id, each in episodes.items()}
 
     def start_episodes(
@@ -378,7 +377,7 @@ class SimulatorRunner:
         """Check the actions of running envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
         IScene.use(self._scenes)
         told = {env_id: (action, self._running(env_id).task) for env_id, action in actions.items()}
-        return validate_actions(told if self._compat is None else self._compat.known_names(told))
+        return validate_actions(told if self._action_filter is None else self._action_filter.known_names(told))
 
     def _observe(self, env: RunningEpisode) -> dict[str, Any]:
         obs = env.task.get_observations()
@@ -420,7 +419,7 @@ class SimulatorRunner:
         task = env.task
         obs = self._observe(env)
         terminated = bool(task.is_done())
-        if self._compat is None or not (terminated or truncated):
+        if self.config.compat != '2.x' or not (terminated or truncated):
             for metric in task.metrics.values():
                 metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated

@@ -2,9 +2,9 @@
 
 import logging
 
-from internutopia.core.util.absent import absent
+from internutopia.compat.v2.gone import raise_if_gone
 
 log = logging.getLogger('internutopia')
 """The logger."""
 
-__getattr__ = absent(__name__)
+__getattr__ = raise_if_gone(__name__)

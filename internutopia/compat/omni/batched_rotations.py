@@ -1,8 +1,8 @@
 """`isaacsim.core.utils.numpy.rotations`: Euler angles, matrices, vectors and quaternions, one or many at once.
 
 Arrays have any leading axes: quaternions `(..., 4)` scalar first, Euler angles and rotation vectors `(..., 3)`,
-matrices `(..., 3, 3)`. Conventions are those of `internutopia.compat.rotations`; results are float64. `device` has no
-effect, as in Isaac Sim.
+matrices `(..., 3, 3)`. Conventions are those of `internutopia.compat.omni.rotations`; results are float64. `device` has
+no effect, as in Isaac Sim.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.compat.euler import (
+from internutopia.compat.omni.euler import (
     Array,
     euler_from_matrices,
     matrices_from_quats,
@@ -19,7 +19,7 @@ from internutopia.compat.euler import (
     quats_from_matrices,
     radians,
 )
-from internutopia.compat.rotations import gf_quat_to_np_array
+from internutopia.compat.omni.rotations import gf_quat_to_np_array
 
 if TYPE_CHECKING:
     from pxr import Gf

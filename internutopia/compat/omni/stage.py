@@ -1,7 +1,7 @@
 """`isaacsim.core.utils.stage`: what can be asked of the stage, and adding to it.
 
-The stage is that of `internutopia.compat.mirror`. Calls that would open, clear or save a stage are not here: it stands
-for the envs. `fabric` is accepted; there is one stage, without Fabric.
+The stage is that of `internutopia.compat.omni.mirror`. Calls that would open, clear or save a stage are not here: it
+stands for the envs. `fabric` is accepted; there is one stage, without Fabric.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from internutopia.compat import mirror
+from internutopia.compat.omni import mirror
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -1,7 +1,8 @@
 """`isaacsim.core.utils.prims`: look-ups of prims and their attributes, and simple edits.
 
-The stage is that of `internutopia.compat.mirror`; what an edit of it means is told there. `fabric` is accepted: there
-is one stage, without Fabric. Where an attribute or a relative is asked for, a path without a prim is a ValueError.
+The stage is that of `internutopia.compat.omni.mirror`; what an edit of it means is told there. `fabric` is accepted:
+there is one stage, without Fabric. Where an attribute or a relative is asked for, a path without a prim is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from internutopia.compat import mirror
+from internutopia.compat.omni import mirror
 from internutopia.core.util import did_you_mean
 
 if TYPE_CHECKING:

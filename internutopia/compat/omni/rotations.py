@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.compat.euler import (
+from internutopia.compat.omni.euler import (
     Array,
     euler_from_matrices,
     matrices_from_quats,

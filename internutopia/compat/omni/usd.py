@@ -1,13 +1,13 @@
 """`omni.usd`: the way to the stage.
 
-The stage is `internutopia.compat.mirror.current_stage`, whatever the name of the context.
+The stage is `internutopia.compat.omni.mirror.current_stage`, whatever the name of the context.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.compat import mirror
+from internutopia.compat.omni import mirror
 
 if TYPE_CHECKING:
     from pxr import Usd

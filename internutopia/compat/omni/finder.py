@@ -1,4 +1,4 @@
-"""The importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
+"""Importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
 
 Until `install` is called, a failing import of `omni` says how to get them.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from internutopia.core.util import did_you_mean, log
 
-_HERE = 'internutopia.compat'
+_HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`
     'rotations': f'{_HERE}.rotations',
     'numpy': f'{_HERE}.batched_rotations',
@@ -49,8 +49,10 @@ class _Finder(MetaPathFinder, Loader):
         if fullname.partition('.')[0] not in ('omni', 'isaacsim') or _is_probe(fullname):
             return None
         if fullname not in MODULES and fullname not in _PACKAGES:
-            message = f'{_HERE} has no stand-in for {fullname!r} of Isaac Sim; {did_you_mean(fullname, MODULES)}'
-            raise ModuleNotFoundError(message, name=fullname)
+            hint = did_you_mean(fullname, MODULES)
+            raise ModuleNotFoundError(
+                f'internutopia.compat has no stand-in for {fullname!r} of Isaac Sim; {hint}', name=fullname
+            )
         return ModuleSpec(fullname, self, origin=MODULES.get(fullname), is_package=fullname in _PACKAGES)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""The stage that `omni.usd` hands out: one in memory per process, z up, in metres, that mirrors the envs.
+"""Stage that `omni.usd` hands out: one in memory per process, z up, in metres, that mirrors the envs.
 
 What it shows are the envs of the Env whose code runs, or ran last, as of the last call of `current_stage`:
 
