@@ -1,4 +1,4 @@
-"""Names that scripts of InternUtopia 2.2.1 import: each is there with its signature, or says what to use instead.
+"""Names that scripts of InternUtopia 2.2.1 import: each is there with its signature; `test_2x_gone.py` has the others.
 
 The names and signatures are facts read from that version (github.com/InternRobotics/InternUtopia).
 """
@@ -7,20 +7,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import internutopia
-from internutopia.core.datahub import DataHub
-from internutopia.core.registries import REGISTRIES
-from internutopia.core.util.absent import ABSENT as ABSENT_2X
-from internutopia.core.util.absent import Absent
-from internutopia.core.util.interaction import BaseInteraction
-from internutopia.core.util.registry import look_up
 from internutopia_extension import import_extensions
 
 import_extensions()
@@ -215,39 +205,6 @@ NAMES = {  # what is no function: only that it is there
     f'{CFG}.robots.mocap_controlled_franka': 'MocapControlledFrankaRobotCfg rmpflow_controller_cfg teleop_cfg '
     'layout_cfg gripper_controller_cfg lh_controlled_camera_cfg layout_controlled_camera_cfg',
 }
-ABSENT = {  # with a word of what its message says to use instead
-    ('internutopia.macros', 'macros'): 'gm',
-    (f'{CORE}.util', 'AsyncRequest'): 'httpx',
-    (f'{CORE}.util.log', 'LogConfig'): 'getLogger',
-    (f'{CORE}.util.log', 'log_dict'): 'getLogger',
-    (f'{CORE}.datahub', 'ActionData'): 'DataHub',
-    (f'{CORE}.datahub', 'IsaacData'): 'DataHub',
-    **{
-        (f'{CORE}.util.physics_status_util', f'{verb}_{what}_status'): 'get_state'
-        for verb in ('get', 'set')
-        for what in ('rigidbody', 'articulation')
-    },
-    (f'{CORE}.util.space', 'get_action_space_by_task'): 'action_space',
-    (f'{CORE}.util.space', 'get_observation_space_by_task'): 'observation_space',
-    **{
-        (f'{CORE}.util.omni_usd_util', name): 'get_obj'
-        for name in (
-            'compute_path_bbox',
-            'get_pick_position',
-            'get_grabbed_able_xform_paths',
-            'get_world_transform_xform',
-            'nearest_xform_from_position',
-        )
-    },
-    (f'{CORE}.util.extensions_utils', 'dump_extensions'): 'without a call',
-    (f'{CORE}.util.extensions_utils', 'reload_extensions'): 'without a call',
-    (f'{CORE}.util.clear_task', 'clear_stage_by_prim_path'): 'reset',
-    (f'{CORE}.util.rsl_rl', 'pickle'): 'load_policy',
-    (f'{CORE}.util.rsl_rl', 'normalizer'): 'policy',
-    (f'{CORE}.util.chat', 'AgentChat'): 'script',
-    (f'{EXT}.interactions.keyboard', 'KeyboardController'): 'KeyboardInteraction',
-    (f'{EXT}.interactions.visionpro.visionpro', 'VuerTeleop'): 'InverseKinematicsController',
-}
 
 
 def found(module: str, path: str) -> Any:
@@ -271,137 +228,8 @@ def test_names_are_there(module: str):
     assert not missing
 
 
-@pytest.mark.parametrize(('module', 'name'), ABSENT)
-def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
-    with pytest.raises(ImportError, match=f'{name} of InternUtopia 2.x is not here: .*{ABSENT[module, name]}'):
-        exec(f'from {module} import {name}')
-    with pytest.raises(AttributeError):
-        found(module, 'no_such_name')
-
-
-@pytest.mark.parametrize('row', ABSENT_2X, ids=lambda row: f'{row.place}:{row.names[0]}')
-def test_every_row_of_the_table_is_what_a_user_is_told(row: Absent):
-    for name in row.names:
-        message = re.escape(row.message(name))
-        if '.' not in row.place:
-            with pytest.raises(ValueError, match=message):
-                look_up(REGISTRIES[row.place], row.place, name)
-        elif row.place.endswith('DataHub'):
-            with pytest.raises(AttributeError, match=message):
-                getattr(DataHub, name)
-        else:
-            with pytest.raises(ImportError, match=message):
-                getattr(importlib.import_module(row.place), name)
-
-
-def test_the_table_is_all_that_is_absent():
-    folder = Path(internutopia.__file__).parents[1]
-    modules = {
-        '.'.join(file.relative_to(folder).with_suffix('').parts).removesuffix('.__init__')
-        for package in ('internutopia', 'internutopia_extension')
-        for file in (folder / package).rglob('*.py')
-        if '__getattr__ = absent(' in file.read_text()
-    }
-    assert modules == {row.place for row in ABSENT_2X} - {'controller', f'{CORE}.datahub.DataHub'}
-    assert ABSENT.keys() <= {(row.place, name) for row in ABSENT_2X for name in row.names}
-
-
-def test_what_was_never_there_has_no_advice():
-    with pytest.raises(AttributeError, match="DataHub has no attribute 'get_everything'"):
-        getattr(DataHub, 'get_everything')  # noqa: B009
-    assert not hasattr(DataHub, 'get_obs_data')
-
-
 def test_env_ids_are_reset_by_position_and_by_name():
     from internutopia.core.vec_env import Env
 
     parameters = list(inspect.signature(Env.reset).parameters.values())
     assert parameters[1].default is None and 'env_ids' in {p.name for p in parameters}
-
-
-def test_quaternions_of_torch():
-    import torch
-
-    from internutopia.core.util import math
-
-    turn = torch.tensor([[0.5**0.5, 0.0, 0.0, 0.5**0.5], [1.0, 0.0, 0.0, 0.0]])  # a quarter turn to the left, and none
-    seen = math.quat_rotate_inverse(turn, torch.tensor([[1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]))
-    assert isinstance(seen, torch.Tensor) and seen.dtype == torch.float32
-    torch.testing.assert_close(seen, torch.tensor([[0.0, -1.0, 2.0], [1.0, 0.0, 2.0]]))
-    half = math.quaternion_multiply(turn[0], turn[0])
-    torch.testing.assert_close(half, torch.tensor([0.0, 0.0, 0.0, 1.0]))
-    torch.testing.assert_close(
-        math.quaternion_multiply(turn, math.quaternion_conjugate(turn)), torch.tensor([[1.0, 0.0, 0.0, 0.0]] * 2)
-    )
-    pitched = torch.tensor([0.5**0.5, 0.0, 0.5**0.5, 0.0], dtype=torch.float64)  # nose down: gravity is ahead
-    gravity = math.quaternion_to_gravity_component(pitched)
-    torch.testing.assert_close(gravity, torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64))
-    assert math.quaternion_to_gravity_component(turn).tolist()[1] == [0.0, 0.0, -1.0]
-
-
-def test_an_interaction_of_ones_own():
-    @BaseInteraction.register('Joystick')
-    class Joystick(BaseInteraction):
-        def get_input(self) -> np.ndarray:
-            return np.ones(2)
-
-    stick = BaseInteraction.interactions.pop('Joystick')()
-    assert isinstance(stick, Joystick) and stick.type == 'Joystick' and stick.get_input().tolist() == [1.0, 1.0]
-
-
-def test_motion_capture_is_asked_over_http(mocap_server):
-    from internutopia_extension.interactions.motion_capture import MocapInteraction
-
-    url, asked, answers = mocap_server
-    answers.append({'lh_bones_kps': [[0.0, 1.0, 2.0]]})
-    mocap = MocapInteraction(url + '/')
-    mocap.server_start()
-    assert mocap.step() == {'lh_bones_kps': [[0.0, 1.0, 2.0]]}
-    mocap.server_stop()
-    assert asked == ['/start', '/results', '/stop']
-
-
-def test_a_motion_capture_server_that_is_not_there_is_named():
-    from internutopia_extension.interactions.motion_capture import MocapInteraction
-
-    with pytest.raises(ConnectionError, match='no motion-capture server answers at http://127.0.0.1:9/results'):
-        MocapInteraction('http://127.0.0.1:9').step()
-
-
-def test_colliders_of_a_stage_are_what_a_scene_made_of_it_has(make_env, make_task, make_robot, tmp_path):
-    from pxr import Gf, Usd, UsdGeom, UsdPhysics
-
-    from internutopia.core.util import physics
-
-    stage = Usd.Stage.CreateNew(str(tmp_path / 'ground.usda'))
-    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
-    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, '/ground').GetPrim())
-    mesh = UsdGeom.Mesh.Define(stage, '/ground/slab')
-    corners = [(x, y, z) for z in (-1.0, 0.0) for x, y in ((-5, -5), (5, -5), (5, 5), (-5, 5))]
-    mesh.CreatePointsAttr([Gf.Vec3f(*corner) for corner in corners])
-    mesh.CreateFaceVertexCountsAttr([4] * 6)
-    mesh.CreateFaceVertexIndicesAttr(
-        [3, 2, 1, 0, 4, 5, 6, 7, 0, 1, 5, 4, 1, 2, 6, 5, 2, 3, 7, 6, 3, 0, 4, 7],
-    )
-    ground = stage.GetPrimAtPath('/ground')
-
-    def height_after_a_fall(name: str) -> float:
-        path = str(tmp_path / f'{name}.usda')
-        stage.Export(path)
-        robot = make_robot('hopper', type='PassiveRobot', position=(0, 0, 0.4), controllers=[])
-        env = make_env(tasks=[make_task(path, robots=[robot], max_steps=999)], env_num=1, sim={'substeps': 200})
-        env.reset()
-        return float(env.step([None])[0][0]['hopper']['position'][2])
-
-    with pytest.raises(ValueError, match='/ground/slab is no collider'):
-        physics.activate_collider_(mesh.GetPrim())
-    physics.set_collider(ground, 'convexHull')
-    assert UsdPhysics.MeshCollisionAPI(mesh).GetApproximationAttr().Get() == 'convexHull'
-    assert height_after_a_fall('on') > 0.0
-    physics.deactivate_collider(ground)
-    assert height_after_a_fall('off') < -3.0
-    physics.activate_collider(ground)
-    assert height_after_a_fall('on_again') > 0.0
-    physics.remove_collider(ground)
-    assert not mesh.GetPrim().HasAPI(UsdPhysics.CollisionAPI)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 Gf, Usd, UsdGeom, UsdLux = (pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'Usd', 'UsdGeom', 'UsdLux'))
-ARM = Path(__file__).parents[2] / 'examples' / 'arm.usda'
+ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
 
 pytestmark = pytest.mark.usefixtures('stand_ins')
 
