@@ -1,4 +1,4 @@
-"""What tests of compatibility share."""
+"""What tests of modules of Isaac Sim share."""
 
 from __future__ import annotations
 
