@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from typing_extensions import override
+
 from internutopia.core.util import did_you_mean, log
 
 _HERE = 'internutopia.compat.omni'
@@ -42,6 +44,7 @@ _MIRROR = f'{_HERE}.mirror'
 class _Finder(MetaPathFinder, Loader):
     """Finds the stand-ins and fills them."""
 
+    @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -55,6 +58,7 @@ class _Finder(MetaPathFinder, Loader):
             )
         return ModuleSpec(fullname, self, origin=MODULES.get(fullname), is_package=fullname in _PACKAGES)
 
+    @override
     def exec_module(self, module: ModuleType) -> None:
         """Give a stand-in the public names that its source defines itself."""
         if module.__name__ in MODULES:
@@ -66,6 +70,7 @@ class _Finder(MetaPathFinder, Loader):
 class _Signpost(MetaPathFinder):
     """Finds nothing: where an import of `omni` would fail, the error says how the stand-ins are asked for."""
 
+    @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:

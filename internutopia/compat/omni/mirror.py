@@ -78,14 +78,14 @@ class _Mirror:
 
     def _add_env(self, scene: IScene) -> None:
         self._place(scene.root_path, scene.world.offsets[scene.env_id])
-        model = scene.model
+        spec = scene.model
         root = f'{scene.root_path}/scene'
         bodies = set(scene.world.body_names(scene.env_id)) - set(scene.object_paths.values())
-        self._add(root, model.asset, bodies)
-        self._place(root, model.position, model.orientation, model.scale)
-        for path, robot in _members(scene.robot_paths, model.robots):
+        self._add(root, spec.asset, bodies)
+        self._place(root, spec.position, spec.orientation, spec.scale)
+        for path, robot in _members(scene.robot_paths, spec.robots):
             self._add(path, robot.asset, scene.articulation_at(path).view.body_names)
-        for path, obj in _members(scene.object_paths, model.objects):
+        for path, obj in _members(scene.object_paths, spec.objects):
             self._add(path, obj.asset, ())
             self._place(path, obj.position, obj.orientation, None if obj.asset is None else obj.scale)
 
@@ -133,9 +133,9 @@ class _Mirror:
         UsdGeom.Xformable(self.stage.GetPrimAtPath(path)).MakeMatrixXform().Set(matrix)
 
 
-def _members(paths: dict[str, str], models: Iterable[Any]) -> Iterable[tuple[str, Any]]:
-    """The models of robots or objects with their prim paths."""
-    by_name = {model.name: model for model in models}
+def _members(paths: dict[str, str], specs: Iterable[Any]) -> Iterable[tuple[str, Any]]:
+    """The specs of robots or objects with their prim paths."""
+    by_name = {spec.name: spec for spec in specs}
     return ((path, by_name[name]) for path, name in paths.items())
 
 

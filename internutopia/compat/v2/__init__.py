@@ -21,6 +21,6 @@
 
 Nothing else changes. The table for users is in `docs/porting.md`.
 
-The other modules are what scripts of 2.x import by paths below `internutopia.core.util`: `joints`, `joint_order`,
-`quaternions`, `colliders`.
+The other modules are what scripts of 2.x import by paths below `internutopia.core`, where thin modules lead here:
+`joints`, `joint_order`, `quaternions`, `colliders`, `handles`.
 """

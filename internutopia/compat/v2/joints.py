@@ -53,7 +53,7 @@ class EnvJoints:
         if _current.get() is self:
             _current.set(None)
 
-    def put(self, env_id: int, path: str, joint: JointSpec | None) -> None:
+    def assign(self, env_id: int, path: str, joint: JointSpec | None) -> None:
         """Give an env a joint at a prim path, or take it back (None).
 
         Raises:
@@ -147,7 +147,7 @@ def create_joint(
     if joints is None:
         raise RuntimeError(f'{call}: there is no Env whose scene could get it; call it after Env(config)')
     try:
-        joints.put(env_id, prim_path, joint if enabled else None)
+        joints.assign(env_id, prim_path, joint if enabled else None)
     except (ValueError, NotImplementedError) as error:
         raise type(error)(f'{call}: {error}') from None
 

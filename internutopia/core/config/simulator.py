@@ -37,9 +37,9 @@ class SimConfig(BaseCfg):
     rendering_interval: NonNegativeInt | None = None
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['fast', 'full'] = 'fast'
-    """How pictures are drawn: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
+    """How pictures are rendered: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
-    """What draws the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
+    """What renders the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
     `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""
     use_fabric: bool = False
     """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
