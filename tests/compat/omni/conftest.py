@@ -1,4 +1,4 @@
-"""What tests of modules of Isaac Sim share."""
+"""Fixtures for tests of modules of Isaac Sim."""
 
 from __future__ import annotations
 

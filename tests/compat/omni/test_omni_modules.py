@@ -1,4 +1,4 @@
-"""Which modules of Isaac Sim can be imported, and when."""
+"""Modules of Isaac Sim: which can be imported, and when."""
 
 from __future__ import annotations
 

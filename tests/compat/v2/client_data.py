@@ -1,4 +1,4 @@
-"""Writes the folder that the client evaluates in: episodes, a policy, a robot, flats.
+"""Writer of the folder that the client evaluates in: episodes, a policy, a robot, flats.
 
 The episodes are in a room with a pillar in the way of the fifth. What comes of each is worked out by hand.
 """

@@ -1,4 +1,4 @@
-"""What tests of scripts and packages for 2.x share."""
+"""Fixtures for tests of scripts and packages for 2.x."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a flat of one room as USD, in metres or centimetres: a floor, walls around it, and a red pillar."""
+"""Writer of a flat of one room as USD, in metres or centimetres: a floor, walls around it, and a red pillar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the built-in H1 as USD, as robots come for Isaac Sim: links side by side, joints between them, cameras."""
+"""Writer of the built-in H1 as USD, as robots come for Isaac Sim: links side by side, joints between them, cameras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cameras of a client of 2.x see in flats in metres and centimetres, against projections worked out by hand.
+"""Cameras of a client of 2.x: what they see in flats in metres and centimetres, against projections worked out by hand.
 
 The robot stands at the start of its episode, at y = 0 in one env and y = -1 m in the other, which is 100 m away.
 """

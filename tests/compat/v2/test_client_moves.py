@@ -1,4 +1,4 @@
-"""How robots of a client of 2.x move, and what ends their episodes, against figures worked out by hand."""
+"""Robots of a client of 2.x: how they move, and what ends their episodes, against figures worked out by hand."""
 
 from __future__ import annotations
 

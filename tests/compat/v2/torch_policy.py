@@ -1,4 +1,4 @@
-"""Writes the built-in walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
+"""Writer of the built-in walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
 
 492 inputs: angular velocity of the base and gravity in its frame, command, then positions (relative to the home pose),
 velocities and last actions of the 19 joints in the policy's order, 424 heights of the ground, cosine and sine of the

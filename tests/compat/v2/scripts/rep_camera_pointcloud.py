@@ -1,4 +1,4 @@
-"""What a standing H1 sees of a block in front of it, as points (envs, steps between two looks: arguments)."""
+"""Points that a standing H1 sees of a block in front of it (envs, steps between two looks: arguments)."""
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 import sys

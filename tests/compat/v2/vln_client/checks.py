@@ -1,4 +1,4 @@
-"""When an episode has failed: the robot lies on the ground, or does not get on."""
+"""Checks of whether an episode has failed: the robot lies on the ground, or does not get on."""
 
 # pyright: reportMissingImports=false
 # of modules that are not there before they are asked for

@@ -1,4 +1,4 @@
-"""Collects what the robots saw and did into an LMDB: key is the episode's path key, value all of its actions."""
+"""Collector of what the robots saw and did, into an LMDB: key is the episode's path key, value all of its actions."""
 
 from __future__ import annotations
 

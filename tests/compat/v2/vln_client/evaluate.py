@@ -1,4 +1,4 @@
-"""Evaluates as a module of `settings` says: `python -m vln_client.evaluate vec_env --data ... --output ...`."""
+"""Command that evaluates as a module of `settings` says: `python -m vln_client.evaluate vec_env --data ... --output ...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an agent through all episodes of an Env.
+"""Evaluator: runs an agent through all episodes of an Env.
 
 It repeats the same actions until all envs that run have finished theirs, lets envs that ended wait, reads their
 results, and resets them together.

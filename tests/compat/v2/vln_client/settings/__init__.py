@@ -1,1 +1,1 @@
-"""What can be evaluated: each module has `settings`."""
+"""Settings that can be evaluated: each module has `settings`."""

@@ -1,4 +1,4 @@
-"""What the settings have in common: flash in one env."""
+"""Settings that the others have in common: flash in one env."""
 
 from typing import Any
 
