@@ -1,4 +1,4 @@
-"""Command that evaluates as a module of `settings` says: `python -m vln_client.evaluate vec_env --data ... --output ...`."""
+"""Command that runs the `settings` of a module: `python -m vln_client.evaluate vec_env --data ... --output ...`."""
 
 from __future__ import annotations
 

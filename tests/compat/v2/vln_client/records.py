@@ -1,4 +1,4 @@
-"""Records that an evaluation leaves on disk: a file for each episode, so that a run goes on where another one was stopped."""
+"""Records that an evaluation leaves on disk: a file for each episode, so that a run goes on where one was stopped."""
 
 from __future__ import annotations
 
