@@ -1,4 +1,4 @@
-"""`python -m internutopia` is `internutopia`."""
+"""Command `python -m internutopia`, which is `internutopia`."""
 
 from internutopia.cli import main
 

@@ -1,4 +1,4 @@
-"""Say which assets are there: built-in ones, and those of InternUtopia 2's asset pack. Nothing is downloaded.
+"""Command that says which assets are there: built-in ones, and InternUtopia 2's asset pack. Nothing is downloaded.
 
 python -m internutopia.download_assets
 """

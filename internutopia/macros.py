@@ -8,11 +8,11 @@ has read it; afterwards that is an error, because configs that were built meanwh
 
 import os
 
+from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.absent import absent
 from internutopia.default_config import DEFAULT_ASSETS_PATH
 
-__getattr__ = absent(__name__)
+__getattr__ = raise_if_gone(__name__)
 
 
 class MacroDict:

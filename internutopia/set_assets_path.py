@@ -1,4 +1,4 @@
-"""Set the asset folder of all programs that start afterwards.
+"""Command that sets the asset folder of all programs that start afterwards.
 
 python -m internutopia.set_assets_path /data/assets     use that folder
 python -m internutopia.set_assets_path --reset          use what comes with the package again

@@ -1,4 +1,4 @@
-"""Say that no environment has to be set up: InternUtopia needs no Isaac Sim.
+"""Command that says that no environment has to be set up: InternUtopia needs no Isaac Sim.
 
 python -m internutopia.setup_conda_pypi
 """

@@ -7,11 +7,11 @@ from typing import Any
 import gymnasium
 from gymnasium import spaces
 
+from internutopia.compat.v2.envs import GYM_BEFORE_RESET
 from internutopia.core import vec_env
-from internutopia.core.compat_2x import GYM_BEFORE_RESET
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
+from internutopia.core.gym_spaces import conform, space_of
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.util.spaces import conform, space_of
 
 
 class Env(gymnasium.Env):

@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.compat_2x import Compat2x
+from internutopia.compat.v2.envs import ListApi2x
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
@@ -69,7 +69,7 @@ class Env:
 
     def __init__(self, config: Config):
         self.config = config
-        self.compat = Compat2x.of(config)
+        self.compat = ListApi2x.of(config)
         self.env_num = config.env_num
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
         self.proc_num = 1 if distribution is None else distribution.proc_num
@@ -84,7 +84,7 @@ class Env:
         else:
             self._runner = LocalRunner(config, self.task_config_manager)
         if self.compat is not None:
-            self.compat.begin_results(self._runner)
+            self.compat.start_results(self._runner)
         self.num_envs = self._runner.env_num
         self._stepper = AsyncStepper(self._runner)
         self._simulation_app = SimulationApp(self)

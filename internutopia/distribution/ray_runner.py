@@ -14,6 +14,7 @@ from typing import Any
 
 import gymnasium
 
+from internutopia.compat.v2.joints import EnvJoints
 from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
@@ -24,7 +25,6 @@ from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.util import log
 from internutopia.distribution.episode import RemoteEpisode

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 
-from internutopia.core.compat_2x import ignores_gpus
+from internutopia.compat.v2.runs import ignores_gpus
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 

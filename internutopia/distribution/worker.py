@@ -16,8 +16,7 @@ from typing import Any
 
 import gymnasium
 
-from internutopia import compat
-from internutopia.core.compat_2x import needs_stand_ins
+from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
@@ -106,8 +105,7 @@ class Worker:
     def set_up(self, order: WorkerSpec) -> None:
         """Make the classes of the main process known here, and the world."""
         os.environ.update(order.environment)
-        if needs_stand_ins(order.config):  # before the modules of those classes are imported
-            compat.install()
+        install_stand_ins(order.config)  # before the modules of those classes are imported
         try:
             registries = pickle.loads(order.registries)
         except ImportError as error:

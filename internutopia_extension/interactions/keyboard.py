@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util import log
-from internutopia.core.util.absent import absent
 from internutopia.core.util.interaction import BaseInteraction
 
 KEYS = 'ikjluo'
@@ -31,7 +31,7 @@ REPEAT = 0.15
 
 _SEQUENCE = re.compile(rb'\x1b[\[O][0-?]*[ -/]*[@-~]')  # arrows and function keys, some with a letter of KEYS in it
 
-__getattr__ = absent(__name__)
+__getattr__ = raise_if_gone(__name__)
 
 
 @BaseInteraction.register('Keyboard')

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.compat.v2.handles import IsaacsimArticulation
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.articulation_action import ArticulationAction
-from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia_extension.configs.joint_names import FRANKA_FINGERS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.core.compat_2x import JOINTS
+from internutopia.compat.v2.specs import JOINTS
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.joint_names import G1_SIM
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.compat.v2.handles import IsaacsimArticulation
 from internutopia.core.robot.articulation_action import ArticulationAction
-from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 
 
 class WheeledRobot(IsaacsimArticulation):

@@ -17,7 +17,7 @@ from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 pytestmark = pytest.mark.xdist_group('ray')
 
-SCRIPT = Path(__file__).parent.parent / 'compat' / 'scripts' / 'h1_locomotion_multi_sim.py'
+SCRIPT = Path(__file__).parent.parent / 'compat' / 'v2' / 'scripts' / 'h1_locomotion_multi_sim.py'
 
 
 def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):

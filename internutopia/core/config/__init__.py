@@ -1,11 +1,11 @@
-"""What a user writes: configs of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards.
+"""Configs, which a user writes: of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards.
 
 With `INTERNUTOPIA_COMPAT=2.x` in the environment, the import makes modules of Isaac Sim importable
 (`internutopia.compat`): scripts of 2.x import them at their top.
 """
 
-from internutopia import compat
-from internutopia.core.compat_2x import compat_of_process
+from internutopia.compat.omni.finder import announce, install
+from internutopia.core.config.compat import compat_of_process
 from internutopia.core.config.config import Config, DistributedConfig
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.distribution import DistributionCfg
@@ -33,6 +33,6 @@ __all__ = [
     'TaskCfg',
 ]
 
-compat.announce()
+announce()
 if compat_of_process() == '2.x':
-    compat.install()
+    install()

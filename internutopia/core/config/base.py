@@ -1,4 +1,4 @@
-"""What all configs have in common.
+"""Base class of all configs.
 
 Configs are mutable pydantic models. A mistake is found when one is built: an unknown field is a `ValidationError` that
 names the field and its close matches, unless the class keeps unknown fields (it says so). A dump keeps the fields of
@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
+from typing_extensions import override
 
 from internutopia.core.util import did_you_mean
 
@@ -44,17 +45,20 @@ class BaseCfg(BaseModel):
         """
         return type(self).model_validate({**dict(self.model_copy(deep=True)), **values})
 
+    @override
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """As in pydantic, keeping the fields of subclasses; with `mode='json'`, numpy arrays become lists."""
         if options.get('mode') == 'json':
             options.setdefault('fallback', _plain)
         return super().model_dump(**{'serialize_as_any': True, **options})
 
+    @override
     def model_dump_json(self, **options: Any) -> str:
         """As in pydantic, keeping the fields of subclasses; numpy arrays become lists."""
         return super().model_dump_json(**{'serialize_as_any': True, 'fallback': _plain, **options})
 
     @classmethod
+    @override
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
         # A field that is declared again for another default still means the same.

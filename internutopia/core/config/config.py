@@ -1,28 +1,22 @@
-"""The config of a whole run, and its YAML form."""
+"""Config of a whole run, and its YAML form."""
 
 import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
-from internutopia import compat
-from internutopia.core.compat_2x import compat_of_process, known_fields
+from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.fields import Count, PathStr, PositiveFloat
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
-
-Compat = Literal['3.x', '2.x']
-
-
-def _default_compat() -> Compat:
-    return cast(Compat, compat_of_process())  # validated with the field
 
 
 class Config(BaseCfg):
@@ -47,7 +41,7 @@ class Config(BaseCfg):
     """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
     seed: NonNegativeInt | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
-    compat: Compat = Field(default_factory=_default_compat, validate_default=True)
+    compat: Compat = Field(default_factory=compat_of_process, validate_default=True)
     """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
     INTERNUTOPIA_COMPAT."""
 
@@ -95,7 +89,7 @@ class Config(BaseCfg):
     @model_validator(mode='after')
     def _install_stand_ins(self) -> Self:
         if self.compat == '2.x':  # packages for 2.x may import modules of Isaac Sim before there is an Env
-            compat.install()
+            install()
         return self
 
     @property

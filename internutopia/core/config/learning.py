@@ -1,4 +1,4 @@
-"""What is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
+"""Configs of what is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
 
 A term is a small batched function registered under a name (`internutopia.rl.terms`); a config picks terms, gives them
 parameters and weighs them.
@@ -49,17 +49,17 @@ class TerminationTermCfg(TermCfg):
 
 
 class CommandTermCfg(TermCfg):
-    """Something the robot is told, drawn at the start of an episode and again and again."""
+    """Something the robot is told, sampled at the start of an episode and again and again."""
 
     resample_time: PositiveFloat | None = None
-    """Time after which a new command is drawn, s; None means once per episode."""
+    """Time after which a new command is sampled, s; None means once per episode."""
 
 
 class RandomizationTermCfg(TermCfg):
     """Something that is different in every env."""
 
     interval: tuple[PositiveFloat, PositiveFloat] | None = None
-    """Time between two applications, drawn from this range, s; None means once, at the start of an episode."""
+    """Time between two applications, sampled from this range, s; None means once, at the start of an episode."""
 
 
 class ActionCfg(BaseCfg):
@@ -91,7 +91,7 @@ class ActionCfg(BaseCfg):
 
 
 class LearningCfg(BaseCfg):
-    """What a learner of the array front door sees, does and gets."""
+    """What a learner of the array API sees, does and gets."""
 
     robot: str | None = None
     """Name of the robot; None means the first one."""

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import NonNegativeInt, model_validator
 
-from internutopia.core.compat_2x import compat_of_process, known_fields
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Count, Seconds
 
@@ -37,9 +37,9 @@ class SimConfig(BaseCfg):
     rendering_interval: NonNegativeInt | None = None
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['fast', 'full'] = 'fast'
-    """How pictures are drawn: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
+    """How pictures are rendered: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
-    """What draws the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
+    """What renders the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
     `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""
     use_fabric: bool = False
     """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""

@@ -20,6 +20,7 @@ import importlib.metadata
 from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, field_validator
+from typing_extensions import override
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.util import log
@@ -39,6 +40,7 @@ class TypedCfg(BaseCfg):
     _classes: ClassVar[dict[str, dict[str, type['TypedCfg']]]] = {}  # of a family: type -> full class name -> class
 
     @classmethod
+    @override
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
         if TypedCfg in cls.__bases__:
@@ -48,8 +50,8 @@ class TypedCfg(BaseCfg):
             cls._classes.setdefault(name, {})[f'{cls.__module__}.{cls.__qualname__}'] = cls
 
     @classmethod
+    @override
     def keeps_unknown_fields(cls) -> bool:
-        """Tells whether fields that the class does not declare are kept (as attributes) instead of refused."""
         return super().keeps_unknown_fields() and (cls.open_subclasses or TypedCfg in cls.__bases__)
 
     @classmethod

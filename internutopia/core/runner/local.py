@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from internutopia.core.compat_2x import Compat2x
+from internutopia.compat.v2.actions import ActionFilter
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
@@ -44,7 +44,8 @@ class LocalRunner:
         self.dt = self.simulator.dt
         self.groups: Sequence[range] = [range(config.env_num)]
         self.results = self.simulator.results
-        self._compat = Compat2x.of(config)
+        self._action_filter = ActionFilter() if config.compat == '2.x' else None
+        self._metrics_see_end = config.compat != '2.x'
         self._given: Sequence[Action] | None = None
         self._actions = BatchedActions([], [], [])
 
@@ -167,7 +168,7 @@ class LocalRunner:
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
         given = {env_id: (actions[env_id], self.simulator.slot(env_id).task) for env_id in env_ids}
-        return validate_actions(given if self._compat is None else self._compat.known_names(given))
+        return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
 
     def _judge(self, env_id: int, step: int, error: str | None) -> StepResult:
         slot = self.simulator.slot(env_id)
@@ -198,7 +199,7 @@ class LocalRunner:
         task = slot.task
         obs = self._observation(slot)
         terminated = bool(task.is_done())
-        if self._compat is None or not (terminated or truncated):
+        if self._metrics_see_end or not (terminated or truncated):
             for metric in task.metrics.values():
                 metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia import compat
-from internutopia.core.compat_2x import Compat2x, needs_stand_ins
+from internutopia.compat.v2.joints import EnvJoints
+from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import EpisodeRecord, Results, ResultsWriter
@@ -29,7 +29,6 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.scene import EnvScenes
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
@@ -94,8 +93,7 @@ class SimulatorRunner:
     def __init__(
         self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
     ):
-        if needs_stand_ins(config):
-            compat.install()
+        install_stand_ins(config)
         check_implemented(config)
         self.config = config
         self.env_num = config.env_num
@@ -116,8 +114,7 @@ class SimulatorRunner:
         self.batches = BatchedRobots(self.world)
         self._joints = EnvJoints(self.envs)
         self._step_count = 0
-        self._compat = Compat2x.of(config)
-        self._checks = StartChecks(self._compat)
+        self._checks = StartChecks(config.compat)
 
     def step(self, api: EnvApi) -> Any:
         """One step of the envs that run; returns what `api.judge` does."""
@@ -162,7 +159,7 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here, before anything has changed.
         """
-        preparer = EpisodePreparer(self.world, self._checks, self._compat)
+        preparer = EpisodePreparer(self.world, self._checks, self.config.compat)
         return {env_id: preparer.prepare(env_id, each, shown, joints[env_id]) for env_id, each in episodes.items()}
 
     def start(self, env_ids: Sequence[int], prepared: Mapping[int, PreparedEpisode], api: EnvApi) -> None:

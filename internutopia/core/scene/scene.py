@@ -99,9 +99,9 @@ class IScene:
         return places[0].loaded[env_id]
 
     @staticmethod
-    def all() -> dict[int, Any]:
-        """The scenes by env id of the Env whose code is running; outside of that, of all that are not closed."""
-        return {env_id: scene for scenes in _candidates() for env_id, scene in scenes.loaded.items()}
+    def all() -> list[Any]:
+        """The scenes of the Env whose code is running; outside of that, of all that are not closed."""
+        return [scene for scenes in _candidates() for scene in scenes.loaded.values()]
 
     def articulation_at(self, prim_path: str) -> Any:
         """The `IArticulation` at a prim path. KeyError naming the robots there are."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from internutopia.core.compat_2x import Compat2x
+from internutopia.compat.v2.joints import in_env_frame
+from internutopia.compat.v2.specs import as_in_2x
 from internutopia.core.config import TaskCfg
+from internutopia.core.config.compat import Compat
 from internutopia.core.episodes import Episode
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import JointSpec, SceneSpec
-from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.world.base import SceneHandle, World
@@ -31,7 +32,7 @@ class PreparedEpisode:
 class EpisodePreparer:
     """Prepares the episodes of one reset: envs that start the same task share what is prepared for it."""
 
-    def __init__(self, world: World, checks: StartChecks, compat: Compat2x | None):
+    def __init__(self, world: World, checks: StartChecks, compat: Compat):
         self._world = world
         self._checks = checks
         self._compat = compat
@@ -58,8 +59,8 @@ class EpisodePreparer:
             key = episode.task_index, *joints
             if key not in self._scenes:
                 model = replace(scene_spec(task_config), joints=joints)
-                if self._compat is not None:
-                    model = self._compat.scene(model)
+                if self._compat == '2.x':
+                    model = as_in_2x(model)
                 handle = self._world.prepare(model)
                 check_sensors(task_config, handle)
                 if isinstance(handle, CompiledScene):

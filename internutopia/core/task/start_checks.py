@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.compat_2x import Compat2x
+from internutopia.compat.v2.specs import takes_raw_lengths
+from internutopia.core.config.compat import Compat
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.bounds import SceneBounds
 from internutopia.core.model.compiled import CompiledScene
@@ -31,10 +32,10 @@ class StartChecks:
     """Checks how episodes of one run start.
 
     Args:
-        compat: the behaviour of 2.x, if the run has it.
+        compat: version whose behaviour the run gets.
     """
 
-    def __init__(self, compat: Compat2x | None = None):
+    def __init__(self, compat: Compat = '3.x'):
         self._compat = compat
         self._bounds: WeakKeyDictionary[CompiledScene, SceneBounds] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[CompiledScene, set[Hashable]] = WeakKeyDictionary()
@@ -107,13 +108,13 @@ class StartChecks:
         if unit <= 0:
             return ''  # USD takes any number
         written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
-        if self._compat is not None and model.scale == NO_SCALE and USUAL[0] <= written <= USUAL[1]:
+        if self._compat == '2.x' and model.scale == NO_SCALE and USUAL[0] <= written <= USUAL[1]:
             return '; likely meant: metersPerUnit = 1 in the file'
         twice = -round(math.log10(unit))  # undoes a conversion that was done both by the file and by the scale
         back = -round(math.log10(model.scale[0]))  # to a scale of about 1
         for power in (twice, back, 2, -2, 3, -3, 1, -1, *(sign * k for k in range(4, 10) for sign in (1, -1))):
             scale = tuple(float(f'{s * 10.0**power:.6g}') for s in model.scale)
-            raw = self._compat is not None and self._compat.takes_raw_lengths(*scale)
+            raw = self._compat == '2.x' and takes_raw_lengths(*scale)
             if power and USUAL[0] <= written * 10.0**power * (1.0 if raw else unit) <= USUAL[1]:
                 return f'; likely meant: scene_scale={_tuple(scale)}'
         return ''

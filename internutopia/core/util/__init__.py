@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from internutopia.core.util.absent import absent
+from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util.log import log
 
 __all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'remove_suffix']
 
-__getattr__ = absent(__name__)
+__getattr__ = raise_if_gone(__name__)
 
 
 def has_display() -> bool:

@@ -1,4 +1,4 @@
-"""What a person does with a device, for scripts to read: base class and registry."""
+"""Interactions, what a person does with a device, for scripts to read: base class and registry."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 import logging
 from functools import lru_cache
 
-from internutopia.core.util.absent import absent
+from internutopia.compat.v2.gone import raise_if_gone
 
 log = logging.getLogger('internutopia')
 """The logger."""
@@ -15,4 +15,4 @@ def warn_once(message: str, *args: object) -> None:
     log.warning(message, *args)
 
 
-__getattr__ = absent(__name__)
+__getattr__ = raise_if_gone(__name__)

@@ -41,7 +41,7 @@ class TaskCfg(TypedCfg):
     objects: list[ObjectCfg] = []
     """Objects besides the scene."""
     learning: LearningCfg | None = None
-    """What is learned; used by the array front doors."""
+    """What is learned; used by the array API."""
     max_episode_steps: Count | None = None
     """Number of steps after which the episode is truncated; None means never."""
 

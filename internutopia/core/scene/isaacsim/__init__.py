@@ -1,1 +1,1 @@
-"""The scene of an env under the class name that it has in 2.x."""
+"""Scene of an env under the class name that it has in 2.x."""

@@ -120,6 +120,5 @@ class _RaytracedFrames:
     def _shared_view(self, scene: CompiledScene) -> _SharedView:
         light = scene.model.vis.headlight
         headlight = np.concatenate([light.ambient, light.diffuse, light.specular, [light.active]])
-        return camera_intrinsics(
-            scene.model, scene.cameras[self._camera].camera, self.buffers.size
-        ), headlight.tobytes()
+        intrinsics = camera_intrinsics(scene.model, scene.cameras[self._camera].camera, self.buffers.size)
+        return intrinsics, headlight.tobytes()

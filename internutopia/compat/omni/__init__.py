@@ -1,0 +1,1 @@
+"""Helper modules of Isaac Sim, one module for each; `finder` makes them importable under its names."""

@@ -1,0 +1,152 @@
+"""Importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
+
+Until `install` is called, a failing import of `omni` says how to get them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from typing_extensions import override
+
+from internutopia.core.util import did_you_mean, log
+
+_HERE = 'internutopia.compat.omni'
+_UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`
+    'rotations': f'{_HERE}.rotations',
+    'numpy': f'{_HERE}.batched_rotations',
+    'numpy.rotations': f'{_HERE}.batched_rotations',
+    'torch': f'{_HERE}.seeds',
+    'torch.maths': f'{_HERE}.seeds',
+    'prims': f'{_HERE}.prims',
+    'stage': f'{_HERE}.stage',
+    'types': 'internutopia.core.robot.articulation_action',
+}
+MODULES = {
+    **{f'omni.isaac.core.utils.{name}': source for name, source in _UTILS.items()},
+    **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
+    'omni.usd': f'{_HERE}.usd',
+    'omni.replicator.core': f'{_HERE}.replicator',
+}
+"""What can be imported, and the module whose own names each offers."""
+_PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
+_SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
+_MIRROR = f'{_HERE}.mirror'
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the stand-ins and fills them."""
+
+    @override
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The stand-in of that name. ModuleNotFoundError with close matches for another module of Isaac Sim."""
+        if fullname.partition('.')[0] not in ('omni', 'isaacsim') or _is_probe(fullname):
+            return None
+        if fullname not in MODULES and fullname not in _PACKAGES:
+            hint = did_you_mean(fullname, MODULES)
+            raise ModuleNotFoundError(
+                f'internutopia.compat has no stand-in for {fullname!r} of Isaac Sim; {hint}', name=fullname
+            )
+        return ModuleSpec(fullname, self, origin=MODULES.get(fullname), is_package=fullname in _PACKAGES)
+
+    @override
+    def exec_module(self, module: ModuleType) -> None:
+        """Give a stand-in the public names that its source defines itself."""
+        if module.__name__ in MODULES:
+            source = importlib.import_module(MODULES[module.__name__])
+            own = {name: value for name, value in vars(source).items() if _is_own(source, name, value)}
+            vars(module).update(own, __doc__=source.__doc__, __file__=source.__file__)
+
+
+class _Signpost(MetaPathFinder):
+    """Finds nothing: where an import of `omni` would fail, the error says how the stand-ins are asked for."""
+
+    @override
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and is not there."""
+        if fullname != 'omni' or is_installed() or _is_probe(fullname) or _is_there('isaacsim'):
+            return None
+        raise ModuleNotFoundError(
+            "No module named 'omni': Isaac Sim is not installed. For stand-ins for the modules that extension packages "
+            'import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
+            'internutopia.compat.install() before the import',
+            name=fullname,
+        )
+
+
+_FINDER = _Finder()
+_SIGNPOST = _Signpost()
+
+
+def announce() -> None:
+    """Have a failing import of `omni` say how the stand-ins are asked for."""
+    if _SIGNPOST not in sys.meta_path:
+        sys.meta_path.append(_SIGNPOST)
+
+
+def install() -> bool:
+    """Make the stand-ins importable; again is fine.
+
+    Returns:
+        Whether they are: False, with a warning, where Isaac Sim itself is installed, which stays as it is.
+    """
+    if is_installed():
+        return True
+    found = next(filter(_is_there, _SIGNS_OF_ISAAC_SIM), None)
+    if found is not None:
+        log.warning('Isaac Sim is installed (module %s): its own modules are used, there are no stand-ins', found)
+        return False
+    sys.meta_path.append(_FINDER)
+    return True
+
+
+def uninstall() -> None:
+    """Take the stand-ins back, also those that were imported, and forget the stage."""
+    if is_installed():
+        sys.meta_path.remove(_FINDER)
+    for name in [name for name, module in sys.modules.items() if is_stand_in(module)]:
+        del sys.modules[name]
+        parent, _, child = name.rpartition('.')
+        if parent in sys.modules:
+            vars(sys.modules[parent]).pop(child, None)
+    if _MIRROR in sys.modules:
+        sys.modules[_MIRROR].forget()
+
+
+def is_installed() -> bool:
+    """Whether the stand-ins can be imported."""
+    return _FINDER in sys.meta_path
+
+
+def is_stand_in(module: object) -> bool:
+    """Whether it is one of these modules, not one of Isaac Sim."""
+    return getattr(getattr(module, '__spec__', None), 'loader', None) is _FINDER
+
+
+def _is_probe(name: str) -> bool:
+    """Whether a finder is asked by `importlib.util.find_spec` for a package: by somebody who looks for Isaac Sim."""
+    return '.' not in name and sys._getframe(3).f_globals.get('__name__') == importlib.util.__name__
+
+
+def _is_there(name: str) -> bool:
+    if name in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # not even its parent is there
+        return False
+
+
+def _is_own(source: ModuleType, name: str, value: Any) -> bool:
+    return not name.startswith('_') and getattr(value, '__module__', None) == source.__name__

@@ -1,0 +1,165 @@
+"""`isaacsim.core.utils.prims`: look-ups of prims and their attributes, and simple edits.
+
+The stage is that of `internutopia.compat.omni.mirror`; what an edit of it means is told there. `fabric` is accepted:
+there is one stage, without Fabric. Where an attribute or a relative is asked for, a path without a prim is a
+ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from internutopia.compat.omni import mirror
+from internutopia.core.util import did_you_mean
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+Predicate = Callable[[str], bool]
+
+
+def get_prim_at_path(prim_path: str, fabric: bool = False) -> Usd.Prim:
+    """The prim, or an invalid one (false in an `if`) where there is none."""
+    return mirror.current_stage().GetPrimAtPath(prim_path)
+
+
+def is_prim_path_valid(prim_path: str, fabric: bool = False) -> bool:
+    """Whether there is a prim."""
+    return get_prim_at_path(prim_path).IsValid()
+
+
+def is_prim_root_path(prim_path: str) -> bool:
+    """Whether it is the path of the root, `/`."""
+    return prim_path == '/'
+
+
+def get_prim_path(prim: Usd.Prim) -> str:
+    """The path of a prim."""
+    return prim.GetPath().pathString
+
+
+def get_prim_parent(prim: Usd.Prim) -> Usd.Prim:
+    """The prim that it stands in."""
+    return prim.GetParent()
+
+
+def get_prim_children(prim: Usd.Prim) -> list[Usd.Prim]:
+    """The prims that stand in it."""
+    return list(prim.GetChildren())
+
+
+def get_prim_type_name(prim_path: str, fabric: bool = False) -> str:
+    """Its type, such as `'Xform'`."""
+    return str(_existing(prim_path).GetTypeName())
+
+
+def get_all_matching_child_prims(
+    prim_path: str, predicate: Predicate = lambda path: True, depth: int | None = None
+) -> list[Usd.Prim]:
+    """The prim and all below it, down to a depth, whose paths a predicate is true for; nearer ones first."""
+    return [prim for prim in _below(prim_path, depth) if predicate(get_prim_path(prim))]
+
+
+def get_first_matching_child_prim(prim_path: str, predicate: Predicate, fabric: bool = False) -> Usd.Prim | None:
+    """The first of them, or None."""
+    return next((prim for prim in _below(prim_path, None) if predicate(get_prim_path(prim))), None)
+
+
+def get_first_matching_parent_prim(prim_path: str, predicate: Predicate) -> Usd.Prim | None:
+    """Of the prim and those that it stands in, the nearest whose path the predicate is true for, or None."""
+    prim = _existing(prim_path)
+    while not prim.IsPseudoRoot():
+        if predicate(get_prim_path(prim)):
+            return prim
+        prim = prim.GetParent()
+    return None
+
+
+def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None) -> list[str]:
+    """The paths each of whose names matches, in full, a regular expression: `/World/env_.*/robots/h1`.
+
+    ValueError for a `prim_type`: the stage does not tell an articulation from a rigid body.
+    """
+    if prim_type is not None:
+        raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
+    found = [mirror.current_stage().GetPseudoRoot()]
+    for pattern in prim_path_regex.strip('/').split('/'):
+        found = [child for prim in found for child in prim.GetChildren() if re.fullmatch(pattern, child.GetName())]
+    return [get_prim_path(prim) for prim in found]
+
+
+def get_prim_attribute_names(prim_path: str, fabric: bool = False) -> list[str]:
+    """Names of its attributes."""
+    return [attribute.GetName() for attribute in _existing(prim_path).GetAttributes()]
+
+
+def get_prim_attribute_value(prim_path: str, attribute_name: str, fabric: bool = False) -> Any:
+    """Value of an attribute."""
+    return _attribute(prim_path, attribute_name).Get()
+
+
+def set_prim_attribute_value(prim_path: str, attribute_name: str, value: Any, fabric: bool = False) -> None:
+    """Set an attribute."""
+    _attribute(prim_path, attribute_name).Set(value)
+
+
+def get_prim_property(prim_path: str, property_name: str) -> Any:
+    """The same as `get_prim_attribute_value`."""
+    return _attribute(prim_path, property_name).Get()
+
+
+def set_prim_property(prim_path: str, property_name: str, property_value: Any) -> None:
+    """The same as `set_prim_attribute_value`."""
+    _attribute(prim_path, property_name).Set(property_value)
+
+
+def set_prim_visibility(prim: Usd.Prim, visible: bool) -> None:
+    """Say whether a prim is visible."""
+    from pxr import UsdGeom
+
+    image = UsdGeom.Imageable(prim)
+    image.MakeVisible() if visible else image.MakeInvisible()
+
+
+def define_prim(prim_path: str, prim_type: str = 'Xform', fabric: bool = False) -> Usd.Prim:
+    """Add a prim. ValueError if there is one."""
+    if is_prim_path_valid(prim_path):
+        raise ValueError(f'there is a prim at {prim_path!r} already')
+    return mirror.current_stage().DefinePrim(prim_path, prim_type)
+
+
+def delete_prim(prim_path: str) -> None:
+    """Remove a prim; one that is not there is fine."""
+    mirror.current_stage().RemovePrim(prim_path)
+
+
+def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:
+    """A prim and all below it, level by level."""
+    waiting = deque([(_existing(prim_path), 0)])
+    while waiting:
+        prim, level = waiting.popleft()
+        yield prim
+        if depth is None or level < depth:
+            waiting.extend((child, level + 1) for child in prim.GetChildren())
+
+
+def _existing(prim_path: str) -> Usd.Prim:
+    """The prim. ValueError naming the nearest one above it, and what is there."""
+    prim = get_prim_at_path(prim_path)
+    if prim.IsValid():
+        return prim
+    parent, _, name = prim_path.rstrip('/').rpartition('/')
+    siblings = [child.GetName() for child in _existing(parent or '/').GetChildren()]
+    raise ValueError(f'there is no prim at {prim_path!r}; below {parent or "/"!r}: {did_you_mean(name, siblings)}')
+
+
+def _attribute(prim_path: str, name: str) -> Usd.Attribute:
+    """An attribute of a prim. ValueError with close matches."""
+    attribute = _existing(prim_path).GetAttribute(name)
+    if not attribute:
+        hint = did_you_mean(name, get_prim_attribute_names(prim_path))
+        raise ValueError(f'the prim at {prim_path!r} has no attribute {name!r}; {hint}')
+    return attribute

@@ -1,0 +1,26 @@
+"""`omni.usd`: the way to the stage.
+
+The stage is `internutopia.compat.omni.mirror.current_stage`, whatever the name of the context.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from internutopia.compat.omni import mirror
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+
+class UsdContext:
+    """What holds the stage."""
+
+    def get_stage(self) -> Usd.Stage:
+        """The stage, up to date with the envs."""
+        return mirror.current_stage()
+
+
+def get_context(name: str = '') -> UsdContext:
+    """The context."""
+    return UsdContext()

@@ -1,1 +1,0 @@
-"""Steering with an Apple Vision Pro, which is not here."""

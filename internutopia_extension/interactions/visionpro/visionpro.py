@@ -1,5 +1,0 @@
-"""Steering with an Apple Vision Pro, which is not here."""
-
-from internutopia.core.util.absent import absent
-
-__getattr__ = absent(__name__)

@@ -1,0 +1,1 @@
+"""Settings that can be evaluated: each module has `settings`."""

@@ -1,1 +1,0 @@
-"""What can be evaluated: each module has `settings`."""
