@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from internutopia.cli.extensions import load_extensions
 from internutopia.cli.interrupts import INTERRUPTED
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
+from internutopia.core.util.extensions import load_extensions
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
