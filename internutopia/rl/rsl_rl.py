@@ -1,4 +1,4 @@
-"""The `VecEnv` of rsl_rl, with observations as a TensorDict.
+"""`VecEnv` of rsl_rl, with observations as a TensorDict.
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
 
@@ -38,7 +38,7 @@ class RslRlVecEnv(VecEnv):
         device: where the learner computes; None means where the engine does. Elsewhere every step copies.
 
     Raises:
-        ValueError: `episode_order` is `'once'`, the `VectorEnv` restarts in another step, or actions are choices.
+        ValueError: `episode_order` is `'once'`, the `VectorEnv` resets in another step, or actions are choices.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RslRlVecEnv(VecEnv):
         self.num_envs = self.envs.num_envs
         self.num_actions = flatdim(self.envs.single_action_space)
         limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]
-        # rsl_rl draws ages below it when it starts at random ones; tasks without a limit do not count
+        # rsl_rl samples ages below it when it starts at random ones; tasks without a limit do not count
         self.max_episode_length = max((limit for limit in limits if limit is not None), default=1)
         self.device = torch.device(device or self.envs.device)
         self.cfg = self.envs.core.config.model_dump(mode='json')

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's `VecEnv`.
+"""`VecEnv` of Stable-Baselines3.
 
 from internutopia.rl.sb3 import SB3VecEnv
 
@@ -43,7 +43,7 @@ class SB3VecEnv(VecEnv):
         learning: what is learned; None takes `TaskCfg.learning`.
 
     Raises:
-        ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
+        ValueError: `episode_order` is `'once'`, or the `VectorEnv` resets in another step.
     """
 
     def __init__(self, envs: Config | GymnasiumVectorEnv[Any, Any, Any], learning: LearningCfg | None = None):

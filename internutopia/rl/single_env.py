@@ -1,4 +1,4 @@
-"""One env for learners: a `gymnasium.Env` over the array front door with `env_num=1`."""
+"""Single env for learners: a `gymnasium.Env` over a `VectorEnv` of one env."""
 
 from __future__ import annotations
 

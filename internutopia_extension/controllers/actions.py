@@ -1,4 +1,4 @@
-"""From the actions of many envs to one array, without a loop where all of them have the same shape."""
+"""Actions of many envs as one array, without a loop where all of them have the same shape."""
 
 from __future__ import annotations
 

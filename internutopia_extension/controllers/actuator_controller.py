@@ -1,4 +1,4 @@
-"""Raw control signals of the actuators that a model brings."""
+"""Actuator controller: raw control signals of the actuators that a model brings."""
 
 from __future__ import annotations
 

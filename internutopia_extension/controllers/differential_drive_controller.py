@@ -1,4 +1,4 @@
-"""Driving on two wheels."""
+"""Differential drive: speeds on two wheels."""
 
 from __future__ import annotations
 

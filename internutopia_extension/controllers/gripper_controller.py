@@ -1,4 +1,4 @@
-"""Opening and closing a gripper of two fingers."""
+"""Gripper controller: opens and closes two fingers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing an end effector to a pose."""
+"""Inverse kinematics controller: brings an end effector to a pose."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class InverseKinematicsController(BaseController):
 
     Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
     Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,
-    with NaN for what is None, is what the array front door sends.
+    with NaN for what is None, is what the array API sends.
 
     The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
     faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.

@@ -1,4 +1,4 @@
-"""Joint targets, straight from the action."""
+"""Joint controller: targets straight from the action."""
 
 from __future__ import annotations
 

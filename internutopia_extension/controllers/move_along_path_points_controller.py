@@ -1,4 +1,4 @@
-"""Going through a list of points."""
+"""Path controller: goes through a list of points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going straight to a point of the ground plane."""
+"""Point controller: goes straight to a point of the ground plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting a fallen robot back on its feet."""
+"""Recovery: puts a fallen robot back on its feet."""
 
 from __future__ import annotations
 

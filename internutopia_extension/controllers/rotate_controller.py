@@ -1,4 +1,4 @@
-"""Turning on the spot."""
+"""Rotation controller: turns on the spot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping what a robot observed."""
+"""Metric that keeps what a robot observed."""
 
 from __future__ import annotations
 

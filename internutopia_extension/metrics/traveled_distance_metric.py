@@ -1,4 +1,4 @@
-"""How far a robot went."""
+"""Metric of the way that a robot went."""
 
 from __future__ import annotations
 

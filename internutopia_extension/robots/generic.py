@@ -1,4 +1,4 @@
-"""Any articulated model as a robot, without writing a class."""
+"""Generic robot: any articulated model, without a class of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The articulation class of robots on wheels, as 2.x has it in the module of Jetbot."""
+"""Articulation class of robots on wheels, as 2.x has it in the module of Jetbot."""
 
 from __future__ import annotations
 

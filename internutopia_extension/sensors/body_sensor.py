@@ -1,4 +1,4 @@
-"""What sensors that sit on a robot and take no pictures have in common."""
+"""Base of the sensors that sit on a robot and take no pictures."""
 
 from __future__ import annotations
 

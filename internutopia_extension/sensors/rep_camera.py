@@ -1,7 +1,7 @@
 """Camera among the sensors of a robot: pictures, depth, point cloud, boxes, camera parameters.
 
-Observations hold the picture of the last frame: one is drawn at an env's reset and whenever a frame is due
-(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env draws when asked:
+Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
+(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders when asked:
 `get_data` always shows the env as it is.
 """
 
@@ -55,7 +55,7 @@ class RepCamera(BaseSensor):
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
-        self._version = -1  # of the world when an env's own object drew last
+        self._version = -1  # of the world when an env's own object rendered last
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
@@ -78,7 +78,7 @@ class RepCamera(BaseSensor):
         scene.camera_name(robot.name, config.prim_path)
 
     def handle(self, robot: BaseRobot) -> BaseSensor:
-        """An object of one env, which draws when asked."""
+        """An object of one env, which renders when asked."""
         return type(self)(self.config, robot, robot._scene)
 
     def post_reset(self) -> None:
@@ -102,13 +102,13 @@ class RepCamera(BaseSensor):
         self._seen[env_ids] = False
 
     def update(self, env_ids: EnvIds) -> None:
-        """Draw the envs that are due."""
+        """Render the envs that are due."""
         due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
         self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
         self._seen[due] = True
 
     def observe(self) -> dict[str, Any]:
-        """The last frame, drawn anew if one is due."""
+        """The last frame, rendered anew if one is due."""
         if self._serves_all:
             return self._frame.data()
         self.update(np.array([self._scene.env_id]))

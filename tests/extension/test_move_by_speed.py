@@ -31,7 +31,7 @@ OBSERVATIONS = [COMMAND, {'term': 'last_action'}, {'term': 'phase', 'params': {'
 WEIGHTS = np.zeros((7, 2))
 WEIGHTS[[0, 6], 0] = 1.0, 0.1
 WEIGHTS[[2, 4], 1] = -1.0, 0.5
-CARD = {'observations': OBSERVATIONS, 'offset': [0.2, 0.1], 'scale': 0.5}
+METADATA = {'observations': OBSERVATIONS, 'offset': [0.2, 0.1], 'scale': 0.5}
 # What a policy that really walks looks at
 SENSES = [
     {'term': 'base_angular_velocity', 'scale': 0.25},
@@ -48,7 +48,7 @@ class Recorder:
     """A policy that remembers what it was asked."""
 
     def __init__(self, policy: Policy):
-        self.path, self.card, self._policy = policy.path, policy.card, policy
+        self.path, self.metadata, self._policy = policy.path, policy.metadata, policy
         self.batches: list[np.ndarray] = []
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ class TestWhenItActs:
     def test_every_fifth_step_at_240_hz_with_the_targets_of_the_policy(
         self, start: Start, hopper: Any, write_policy: WritePolicy, suffix: str
     ) -> None:
-        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], suffix, **CARD)))
+        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], suffix, **METADATA)))
         commands = [[0.05 * i, 0.0, 0.5 - 0.05 * i] for i in range(16)]  # between its actions nobody listens
         for command in commands:
             send(env, command)
@@ -166,7 +166,7 @@ class TestWhenItActs:
         assert set(np.diff(acted).tolist()) == gaps
 
     def test_once_for_all_envs_of_a_robot(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
-        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **CARD)), env_num=4)
+        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **METADATA)), env_num=4)
         for _ in range(11):
             send(env, *([0.1 * i, 0, 0] for i in range(4)))
         assert [batch[:, 0].tolist() for batch in walk_of(env).policy.batches] == [
@@ -176,7 +176,7 @@ class TestWhenItActs:
     def test_envs_keep_their_own_clocks_and_memories(
         self, start: Start, hopper: Any, write_policy: WritePolicy
     ) -> None:
-        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **CARD)), env_num=3)
+        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **METADATA)), env_num=3)
         commands = [[0.3, 0.0, 0.2], [-0.2, 0.0, 0.4], [0.1, 0.0, -0.4]]
         for step in range(13):
             if step == 3:
@@ -191,7 +191,7 @@ class TestWhenItActs:
     def test_an_env_that_sends_nothing_keeps_its_targets_and_acts_at_once_when_it_does(
         self, start: Start, hopper: Any, write_policy: WritePolicy
     ) -> None:
-        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **CARD)), env_num=2)
+        env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **METADATA)), env_num=2)
         for step in range(30):
             send(env, [0.3, 0, 0], [0.3, 0, 0] if step in (0, 17, 18, 22) else None)
         hips = [row[1] for row in walk_of(env).given[1]]
@@ -213,7 +213,7 @@ class TestWhatItSees:
     def test_the_same_as_in_training(
         self, start: Start, hopper: Any, write_policy: WritePolicy, make_config: Any, rate: int, substeps: int
     ) -> None:
-        """Bit for bit the trajectory of the array front door under the same policy, from its own observations."""
+        """Bit for bit the trajectory of the array API under the same policy, from its own observations."""
         rng = np.random.default_rng(0)
         network = [(rng.normal(size=(17, 32)) / 4, rng.normal(size=32)), (rng.normal(size=(32, 2)) / 6, [0.1, -0.1])]
         offset = np.array(HOME, np.float32).tolist()
@@ -286,7 +286,7 @@ class TestWhatItSees:
     def test_two_robots_in_one_env_do_not_mix(
         self, make_env: Any, models: dict[str, str], hopper: Any, write_policy: WritePolicy
     ) -> None:
-        path = write_policy([(WEIGHTS, [0, 0])], **CARD)
+        path = write_policy([(WEIGHTS, [0, 0])], **METADATA)
         first = hopper(path)
         second = first.update(name='second', prim_path='/second', position=(2.0, 0.0, 0.3))
         task = SingleInferenceTaskCfg(scene_asset_path=models['floor'], robots=[first, second])
@@ -367,7 +367,7 @@ class TestFiles:
         assert walk_of(env).given[0] == [[0.0, 0.5]]
 
     @pytest.mark.parametrize(
-        ('network', 'card', 'message'),
+        ('network', 'metadata', 'message'),
         [
             ([(np.eye(3, 3), [0] * 3)], {'joint_names': ['hip', 'tail']}, r'actions of shape \(3,\) for its 2 joints'),
             ([(np.eye(4, 2), [0, 0])], {}, 'it does not take its 3 observations: '),
@@ -380,14 +380,21 @@ class TestFiles:
     )
     @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
     def test_what_does_not_fit_is_named(
-        self, start: Start, hopper: Any, write_policy: WritePolicy, suffix: str, network: Any, card: Any, message: str
+        self,
+        start: Start,
+        hopper: Any,
+        write_policy: WritePolicy,
+        suffix: str,
+        network: Any,
+        metadata: Any,
+        message: str,
     ) -> None:
-        path = write_policy(network, suffix, **{'offset': [0.0, 0.0], **card})
+        path = write_policy(network, suffix, **{'offset': [0.0, 0.0], **metadata})
         with pytest.raises(ValueError, match=rf"controller 'walk', policy .*policy{suffix}: .*{message}"):
             start(hopper(path))
 
     @pytest.mark.parametrize(
-        ('card', 'message'),
+        ('metadata', 'message'),
         [
             ({'observations': [{'term': 'command', 'params': {'name': 'go'}}]}, "no command 'go'; commands: speed"),
             (
@@ -397,10 +404,10 @@ class TestFiles:
         ],
     )
     def test_unknown_names_in_observations(
-        self, start: Start, hopper: Any, write_policy: WritePolicy, card: Any, message: str
+        self, start: Start, hopper: Any, write_policy: WritePolicy, metadata: Any, message: str
     ) -> None:
         with pytest.raises(KeyError, match=message):
-            start(hopper(write_policy([(np.eye(3, 2), [0, 0])], **card)))
+            start(hopper(write_policy([(np.eye(3, 2), [0, 0])], **metadata)))
 
     def test_joint_names_must_be_those_of_the_robot(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
         path = write_policy([(np.eye(3, 2), [0, 0])])
@@ -418,6 +425,6 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"suffix '\.xml' is not one of \.onnx, \.pt"):
             start(hopper(str(tmp_path / 'walk.xml')))
 
-    def test_a_policy_without_a_card(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
+    def test_a_policy_without_metadata(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
         with pytest.raises(ValueError, match='does not say how to run it'):
-            start(hopper(write_policy([(np.eye(3, 2), [0, 0])], with_card=False)))
+            start(hopper(write_policy([(np.eye(3, 2), [0, 0])], with_metadata=False)))

@@ -1,4 +1,4 @@
-"""Both libraries learn to balance the pole for as long as an episode lasts, by the examples' own settings."""
+"""Learning libraries: both learn to balance the pole for as long as an episode lasts, by the examples' own settings."""
 
 from __future__ import annotations
 

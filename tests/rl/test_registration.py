@@ -1,4 +1,4 @@
-"""The registered ids, used the ways that Gymnasium's own documentation shows."""
+"""Registered ids, used the ways that Gymnasium's own documentation shows."""
 
 import subprocess
 import sys

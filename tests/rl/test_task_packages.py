@@ -43,7 +43,7 @@ def test_ids_of_a_package_are_known_with_their_options(installed: None, caplog: 
     way = {}
     for name in ('Drive', 'Crawl'):
         envs: Any = gym.make_vec(f'RoverLab/{name}-v0', num_envs=2, threads=1)
-        envs.reset(seed=0)
+        obs, _ = envs.reset(seed=0)
         for _ in range(20):
             obs, *_ = envs.step(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], np.float32))
         way[name] = obs[:, 0]

@@ -1,4 +1,4 @@
-"""The contract of `VectorEnv`: numbering of steps, ends, restarts, seeds, masks and mistakes."""
+"""Contract of `VectorEnv`: numbering of steps, ends, restarts, seeds, masks and mistakes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The PPO of rsl_rl with a bounded learning rate."""
+"""PPO of rsl_rl with a bounded learning rate."""
 
 from __future__ import annotations
 

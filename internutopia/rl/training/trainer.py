@@ -1,4 +1,4 @@
-"""The loop of a training run: that of rsl_rl, with whole checkpoints, a log, and going on where it stopped."""
+"""Loop of a training run: that of rsl_rl, with whole checkpoints, a log, and going on where it stopped."""
 
 from __future__ import annotations
 

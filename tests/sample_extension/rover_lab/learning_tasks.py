@@ -1,4 +1,4 @@
-"""Learning to drive to the beacon. Ids are in `TASKS`, which the entry point of the package names."""
+"""Learning task: drive to the beacon. Ids are in `TASKS`, which the entry point of the package names."""
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
