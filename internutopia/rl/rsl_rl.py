@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gymnasium.spaces import flatdim
+from typing_extensions import override
 
 try:
     import torch
@@ -65,6 +66,7 @@ class RslRlVecEnv(VecEnv):
         self._observations = self._grouped(self.envs.reset()[0])
 
     @property
+    @override
     def episode_length_buf(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Steps made in the episodes, int64 `(n,)`, a copy; set it to let envs be cut earlier."""
         return torch.as_tensor(self.envs.core.state.steps).to(self.device, copy=True)
@@ -83,10 +85,12 @@ class RslRlVecEnv(VecEnv):
         self._observations = self._grouped(self.envs.reset()[0])
         return self.get_observations(), {}
 
+    @override
     def get_observations(self) -> TensorDict:
         """Observations after the last step or reset."""
         return self._observations.clone()
 
+    @override
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Advance by actions `(n, k)`: observations, rewards `(n,)`, dones `(n,)` int64, extras.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -84,6 +85,7 @@ class MoveBySpeedController(BoxActionController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._check_sizes()
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets for the speeds of the action."""
         action = self.parsed(action, env_ids)
@@ -105,6 +107,7 @@ class MoveBySpeedController(BoxActionController):
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
+    @override
     def reset(self, env_ids: Any = ...) -> None:
         """Forget everything about these envs; on a device `env_ids` may be a mask, bool `(n,)`."""
         super().reset(env_ids)
@@ -122,6 +125,7 @@ class MoveBySpeedController(BoxActionController):
         for array, rows in zip(self._memory(), state, strict=True):
             array[self._rows(env_ids)] = self._robot_state.arrays.asarray(rows, rows.dtype.name)
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """The speeds that the policy was trained on."""
         from gymnasium.spaces import Box

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rsl_rl.runners import OnPolicyRunner
+from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint
@@ -43,12 +44,14 @@ class Runner(OnPolicyRunner):
         self.updates = 0
         """Number of updates made."""
 
+    @override
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
         """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are."""
         draft = f'{path}.part'
         super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
         os.replace(draft, path)
 
+    @override
     def load(
         self, path: str, load_cfg: dict[str, Any] | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict[str, Any]:
