@@ -14,11 +14,8 @@ from rsl_rl.runners import OnPolicyRunner
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.training.checkpoints import newest_checkpoint
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
 from internutopia.rl.training.settings import TrainingCfg
-
-__all__ = ['Progress', 'Runner', 'newest_checkpoint', 'read_progress']
 
 
 class Runner(OnPolicyRunner):
