@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from internutopia.cli.interrupts import INTERRUPTED
+from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
-from internutopia.core.util.extensions import load_extensions
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 

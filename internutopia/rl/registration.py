@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs import registration
 
+from internutopia.core.extensions import for_each_entry_point, load_extensions
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.extensions import for_each_entry_point, load_extensions
 
 if TYPE_CHECKING:
     import gymnasium

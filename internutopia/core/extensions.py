@@ -6,7 +6,7 @@ import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
-from internutopia.core.util.log import log
+from internutopia.core.util import log
 
 
 def load_extensions() -> None:
