@@ -12,7 +12,7 @@ from internutopia.rl.send_recv import AsyncEnvs
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
-ELITE = 16  # gain vectors that the next ones are drawn around
+ELITE = 16  # gain vectors that the next ones are sampled around
 POPULATION = 64  # episodes between two updates
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -27,7 +27,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
-from internutopia.rl.policy import PolicyMetadata, write_card
+from internutopia.rl.policy import PolicyMetadata, write_metadata
 
 MODELS = {
     # two hinges that turn in the x-z plane, on a fixed base
@@ -359,14 +359,14 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
     """Writes a policy file and gives its path.
 
     `layers` are `(weights, bias)`, with an ELU after each but the last; `suffix` is '.onnx' or '.pt'. The file's
-    `PolicyMetadata` is that of a policy of two joints that sees the command alone, unless `card` says otherwise.
+    `PolicyMetadata` is that of a policy of two joints that sees the command alone, unless `metadata` says otherwise.
     """
 
-    def write(layers: list[tuple[Any, Any]], suffix: str = '.onnx', with_card: bool = True, **card: Any) -> str:
+    def write(layers: list[tuple[Any, Any]], suffix: str = '.onnx', with_metadata: bool = True, **metadata: Any) -> str:
         path = tmp_path_factory.mktemp('policy') / f'policy{suffix}'
         layers = [(np.asarray(w, np.float32), np.asarray(b, np.float32)) for w, b in layers]
         (_write_onnx if suffix == '.onnx' else _write_torchscript)(path, layers)
-        if with_card:
+        if with_metadata:
             count = layers[-1][0].shape[1]
             fields: dict[str, Any] = {
                 'robot': 'GenericRobot',
@@ -379,7 +379,7 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
                 'command_low': [-1.0, -1.0, -1.0],
                 'command_high': [1.0, 1.0, 1.0],
             }
-            write_card(path, PolicyMetadata.model_validate(fields | card))
+            write_metadata(path, PolicyMetadata.model_validate(fields | metadata))
         return str(path)
 
     return write

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from internutopia.cli.extensions import load_extensions
 from internutopia.cli.interrupts import INTERRUPTED
+from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
 

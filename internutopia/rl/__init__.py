@@ -1,4 +1,4 @@
-"""Array front doors for learning: batched envs over the same scenes and episodes.
+"""Array API for learning: batched envs over the same scenes and episodes.
 
 from internutopia.rl import VectorEnv
 

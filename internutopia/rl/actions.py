@@ -1,6 +1,6 @@
-"""What an action of a learner is: the numbers that a controller takes, or the number of a row of `ActionCfg.choices`.
+"""Actions of a learner: the numbers that a controller takes, or the number of a row of `ActionCfg.choices`.
 
-All array front doors check actions with the same `ActionFormat`, before anything moves.
+Everything with the array API checks actions with the same `ActionFormat`, before anything moves.
 """
 
 from __future__ import annotations

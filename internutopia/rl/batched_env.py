@@ -330,15 +330,15 @@ class BatchedRLEnv:
         self.curriculum = CurriculumManager(cfg.curricula, state)
 
     def _begin(self, rows: EnvSelection) -> None:
-        """First moments of episodes: clear what is remembered, randomize, draw commands."""
+        """First moments of episodes: clear what is remembered, randomize, sample commands."""
         state = self.state
         for array in (state.steps, state.actions, state.last_actions):
             rows.put(array, 0)
-        self.randomizations.start(rows)
+        self.randomizations.reset(rows)
         state.changed()
-        self.commands.draw(rows)
+        self.commands.sample(rows)
         for observations in (self.observations, self.critic_observations):
-            observations.start(rows)
+            observations.reset(rows)
 
     def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
         for env_id in sorted(self._asked):

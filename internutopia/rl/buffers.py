@@ -54,7 +54,7 @@ class FlatBuffers:
 
     Raises:
         ValueError: a buffer is unknown, read-only or of another shape or type; `episode_order` is `'once'`; or the
-            `VectorEnv` restarts in another step.
+            `VectorEnv` resets in another step.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class FlatBuffers:
         self.env_ids = np.arange(self.num_envs)
         n = self.num_envs
         action_space = self.envs.action_format.space
-        layout: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
+        expected: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
             'observations': ((n, flatdim(self.single_observation_space)), np.dtype(np.float32)),
             'actions': ((n, *(action_space.shape or ())), np.dtype(action_space.dtype)),
             'rewards': ((n,), np.dtype(np.float32)),
@@ -81,15 +81,15 @@ class FlatBuffers:
         }
         given = dict(buffers or {})
         for name, buffer in given.items():
-            if name not in layout:
-                raise ValueError(f'there is no buffer {name!r}; {did_you_mean(name, layout)}')
-            shape, dtype = layout[name]
+            if name not in expected:
+                raise ValueError(f'there is no buffer {name!r}; {did_you_mean(name, expected)}')
+            shape, dtype = expected[name]
             if buffer.shape != shape or buffer.dtype != dtype or not buffer.flags.writeable:
                 raise ValueError(
                     f'buffer {name!r} must be a writable {dtype.name} array of shape {shape}, got {buffer.dtype} '
                     f'of shape {buffer.shape}{"" if buffer.flags.writeable else ", read-only"}'
                 )
-        made = {name: given.get(name, np.zeros(*layout[name])) for name in layout}
+        made = {name: given.get(name, np.zeros(*expected[name])) for name in expected}
         self.observations: NDArray[np.float32] = made['observations']
         self.actions: NDArray[Any] = made['actions']
         self.rewards: NDArray[np.float32] = made['rewards']

@@ -1,4 +1,4 @@
-"""Checks of what learners ask for, the same at all front doors and made before anything changes."""
+"""Checks of what learners ask for, the same all over the array API and made before anything changes."""
 
 from __future__ import annotations
 

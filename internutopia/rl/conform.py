@@ -1,4 +1,4 @@
-"""What the adapters for learning libraries share: envs that restart in the step in which they end, without an end."""
+"""Envs as the adapters for learning libraries want them: reset in the step in which they end, without an end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def same_step_envs(
 ) -> VectorEnv | EnvsT:
     """The envs themselves, local or remote, or those of a config, with arrays of that kind.
 
-    ValueError if (as far as it is known here) episodes run out, or if they restart in another step.
+    ValueError if (as far as it is known here) episodes run out, or if they are reset in another step.
     """
     if isinstance(source, Config):
         check_endless(source)

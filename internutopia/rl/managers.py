@@ -1,4 +1,4 @@
-"""Terms at work: each manager holds the terms of one kind, evaluates them and keeps what they need to remember."""
+"""Managers of terms: each holds the terms of one kind, evaluates them and keeps what they need to remember."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class ObservationManager:
     def compute(self) -> Array:
         """The observations now."""
         if self._terms:
-            parts = [
+            columns = [
                 self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
                 for (cfg, function), history in zip(self._terms, self._histories, strict=True)
             ]
-            self.last = self._state.xp.concat(parts, axis=-1)
+            self.last = self._state.xp.concat(columns, axis=-1)
         return self._state.xp.asarray(self.last, copy=True)
 
-    def first(self, rows: EnvSelection) -> Array:
+    def first(self, selection: EnvSelection) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
-        parts = [self._disturbed(cfg, rows.take(self._value(cfg, function))) for cfg, function in self._terms]
-        if not parts:
-            return rows.take(self.last)
-        values = self._state.xp.concat(parts, axis=-1)
-        rows.put(self.last, values)
+        columns = [self._disturbed(cfg, selection.take(self._value(cfg, function))) for cfg, function in self._terms]
+        if not columns:
+            return selection.take(self.last)
+        values = self._state.xp.concat(columns, axis=-1)
+        selection.put(self.last, values)
         return values
 
-    def start(self, rows: EnvSelection) -> None:
+    def reset(self, selection: EnvSelection) -> None:
         """Episodes start: there are no older values in these envs."""
         for index in self._delayed:
             cfg, function = self._terms[index]
@@ -65,16 +65,16 @@ class ObservationManager:
                 copy = self._state.xp.asarray
                 history = self._histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
             for past in history:
-                rows.put(past, rows.take(value))
+                selection.put(past, selection.take(value))
 
-    def pass_time(self, rows: EnvSelection) -> None:
+    def pass_time(self, selection: EnvSelection) -> None:
         """A step went by in these envs: remember the values that will be shown later."""
         for index in self._delayed:
             history = self._histories[index]
             assert history is not None
             for older, newer in pairwise(history):
-                rows.put(older, rows.take(newer))
-            rows.put(history[-1], rows.take(self._value(*self._terms[index])))
+                selection.put(older, selection.take(newer))
+            selection.put(history[-1], selection.take(self._value(*self._terms[index])))
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
         value = self._state.arrays.asarray(function(self._state), 'float32')
@@ -109,7 +109,7 @@ class RewardManager:
         """Rewards `(n,)` of this step."""
         total = self._state.arrays.zeros(self._state.env_num)
         for cfg, function, weight in self._terms:
-            total += weight * _row(function(self._state), self._state, 'reward', cfg)
+            total += weight * _per_env(function(self._state), self._state, 'reward', cfg)
         return total
 
 
@@ -125,7 +125,7 @@ class TerminationManager:
         terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
         for cfg, function in self._terms:
             ends = truncated if cfg.truncates else terminated
-            ends |= self._state.arrays.asarray(_row(function(self._state), self._state, 'termination', cfg), 'bool')
+            ends |= self._state.arrays.asarray(_per_env(function(self._state), self._state, 'termination', cfg), 'bool')
         return terminated, truncated
 
 
@@ -135,33 +135,33 @@ class CommandManager:
     def __init__(self, configs: Mapping[str, CommandTermCfg], state: RobotState):
         self._state = state
         self._terms = {name: (cfg, look_up_term('command', cfg.term, cfg.params)) for name, cfg in configs.items()}
-        self._clock = Timers(state, [cfg.resample_time for cfg in configs.values()])
+        self._timers = Timers(state, [cfg.resample_time for cfg in configs.values()])
 
-    def draw(self, rows: EnvSelection) -> None:
-        """Draw all commands of these envs."""
+    def sample(self, selection: EnvSelection) -> None:
+        """Sample all commands of these envs."""
         for index, name in enumerate(self._terms):
-            self._draw(index, name, rows)
+            self._sample(index, name, selection)
 
     def pass_time(self, running: Bools) -> None:
         """A step went by in the running envs, bool `(n,)`."""
         for index, name in enumerate(self._terms):
-            rows = self._clock.due(index, running)
-            if rows is not None:
-                self._draw(index, name, rows)
+            selection = self._timers.expired(index, running)
+            if selection is not None:
+                self._sample(index, name, selection)
 
-    def _draw(self, index: int, name: str, rows: EnvSelection) -> None:
+    def _sample(self, index: int, name: str, selection: EnvSelection) -> None:
         cfg, function = self._terms[name]
         arrays, n = self._state.arrays, self._state.env_num
-        values = arrays.asarray(function(self._state, rows.ids), 'float32')
-        if values.ndim != 2 or len(values) != len(rows.ids):
+        values = arrays.asarray(function(self._state, selection.ids), 'float32')
+        if values.ndim != 2 or len(values) != len(selection.ids):
             raise ValueError(
-                f'command term {cfg.term!r} must return ({len(rows.ids)}, k) for {len(rows.ids)} envs, '
+                f'command term {cfg.term!r} must return ({len(selection.ids)}, k) for {len(selection.ids)} envs, '
                 f'got {tuple(values.shape)}'
             )
         if name not in self._state.commands:
             self._state.commands[name] = arrays.zeros((n, values.shape[1]))
-        rows.put(self._state.commands[name], values)
-        self._clock.wind(index, rows, cfg.resample_time)
+        selection.put(self._state.commands[name], values)
+        self._timers.set(index, selection, cfg.resample_time)
 
 
 class RandomizationManager:
@@ -170,25 +170,25 @@ class RandomizationManager:
     def __init__(self, configs: Sequence[RandomizationTermCfg], state: RobotState):
         self._state = state
         self._terms = [(cfg, look_up_term('randomization', cfg.term, cfg.params)) for cfg in configs]
-        self._clock = Timers(state, [cfg.interval for cfg in configs])
+        self._timers = Timers(state, [cfg.interval for cfg in configs])
 
-    def start(self, rows: EnvSelection) -> None:
+    def reset(self, selection: EnvSelection) -> None:
         """Episodes start."""
-        with rows.masked_writes():
+        with selection.masked_writes():
             for index, (cfg, function) in enumerate(self._terms):
                 if cfg.interval is None:
-                    function(self._state, rows.ids)
+                    function(self._state, selection.ids)
                 else:
-                    self._clock.wind(index, rows, self._state.rng.uniform(*cfg.interval, len(rows.ids)))
+                    self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
 
     def pass_time(self, running: Bools) -> None:
         """A step went by in the running envs, bool `(n,)`."""
         for index, (cfg, function) in enumerate(self._terms):
-            rows = self._clock.due(index, running)
-            if rows is not None and cfg.interval is not None:
-                with rows.masked_writes():
-                    function(self._state, rows.ids)
-                self._clock.wind(index, rows, self._state.rng.uniform(*cfg.interval, len(rows.ids)))
+            selection = self._timers.expired(index, running)
+            if selection is not None and cfg.interval is not None:
+                with selection.masked_writes():
+                    function(self._state, selection.ids)
+                self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
                 self._state.changed()
 
 
@@ -199,12 +199,12 @@ class CurriculumManager:
         self._state = state
         self._terms: list[Callable[..., Any]] = [look_up_term('curriculum', cfg.term, cfg.params) for cfg in configs]
 
-    def update(self, rows: EnvSelection) -> None:
+    def update(self, selection: EnvSelection) -> None:
         """Episodes of these envs are over. The levels of others stay as they are, whatever a term does."""
         for function in self._terms:
             before = self._state.xp.asarray(self._state.levels, copy=True)
-            function(self._state, rows.ids)
-            rows.put(before, rows.take(self._state.levels))
+            function(self._state, selection.ids)
+            selection.put(before, selection.take(self._state.levels))
             self._state.levels = before
 
 
@@ -217,23 +217,23 @@ class Timers:
             None if thing is None else state.arrays.zeros(state.env_num, 'float64') + np.inf for thing in things
         ]
 
-    def wind(self, index: int, rows: EnvSelection, time: Any) -> None:
+    def set(self, index: int, selection: EnvSelection, time: Any) -> None:
         """It happens in these envs after a time [s], one number or `(m,)`."""
         left = self._left[index]
         if left is not None:
-            rows.put(left, time)
+            selection.put(left, time)
 
-    def due(self, index: int, running: Bools) -> EnvSelection | None:
+    def expired(self, index: int, running: Bools) -> EnvSelection | None:
         """A step goes by in the running envs: those where it happens now, at the nearest step, None if nowhere."""
         left = self._left[index]
         if left is None:
             return None
         masked_assign(left, running, left - self._state.step_dt)
-        rows = self._state.rows(running & (left < self._state.step_dt / 2.0))
-        return rows if rows.any else None
+        selection = self._state.select(running & (left < self._state.step_dt / 2.0))
+        return selection if selection.any else None
 
 
-def _row(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
+def _per_env(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
     value = state.arrays.asarray(value)
     if tuple(value.shape) != (state.env_num,):
         raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {tuple(value.shape)}')

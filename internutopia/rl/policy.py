@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 Infer = Callable[[Any], Any]
-CARD = 'internutopia'
+METADATA_KEY = 'internutopia'
 _BLOCK = 16  # rows that a TorchScript policy is given at once
 
 
@@ -68,9 +68,9 @@ class PolicyMetadata(BaseCfg):
 class Policy:
     """A policy from a file; see `load_policy`. `policy(observations)` gives the actions."""
 
-    def __init__(self, path: Path, card: PolicyMetadata, infer: Infer):
+    def __init__(self, path: Path, metadata: PolicyMetadata, infer: Infer):
         self.path = path
-        self.card = card
+        self.metadata = metadata
         self._infer = infer
 
     def __call__(self, observations: Any) -> Any:
@@ -109,16 +109,16 @@ def _load(file: Path, modified: int, device: str | None) -> Policy:
     if text is None:
         raise ValueError(
             f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a '
-            f'`PolicyMetadata` into others (`internutopia.rl.policy.write_card`)'
+            f'`PolicyMetadata` into others (`internutopia.rl.policy.write_metadata`)'
         )
     try:
-        card = PolicyMetadata.model_validate_json(text)
+        metadata = PolicyMetadata.model_validate_json(text)
     except ValidationError as error:
         raise ValueError(f'policy {file}: wrong metadata: {error}') from error
-    return Policy(file, card, infer)
+    return Policy(file, metadata, infer)
 
 
-def write_card(path: str | os.PathLike[str], card: PolicyMetadata) -> None:
+def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata) -> None:
     """Write how to run it into an ONNX or TorchScript file, in place.
 
     Raises:
@@ -130,22 +130,21 @@ def write_card(path: str | os.PathLike[str], card: PolicyMetadata) -> None:
         raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
     draft = file.with_suffix('.part')
     if file.suffix == '.onnx':
-        _write_onnx(file, card, draft)
+        _write_onnx(file, metadata, draft)
     else:
         import torch
 
-        torch.jit.save(
-            torch.jit.load(file, map_location='cpu'), draft, _extra_files={f'{CARD}.json': card.model_dump_json()}
-        )
+        extra = {f'{METADATA_KEY}.json': metadata.model_dump_json()}
+        torch.jit.save(torch.jit.load(file, map_location='cpu'), draft, _extra_files=extra)
     os.replace(draft, file)
 
 
-def _write_onnx(file: Path, card: PolicyMetadata, draft: Path) -> None:
+def _write_onnx(file: Path, metadata: PolicyMetadata, draft: Path) -> None:
     import onnx
 
     model = onnx.load(file)
     others = {prop.key: prop.value for prop in model.metadata_props}
-    onnx.helper.set_model_props(model, others | {CARD: card.model_dump_json()})
+    onnx.helper.set_model_props(model, others | {METADATA_KEY: metadata.model_dump_json()})
     onnx.save(model, draft)
 
 
@@ -177,7 +176,7 @@ def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
         assert isinstance(actions, np.ndarray)
         return actions[:n]
 
-    return session.get_modelmeta().custom_metadata_map.get(CARD), infer
+    return session.get_modelmeta().custom_metadata_map.get(METADATA_KEY), infer
 
 
 def _load_onnx_network(file: Path, device: str) -> tuple[str | None, Infer]:
@@ -203,7 +202,7 @@ def _load_onnx_network(file: Path, device: str) -> tuple[str | None, Infer]:
         with torch.no_grad():
             return network(observations)
 
-    return {prop.key: prop.value for prop in model.metadata_props}.get(CARD), infer
+    return {prop.key: prop.value for prop in model.metadata_props}.get(METADATA_KEY), infer
 
 
 def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer]:
@@ -211,7 +210,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
         import torch
     except ImportError as error:
         raise ImportError(f"policy {file} needs torch ({error}): pip install 'internutopia[rl]'") from error
-    extra = {f'{CARD}.json': ''}
+    extra = {f'{METADATA_KEY}.json': ''}
     try:
         module = torch.jit.load(os.fspath(file), map_location=device or 'cpu', _extra_files=extra)
     except RuntimeError as error:
@@ -228,7 +227,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
         with torch.no_grad():
             return module(observations)
 
-    return extra[f'{CARD}.json'] or None, infer if device is None else infer_on_device
+    return extra[f'{METADATA_KEY}.json'] or None, infer if device is None else infer_on_device
 
 
 LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {

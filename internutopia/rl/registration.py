@@ -1,8 +1,9 @@
-"""The ids that `gymnasium.make` and `gymnasium.make_vec` know, and the factories behind them.
+"""Ids of learning tasks, for `gymnasium.make` and `gymnasium.make_vec`, and the factories behind them.
 
-`import internutopia.rl` registers them, also as `gymnasium.make('internutopia.rl:InternUtopia/CartPole-v0')`; nothing
-heavy is imported before an env is made. Keyword arguments of `gymnasium.make` are those of the function `config` in
-`internutopia_extension.learning_tasks.<task>`.
+Installed packages announce their ids by entry points of the group `internutopia.learning_tasks`, each of which names a
+mapping from id to `(module, options)`, see `register_task`. `import internutopia.rl` registers them, also as
+`gymnasium.make('internutopia.rl:InternUtopia/CartPole-v0')`; nothing heavy is imported before an env is made. Keyword
+arguments of `gymnasium.make` are those of the function `config` of the task's module.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs import registration
 
+from internutopia.core.extensions import for_each_entry_point, load_extensions
 from internutopia.core.util import did_you_mean
 
 if TYPE_CHECKING:
@@ -24,28 +26,6 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-_WALKERS = {  # robots of `internutopia_extension.learning_tasks.walkers`
-    'H1': 'h1',
-    'H1WithHand': 'h1_with_hand',
-    'Aliengo': 'aliengo',
-    'G1': 'g1',
-    'GR1': 'gr1',
-}
-TASKS: dict[str, tuple[str, dict[str, Any]]] = {
-    'InternUtopia/CartPole-v0': ('cart_pole', {}),
-    'InternUtopia/Jetbot-Goal-v0': ('jetbot_goal', {}),
-    'InternUtopia/H1-Stand-v0': ('h1_stand', {}),
-    'InternUtopia/Franka-Reach-v0': ('reach', {}),
-    'InternUtopia/Franka-Lift-v0': ('lift', {}),
-    **{f'InternUtopia/{name}-Velocity-v0': ('velocity', {'robot': robot}) for name, robot in _WALKERS.items()},
-    **{
-        f'InternUtopia/{name}-Velocity-Rough-v0': ('velocity', {'robot': robot, 'terrain': 'rough'})
-        for name, robot in _WALKERS.items()
-    },
-    **{f'InternUtopia/{name}-Navigation-v0': ('navigation', {'robot': robot}) for name, robot in _WALKERS.items()},
-}
-"""Module in `internutopia_extension.learning_tasks`, and options of its `config`, by id."""
-
 VECTOR_ENTRY_POINT = f'{__name__}:make_vector'
 """How the specs of these ids, and of those that `register_task` adds, are told from others."""
 
@@ -53,9 +33,11 @@ Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
 
 def register() -> None:
-    """Make the ids known to Gymnasium; twice is fine. Episode lengths are the task's, not those of a `TimeLimit`."""
-    for env_id, (task, options) in TASKS.items():
-        register_task(env_id, f'internutopia_extension.learning_tasks.{task}', **options)
+    """Make the ids of installed packages known to Gymnasium; twice is fine.
+
+    Episode lengths are the task's, not those of a `TimeLimit`.
+    """
+    for_each_entry_point('internutopia.learning_tasks', _register_tasks)
 
 
 def register_task(env_id: str, module: str, **options: Any) -> None:
@@ -133,12 +115,15 @@ def make(
 
 def task_config(module: str, options: Mapping[str, Any]) -> Config:
     """The config that a task's module gives. ValueError for an unknown option."""
-    from internutopia_extension import import_extensions
-
-    import_extensions()
+    load_extensions()
     function = importlib.import_module(module).config
     known = inspect.signature(function).parameters
     for name in options:
         if name not in known:
             raise ValueError(f'task {module.rpartition(".")[2]!r} has no option {name!r}; {did_you_mean(name, known)}')
     return function(**options)
+
+
+def _register_tasks(tasks: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+    for env_id, (module, options) in tasks.items():
+        register_task(env_id, module, **options)

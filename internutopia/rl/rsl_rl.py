@@ -1,4 +1,4 @@
-"""The `VecEnv` of rsl_rl, with observations as a TensorDict.
+"""`VecEnv` of rsl_rl, with observations as a TensorDict.
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gymnasium.spaces import flatdim
+from typing_extensions import override
 
 try:
     import torch
@@ -38,7 +39,7 @@ class RslRlVecEnv(VecEnv):
         device: where the learner computes; None means where the engine does. Elsewhere every step copies.
 
     Raises:
-        ValueError: `episode_order` is `'once'`, the `VectorEnv` restarts in another step, or actions are choices.
+        ValueError: `episode_order` is `'once'`, the `VectorEnv` resets in another step, or actions are choices.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class RslRlVecEnv(VecEnv):
         self.num_envs = self.envs.num_envs
         self.num_actions = flatdim(self.envs.single_action_space)
         limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]
-        # rsl_rl draws ages below it when it starts at random ones; tasks without a limit do not count
+        # rsl_rl samples ages below it when it starts at random ones; tasks without a limit do not count
         self.max_episode_length = max((limit for limit in limits if limit is not None), default=1)
         self.device = torch.device(device or self.envs.device)
         self.cfg = self.envs.core.config.model_dump(mode='json')
@@ -65,6 +66,7 @@ class RslRlVecEnv(VecEnv):
         self._observations = self._grouped(self.envs.reset()[0])
 
     @property
+    @override
     def episode_length_buf(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Steps made in the episodes, int64 `(n,)`, a copy; set it to let envs be cut earlier."""
         return torch.as_tensor(self.envs.core.state.steps).to(self.device, copy=True)
@@ -83,10 +85,12 @@ class RslRlVecEnv(VecEnv):
         self._observations = self._grouped(self.envs.reset()[0])
         return self.get_observations(), {}
 
+    @override
     def get_observations(self) -> TensorDict:
         """Observations after the last step or reset."""
         return self._observations.clone()
 
+    @override
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Advance by actions `(n, k)`: observations, rewards `(n,)`, dones `(n,)` int64, extras.
 

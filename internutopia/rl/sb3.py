@@ -1,4 +1,4 @@
-"""Stable-Baselines3's `VecEnv`.
+"""`VecEnv` of Stable-Baselines3.
 
 from internutopia.rl.sb3 import SB3VecEnv
 
@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.typing import NDArray
+from typing_extensions import override
 
 try:
     from stable_baselines3.common.monitor import Monitor
@@ -43,7 +44,7 @@ class SB3VecEnv(VecEnv):
         learning: what is learned; None takes `TaskCfg.learning`.
 
     Raises:
-        ValueError: `episode_order` is `'once'`, or the `VectorEnv` restarts in another step.
+        ValueError: `episode_order` is `'once'`, or the `VectorEnv` resets in another step.
     """
 
     def __init__(self, envs: Config | GymnasiumVectorEnv[Any, Any, Any], learning: LearningCfg | None = None):
@@ -52,6 +53,7 @@ class SB3VecEnv(VecEnv):
         self._actions: NDArray[Any] | None = None
         super().__init__(self.envs.num_envs, self.envs.single_observation_space, self.envs.single_action_space)
 
+    @override
     def reset(self) -> Array:
         """Start new episodes in all envs, from the seed that `seed()` was given last; observations `(n, dim)`."""
         # the base class counts seeds up from the one it got, which is the one a VectorEnv wants
@@ -61,10 +63,12 @@ class SB3VecEnv(VecEnv):
         self._reset_options()
         return obs
 
+    @override
     def step_async(self, actions: NDArray[Any]) -> None:
         """Keep the actions `(n, k)`, or choices `(n,)`, for `step_wait`."""
         self._actions = actions
 
+    @override
     def step_wait(self) -> tuple[Array, Array, NDArray[np.bool_], list[dict[str, Any]]]:
         """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
 
@@ -95,21 +99,25 @@ class SB3VecEnv(VecEnv):
                 infos[i]['error'] = final['error'][i]
         return obs, rewards.astype(np.float32), dones, infos
 
+    @override
     def close(self) -> None:
         """Free everything."""
         self.envs.close()
 
+    @override
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of the `VectorEnv`, repeated for every env asked for. AttributeError if there is none."""
         value = getattr(self.envs, attr_name)
         return [value for _ in self._checked_indices(indices)]
 
+    @override
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute of the `VectorEnv`. ValueError for some envs only: they are one object."""
         if len(set(self._checked_indices(indices))) < self.num_envs:
             raise ValueError(f'set_attr: all envs are one object; {attr_name!r} cannot be set for envs {indices} only')
         setattr(self.envs, attr_name, value)
 
+    @override
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
@@ -118,10 +126,12 @@ class SB3VecEnv(VecEnv):
         result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
         return [result for _ in ids]
 
+    @override
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """False, but for `Monitor`: infos have the `episode` that it would write."""
         return [issubclass(wrapper_class, Monitor) for _ in self._checked_indices(indices)]
 
+    @override
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """A picture of each env; None for each if the `VectorEnv` was made without `render_mode`."""
         pictures: Any = self.envs.render() if self.envs.render_mode else [None] * self.num_envs

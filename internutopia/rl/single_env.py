@@ -1,4 +1,4 @@
-"""One env for learners: a `gymnasium.Env` over the array front door with `env_num=1`."""
+"""Single env for learners: a `gymnasium.Env` over a `VectorEnv` of one env."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
@@ -44,6 +45,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         """What is run."""
         return self._envs.core.config
 
+    @override
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start the next episode; a seed starts randomness and endless episode orders anew.
 
@@ -55,6 +57,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
             raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
         return obs[0], _first_row(info)
 
+    @override
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Advance by one step; `action` is `(k,)`, or an integer if it is a choice.
 
@@ -66,10 +69,12 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         obs, rewards, terminated, truncated, info = self._envs.step(actions)
         return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
 
+    @override
     def render(self) -> Any:
         """A picture of the env, RGB `(480, 640, 3)`; None without `render_mode='rgb_array'`."""
         return self._envs.render()[0]
 
+    @override
     def close(self) -> None:
         """Free everything; twice is fine."""
         self._envs.close()

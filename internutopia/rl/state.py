@@ -1,4 +1,4 @@
-"""The state of one robot in all envs, as terms see it."""
+"""State of one robot in all envs, as terms see it."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class RobotState:
             raise KeyError(f'there is no command {name!r}; commands: {", ".join(self.commands) or "none"}')
         return self.commands[name]
 
-    def rows(self, mask: NDArray[np.bool_]) -> EnvSelection:
+    def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
         """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
         return select_envs(self.world, mask)
 

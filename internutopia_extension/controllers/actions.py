@@ -1,4 +1,4 @@
-"""From the actions of many envs to one array, without a loop where all of them have the same shape."""
+"""Actions of many envs as one array, without a loop where all of them have the same shape."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
 
@@ -36,14 +37,17 @@ class BoxActionController(BaseController):
     action_meaning: ClassVar[str]
 
     @classmethod
+    @override
     def checks_signature_only(cls) -> bool:
-        """See `BaseController.checks_signature_only`; what a subclass checks itself may depend on more."""
+        """Whether a class checks as this one does: what a subclass checks itself may depend on more."""
         return checks_as(cls, BoxActionController)
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Check one env's action. ValueError says what was expected and what came."""
         return box_action(action, self.action_shape, f' ({self.action_meaning})')
 
+    @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Check the actions of several envs, `(n, *action_shape)`."""
         stacked = stack_actions(actions)

@@ -1,10 +1,11 @@
-"""Raw control signals of the actuators that a model brings."""
+"""Actuator controller: raw control signals of the actuators that a model brings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -42,6 +43,7 @@ class ActuatorController(BoxActionController):
             )
         self.action_shape = (len(self.control_names),)
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Write the controls to the robot; there is nothing left for joint drives to do."""
         action = self.parsed(action, env_ids)
@@ -50,6 +52,7 @@ class ActuatorController(BoxActionController):
         self.robot.articulation.view.set_controls(env_ids, action)
         return ArticulationAction()
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Controls within their ranges; -1 to 1 where an actuator has none."""
         from gymnasium.spaces import Box

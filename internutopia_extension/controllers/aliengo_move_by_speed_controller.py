@@ -1,4 +1,4 @@
-"""Aliengo trotting."""
+"""Walking controller of Aliengo."""
 
 from __future__ import annotations
 

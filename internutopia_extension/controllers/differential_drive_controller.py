@@ -1,10 +1,11 @@
-"""Driving on two wheels."""
+"""Differential drive: speeds on two wheels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -41,6 +42,7 @@ class DifferentialDriveController(BoxActionController):
         self.wheel_base = config.wheel_base * scale
         self.joint_subset = ArticulationSubset(robot.articulation, WHEEL_JOINTS)
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Wheel velocities for the speeds of the action."""
         action = self.parsed(action, env_ids)
@@ -56,6 +58,7 @@ class DifferentialDriveController(BoxActionController):
             joint_indices=self.joint_subset.joint_indices,
         )
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Up to 1 m/s and 4 rad/s each way."""
         from gymnasium.spaces import Box

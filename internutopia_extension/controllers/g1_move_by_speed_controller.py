@@ -1,4 +1,4 @@
-"""G1 walking."""
+"""Walking controller of G1."""
 
 from __future__ import annotations
 

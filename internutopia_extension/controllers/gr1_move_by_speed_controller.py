@@ -1,4 +1,4 @@
-"""GR1 walking."""
+"""Walking controller of GR1."""
 
 from __future__ import annotations
 

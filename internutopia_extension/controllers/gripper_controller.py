@@ -1,4 +1,4 @@
-"""Opening and closing a gripper of two fingers."""
+"""Gripper controller: opens and closes two fingers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -43,6 +44,7 @@ class GripperController(BaseController):
         ranges = robot.articulation.view.joint_ranges[self.joint_subset.joint_indices]
         self._closed, self._open = (self.arrays.asarray(ends) for ends in ranges.T)
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(1,)`: positive opens."""
         if isinstance(action, list | tuple) and len(action) == 1 and isinstance(action[0], str):
@@ -51,6 +53,7 @@ class GripperController(BaseController):
             return np.array([_COMMANDS[action[0]]], np.float32)
         return box_action(action, (1,), " ('open', 'close', or a number: positive opens)")
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Finger positions for the action."""
         return self.forward(self.parsed(action, env_ids), env_ids)
@@ -65,10 +68,12 @@ class GripperController(BaseController):
             positions = xp.broadcast_to(positions, (len(env_ids), len(self._open)))
         return self.joint_subset.make_articulation_action(positions)
 
+    @override
     def get_obs(self) -> dict[str, Any]:
         """Where the fingers are."""
         return {'gripper_pos': self.joint_subset.get_joint_positions()}
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """A number; positive opens."""
         from gymnasium.spaces import Box

@@ -1,4 +1,4 @@
-"""H1 walking."""
+"""Walking controller of H1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing an end effector to a pose."""
+"""Inverse kinematics controller: brings an end effector to a pose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -41,7 +42,7 @@ class InverseKinematicsController(BaseController):
 
     Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
     Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,
-    with NaN for what is None, is what the array front door sends.
+    with NaN for what is None, is what the array API sends.
 
     The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
     faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.
@@ -89,6 +90,7 @@ class InverseKinematicsController(BaseController):
             self._attempts = self._solver.attempts(self._solution)  # joint positions on their way to a solution ...
             self._made = self.state((), 0.0, np.float64)  # ... and in how many steps they came there
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(7,)`, NaN for None."""
         if isinstance(action, np.ndarray) and action.ndim == 1 and len(action) == 7 and action.dtype.kind == 'f':
@@ -105,6 +107,7 @@ class InverseKinematicsController(BaseController):
                 raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
         return parsed
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets on the way to the pose of the action."""
         action = self.parsed(action, env_ids)
@@ -136,6 +139,7 @@ class InverseKinematicsController(BaseController):
         control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
         return control, observed(self.success[env_ids])
 
+    @override
     def get_obs(self) -> dict[str, Any]:
         """Where the end effector is, and whether it is where it should be."""
         position, orientation = self._tip.get_pose()
@@ -150,6 +154,7 @@ class InverseKinematicsController(BaseController):
             'finished': observed(distance < self._threshold),
         }
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Positions up to 2 m along each axis from the origin of the reference frame, and quaternions."""
         from gymnasium.spaces import Box

@@ -1,4 +1,4 @@
-"""Joint targets, straight from the action."""
+"""Joint controller: targets straight from the action."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController, box_action
-from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.controllers.actions import checks_as, stack_actions
@@ -36,10 +36,11 @@ class JointController(BaseController):
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
 
     @classmethod
+    @override
     def checks_signature_only(cls) -> bool:
-        """See `BaseController.checks_signature_only`."""
         return checks_as(cls, JointController)
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(0..2, k)`, NaN for None."""
         k = self.joint_subset.num_joints
@@ -51,6 +52,7 @@ class JointController(BaseController):
                 row[:] = box_action(values, (k,), f' (joint {what})')
         return parsed
 
+    @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """The actions of several envs as `(n, 0..2, k)`."""
         stacked = stack_actions(actions)
@@ -63,6 +65,7 @@ class JointController(BaseController):
             return super().parse_actions(actions)
         return stacked
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets of the action."""
         action = self.parsed(action, env_ids)
@@ -82,6 +85,7 @@ class JointController(BaseController):
             joint_positions = np.where(np.isnan(positions) & ~np.isnan(velocities), current, positions)
         return self.joint_subset.make_articulation_action(joint_positions, joint_velocities)
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """`[positions]` within the joint limits; a joint without limits goes half a turn (or pi metres) each way."""
         from gymnasium.spaces import Box

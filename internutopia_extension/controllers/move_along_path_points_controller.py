@@ -1,4 +1,4 @@
-"""Going through a list of points."""
+"""Path controller: goes through a list of points."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -58,11 +59,13 @@ class MoveAlongPathPointsController(BaseController):
         self.current_path_point = self.state((3,), np.nan)
         self.last_threshold = self.state((), np.nan)
 
+    @override
     def reset(self, env_ids: Any = ...) -> None:
         """Forget the paths of these envs."""
         super().reset(env_ids)
         self.path_points[env_ids] = np.nan
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(points, 3)`."""
         paths = _as_paths([action])
@@ -70,11 +73,13 @@ class MoveAlongPathPointsController(BaseController):
             raise ValueError(f'expected [path], a list of one or more points of 3 finite numbers each, got {action!r}')
         return paths[0]
 
+    @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """The actions of several envs as `(n, points of the longest path, 3)`, NaN behind the last point."""
         paths = _as_paths(actions)
         return super().parse_actions(actions) if paths is None else paths
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Speeds along the path of the action."""
         action = self.parsed(action, env_ids)
@@ -126,6 +131,7 @@ class MoveAlongPathPointsController(BaseController):
             threshold=threshold,
         )
 
+    @override
     def get_obs(self) -> dict[str, Any]:
         """How far along the path the robot is."""
         position, _ = self.robot.get_pose()
@@ -137,12 +143,14 @@ class MoveAlongPathPointsController(BaseController):
             'finished': observed(reached & (self.path_point_idx == self.total_points - 1)),
         }
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Paths of one point, up to 100 m away from the origin along each axis."""
         from gymnasium.spaces import Box
 
         return Box(-100.0, 100.0, (1, 1, 3))
 
+    @override
     def observation_space(self) -> gymnasium.Space[Any]:
         """The space of `get_obs`, whose `current_point` is a point from the first action on."""
         from gymnasium.spaces import Box, Dict, Discrete

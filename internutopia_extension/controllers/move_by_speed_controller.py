@@ -1,4 +1,4 @@
-"""Legs that walk at commanded speeds: learned policies, run for all envs at once."""
+"""Walking controller: legs at commanded speeds by learned policies, run for all envs at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -58,31 +59,33 @@ class MoveBySpeedController(BoxActionController):
         self._on_device = arrays.on_device
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
         self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES), device)
-        card = self.policy.card
+        metadata = self.policy.metadata
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
-        self._driven = arrays.index(self.columns_of(card.joint_names, 'drives'))
-        if world.step_dt > _LONGEST_STEP * card.step_dt:
+        self._driven = arrays.index(self.columns_of(metadata.joint_names, 'drives'))
+        if world.step_dt > _LONGEST_STEP * metadata.step_dt:
             raise ValueError(
-                f'{where}: it acts every {card.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
+                f'{where}: it acts every {metadata.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
                 'SimConfig.physics_dt and substeps so that a step is not longer'
             )
-        self._robot_state = RobotState(world, card.step_dt, arrays.random(None), len(card.joint_names))
+        self._robot_state = RobotState(world, metadata.step_dt, arrays.random(None), len(metadata.joint_names))
         self._bind()
         # classes of 2.x find their base when their env is ready, which is later
         self._asks_for_base = type(robot).get_robot_base is not BaseRobot.get_robot_base
-        self._robot_state.commands[card.command] = arrays.zeros((world.env_num, 3))
+        self._robot_state.commands[metadata.command] = arrays.zeros((world.env_num, 3))
         try:
-            self._observations = ObservationManager(card.observations, self._robot_state)
+            self._observations = ObservationManager(metadata.observations, self._robot_state)
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
-        self._offset, self._scale = arrays.asarray(card.offset, 'float32'), arrays.asarray(card.scale, 'float32')
-        self._lowest = arrays.asarray(card.command_low, 'float32')
-        self._highest = arrays.asarray(card.command_high, 'float32')
+        self._offset = arrays.asarray(metadata.offset, 'float32')
+        self._scale = arrays.asarray(metadata.scale, 'float32')
+        self._lowest = arrays.asarray(metadata.command_low, 'float32')
+        self._highest = arrays.asarray(metadata.command_high, 'float32')
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._check_sizes()
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets for the speeds of the action."""
         action = self.parsed(action, env_ids)
@@ -98,12 +101,13 @@ class MoveBySpeedController(BoxActionController):
         now = self.scene.world.times[rows]
         due = now >= self._due[rows] - 0.5 * self.scene.world.step_dt
         if self._on_device:
-            self._decide(self._robot_state.rows(due), command, now)
+            self._decide(self._robot_state.select(due), command, now)
         elif due.any():
             self._decide(EnvIdSelection(rows[due]), command[due], now[due])
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
+    @override
     def reset(self, env_ids: Any = ...) -> None:
         """Forget everything about these envs; on a device `env_ids` may be a mask, bool `(n,)`."""
         super().reset(env_ids)
@@ -121,6 +125,7 @@ class MoveBySpeedController(BoxActionController):
         for array, rows in zip(self._memory(), state, strict=True):
             array[self._rows(env_ids)] = self._robot_state.arrays.asarray(rows, rows.dtype.name)
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """The speeds that the policy was trained on."""
         from gymnasium.spaces import Box
@@ -138,36 +143,36 @@ class MoveBySpeedController(BoxActionController):
 
     def _bind(self, base_link: str | None = None) -> None:
         """Look at the robot; what the policy learned around is its home, also if the robot's class says none."""
-        card = self.policy.card
-        home = dict(zip(card.joint_names, card.offset, strict=True))
+        metadata = self.policy.metadata
+        home = dict(zip(metadata.joint_names, metadata.offset, strict=True))
         robot: Any = self.robot
         self._robot_state.bind(robot, home=home, base_link=base_link)
 
-    def _decide(self, rows: EnvSelection, command: Any, now: Any) -> None:
+    def _decide(self, selection: EnvSelection, command: Any, now: Any) -> None:
         """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
         if self._asks_for_base:
             self._asks_for_base = False
             self._bind(self.robot.get_robot_base().name.removeprefix(f'{self.robot.config.prim_path}/'))
-        state, card, xp = self._robot_state, self.policy.card, self._robot_state.xp
+        state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
         clamped = xp.clip(command, self._lowest, self._highest)
         if not self._on_device and not np.array_equal(clamped, command):
             _warn_of_clamping(self.policy.path)
         state.changed()
-        rows.put(state.commands[card.command], clamped)
-        actions = self.policy(rows.take(self._observations.compute()))
-        rows.put(state.actions, actions)
-        rows.put(state.steps, rows.take(state.steps) + 1)
-        targets, places = self._offset + self._scale * actions, (rows.ids[:, None], self._driven)
+        selection.put(state.commands[metadata.command], clamped)
+        actions = self.policy(selection.take(self._observations.compute()))
+        selection.put(state.actions, actions)
+        selection.put(state.steps, selection.take(state.steps) + 1)
+        targets, places = self._offset + self._scale * actions, (selection.ids[:, None], self._driven)
         if self._on_device:
-            targets = xp.where(rows.index[:, None], targets, self._targets[places])
+            targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets
         # a whole number of policy steps after the last action, unless nobody asked for a while
-        due = rows.take(self._due)
-        rows.put(self._due, xp.where(xp.abs(now - due) < card.step_dt, due, now) + card.step_dt)
+        due = selection.take(self._due)
+        selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
 
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
-        return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.card.command]]
+        return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.metadata.command]]
 
     def _rows(self, env_ids: Any) -> Any:
         """Ids of the envs, in the form that indexes what is remembered; a mask on a device stays one."""
@@ -177,19 +182,20 @@ class MoveBySpeedController(BoxActionController):
         return self._robot_state.arrays.index(env_ids)
 
     def _check_sizes(self) -> None:
-        where, card = self._where, self.policy.card
-        if len(card.command_low) != 3:
+        where, metadata = self._where, self.policy.metadata
+        if len(metadata.command_low) != 3:
             raise ValueError(
-                f'{where}: it takes {len(card.command_low)} numbers as a command, not 3 (forward, lateral, rotation)'
+                f'{where}: it takes {len(metadata.command_low)} numbers as a command, '
+                'not 3 (forward, lateral, rotation)'
             )
         observations = self._observations.compute()[:1]
         try:
             actions = self.policy(observations)
         except Exception as error:  # those of the libraries have no common base
             raise ValueError(f'{where}: it does not take its {observations.shape[1]} observations: {error}') from error
-        if actions.shape != (1, len(card.joint_names)):
+        if actions.shape != (1, len(metadata.joint_names)):
             raise ValueError(
-                f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(card.joint_names)} joints'
+                f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(metadata.joint_names)} joints'
             )
 
 

@@ -1,4 +1,4 @@
-"""Going straight to a point of the ground plane."""
+"""Point controller: goes straight to a point of the ground plane."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -65,6 +66,7 @@ class MoveToPointBySpeedController(BoxActionController):
         heading = yaw_of(as_array(start_orientation))
         return wrap_angle(namespace_of(way).arctan2(way[..., 1], way[..., 0]) - heading)
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Speeds towards the goal of the action."""
         action = self.parsed(action, env_ids)
@@ -107,11 +109,13 @@ class MoveToPointBySpeedController(BoxActionController):
             rotation_speed=xp.where(reached, 0.0, rotation_speed * angle.clip(-1.0, 1.0)),
         )
 
+    @override
     def get_obs(self) -> dict[str, Any]:
         """Whether the goal is reached."""
         position, _ = self.robot.get_pose()
         return {'finished': observed(planar_distance(position, self.goal_position) < self.last_threshold)}
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Goals up to 100 m away from the origin along each axis."""
         from gymnasium.spaces import Box

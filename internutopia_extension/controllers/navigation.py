@@ -1,4 +1,4 @@
-"""What the controllers that go somewhere have in common: settings, distances in the plane, observations."""
+"""Helpers of the controllers that go somewhere: settings, distances in the plane, observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting a fallen robot back on its feet."""
+"""Recovery: puts a fallen robot back on its feet."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.model.spec import IDENTITY_QUAT
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -36,6 +37,7 @@ class RecoverController(BaseController):
         positions = [start.get(name, 0.0) for name in robot.articulation.dof_names]
         self.joint_positions = self.arrays.asarray(positions, 'float32')
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(7,)`: position and orientation."""
         if not isinstance(action, list | tuple | np.ndarray) or len(action) not in (1, 2):
@@ -46,6 +48,7 @@ class RecoverController(BaseController):
             raise ValueError(f'expected an orientation of a length other than zero, got {action[1]!r}')
         return np.concatenate([position, orientation])
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Teleport to the pose of the action."""
         action = self.parsed(action, env_ids)
@@ -70,6 +73,7 @@ class RecoverController(BaseController):
             return ArticulationAction()  # the model's own actuators have no targets to hold
         return ArticulationAction(self.joint_positions, joint_velocities=rest, joint_efforts=rest)
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """`[position]` up to 100 m away from the origin along x and y, on the ground."""
         from gymnasium.spaces import Box

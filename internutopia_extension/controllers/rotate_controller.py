@@ -1,4 +1,4 @@
-"""Turning on the spot."""
+"""Rotation controller: turns on the spot."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -53,6 +54,7 @@ class RotateController(BoxActionController):
         """How far to turn left from one yaw to the other, in (-pi, pi] [rad]."""
         return wrap_angle(yaw_of(as_array(goal_orientation)) - yaw_of(as_array(start_orientation)))
 
+    @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Check one env's action `(1, 4)`. ValueError for a quaternion of length zero, too."""
         goal = super().parse_action(action)
@@ -60,6 +62,7 @@ class RotateController(BoxActionController):
             raise ValueError(f'expected {self.action_meaning} of a length other than zero, got {action!r}')
         return goal
 
+    @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Check the actions of several envs, `(n, 1, 4)`."""
         goals = super().parse_actions(actions)
@@ -67,6 +70,7 @@ class RotateController(BoxActionController):
             return BaseController.parse_actions(self, actions)  # names the one at fault
         return goals
 
+    @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Turning rate towards the goal of the action."""
         action = self.parsed(action, env_ids)
@@ -101,12 +105,14 @@ class RotateController(BoxActionController):
             rotation_speed=xp.where(xp.abs(error) < threshold, 0.0, rotation_speed * error.clip(-1.0, 1.0)),
         )
 
+    @override
     def get_obs(self) -> dict[str, Any]:
         """Whether the goal is reached."""
         _, orientation = self.robot.get_pose()
         error = self.get_delta_z_rot(orientation, self.goal_orientation)
         return {'finished': observed(self.arrays.xp.abs(error) < self.last_threshold)}
 
+    @override
     def action_space(self) -> gymnasium.Space[Any]:
         """Quaternions; those of another length than one are normalised."""
         from gymnasium.spaces import Box

@@ -1,4 +1,4 @@
-"""Walking while the upper body does something else."""
+"""Walking controller whose upper body does something else."""
 
 from __future__ import annotations
 

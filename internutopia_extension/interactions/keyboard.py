@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util import log
@@ -48,6 +49,7 @@ class KeyboardInteraction(BaseInteraction):
         if self._terminal is None:
             log.warning('KeyboardInteraction: stdin is no terminal, so no key is ever pressed')
 
+    @override
     def get_input(self) -> NDArray[np.float64]:
         """Which keys are pressed: 1.0 or 0.0 for I, K, J, L, U, O; `(6,)`."""
         now = monotonic()

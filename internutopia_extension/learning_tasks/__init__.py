@@ -1,1 +1,33 @@
-"""Ready-made tasks for learning: one module each with a function `config` to train with or to start from."""
+"""Learning tasks: one module each with a function `config` to train with or to start from; `TASKS` has their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WALKERS = {  # names in ids, and in `walkers.WALKERS`
+    'H1': 'h1',
+    'H1WithHand': 'h1_with_hand',
+    'Aliengo': 'aliengo',
+    'G1': 'g1',
+    'GR1': 'gr1',
+}
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
+    'InternUtopia/Jetbot-Goal-v0': (f'{__name__}.jetbot_goal', {}),
+    'InternUtopia/H1-Stand-v0': (f'{__name__}.h1_stand', {}),
+    'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),
+    'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
+    **{
+        f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})
+        for name, robot in _WALKERS.items()
+    },
+    **{
+        f'InternUtopia/{name}-Velocity-Rough-v0': (f'{__name__}.velocity', {'robot': robot, 'terrain': 'rough'})
+        for name, robot in _WALKERS.items()
+    },
+    **{
+        f'InternUtopia/{name}-Navigation-v0': (f'{__name__}.navigation', {'robot': robot})
+        for name, robot in _WALKERS.items()
+    },
+}
+"""Module, and options of its `config`, by id; the entry point of the group `internutopia.learning_tasks`."""

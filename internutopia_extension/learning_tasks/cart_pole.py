@@ -1,4 +1,4 @@
-"""Balance a pole on a cart."""
+"""Cart-pole: balance a pole on a cart."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def config(
         pole_mass: mass of the pole [kg].
         cart_mass: mass of the cart [kg].
         force: push of an action of 1 [N].
-        start: positions and speeds at the start of an episode are drawn from -start..start; 0 always starts upright.
+        start: positions and speeds at the start of an episode are sampled from -start..start; 0 always starts upright.
         threads: threads of the physics engine; None means one per core.
     """
     learning = LearningCfg(

@@ -1,4 +1,4 @@
-"""What the configs of all learning tasks have in common."""
+"""Base of the configs of all learning tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep a Unitree H1 standing while it is pushed."""
+"""Standing: keep a Unitree H1 on its feet while it is pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drive a Jetbot to a point."""
+"""Goals for a Jetbot: drive to a point."""
 
 from __future__ import annotations
 

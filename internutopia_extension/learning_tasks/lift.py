@@ -1,4 +1,4 @@
-"""Lift a cube with the gripper of a Franka."""
+"""Lifting: raise a cube with the gripper of a Franka."""
 
 from __future__ import annotations
 

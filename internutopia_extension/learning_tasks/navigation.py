@@ -1,4 +1,4 @@
-"""Walk to points among obstacles, by commanding a robot that has learned to walk."""
+"""Navigation: walk to points among obstacles, by commanding a robot that has learned to walk."""
 
 from __future__ import annotations
 

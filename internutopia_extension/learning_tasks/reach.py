@@ -1,4 +1,4 @@
-"""Bring the gripper of a Franka to a point."""
+"""Reaching: bring the gripper of a Franka to a point."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def config(
 
     The action `(7,)` moves the joint targets of the arm around the home pose, 1.25 rad for an action of 1. The
     observation `(27,)` is positions relative to home and velocities (scaled by 0.2) of the arm's joints, the target and
-    the way from the gripper to it [m], and the last action. An episode ends after its steps; a new target is drawn
+    the way from the gripper to it [m], and the last action. An episode ends after its steps; a new target is sampled
     halfway.
 
     Args:

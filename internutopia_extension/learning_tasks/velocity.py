@@ -1,4 +1,4 @@
-"""Walk with commanded velocities."""
+"""Velocity tracking: walk with commanded velocities."""
 
 from __future__ import annotations
 

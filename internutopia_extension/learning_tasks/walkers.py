@@ -1,4 +1,4 @@
-"""What learning tasks need to know about legged robots, by robot name."""
+"""Walkers: legged robots with what learning tasks need to know about them, by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Walker:
         swing_height: how far a foot is lifted [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
-        held: ranges that joints above the legs are held in, drawn anew for every episode [rad].
+        held: ranges that joints above the legs are held in, sampled anew for every episode [rad].
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
     """

@@ -1,4 +1,4 @@
-"""Looking things up in an observation by a name from a config."""
+"""Look-up of entries of an observation by a name from a config."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Keeping what a robot observed."""
+"""Metric that keeps what a robot observed."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
+
+from typing_extensions import override
 
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
@@ -28,6 +30,7 @@ class RecordingMetric(BaseMetric):
         self.step = 0
         self.obs: dict[int, dict[str, dict[str, Any]]] = {}
 
+    @override
     def update(self, obs: dict[str, Any]) -> None:
         """Record one step. KeyError if there is no such robot or field."""
         robot_obs = pick(obs, self.robot_name, f'metric {self.name!r}: robot')
@@ -37,6 +40,7 @@ class RecordingMetric(BaseMetric):
         self.obs[self.step] = {self.robot_name: record}
         self.step += 1
 
+    @override
     def calc(self) -> dict[int, dict[str, dict[str, Any]]]:
         """Everything recorded."""
         return self.obs

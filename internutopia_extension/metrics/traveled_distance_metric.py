@@ -1,10 +1,11 @@
-"""How far a robot went."""
+"""Metric of the way that a robot went."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
@@ -27,6 +28,7 @@ class TraveledDistanceMetric(BaseMetric):
         self.distance = 0.0
         self.position: np.ndarray | None = None
 
+    @override
     def update(self, obs: dict[str, Any]) -> None:
         """Add the way of one step. KeyError if there is no such robot."""
         robot_obs = pick(obs, self.robot_name, f'metric {self.name!r}: robot')
@@ -35,6 +37,7 @@ class TraveledDistanceMetric(BaseMetric):
             self.distance += float(np.linalg.norm(position - self.position))
         self.position = position
 
+    @override
     def calc(self) -> float:
         """The length of the way [m]."""
         return self.distance

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
@@ -16,6 +18,7 @@ class DynamicCube(BaseObject):
     """
 
     @classmethod
+    @override
     def model(cls, config: Any) -> ObjectSpec:
         """What the box is made of."""
         return ObjectSpec(

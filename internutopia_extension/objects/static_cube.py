@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
@@ -13,6 +15,7 @@ class StaticCube(BaseObject):
     """A box with edge lengths `config.scale` [m] that collides and stays where it is put; it can be teleported."""
 
     @classmethod
+    @override
     def model(cls, config: Any) -> ObjectSpec:
         """What the box is made of."""
         return ObjectSpec(

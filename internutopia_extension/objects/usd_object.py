@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
 
@@ -18,6 +20,7 @@ class UsdObject(BaseObject):
     """
 
     @classmethod
+    @override
     def model(cls, config: Any) -> ObjectSpec:
         """What the object is made of."""
         return ObjectSpec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.core.task import BaseReward
 from internutopia_extension.rewards.settings import RobotRewardSettings
@@ -16,16 +17,19 @@ class EffortPenaltyReward(BaseReward):
         state: the sum of squared efforts.
     """
 
+    @override
     def init_setting(self) -> None:
         """Check the settings. ValueError naming the one at fault."""
         self.parameters = RobotRewardSettings(**self.settings)
         self.parameters.check_robot(self.task)
 
+    @override
     def calc(self) -> float:
         """The reward of this step."""
         self._calc_next_state()
         return -self.parameters.scale * self.state
 
+    @override
     def _calc_next_state(self) -> None:
         efforts = self.task.robots[self.parameters.robot_name].articulation.get_joint_efforts()
         self.state = float(np.sum(np.square(efforts, dtype=np.float64)))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pydantic import FiniteFloat
+from typing_extensions import override
 
 from internutopia.core.config.fields import Vector
 from internutopia.core.task import BaseReward
@@ -29,11 +30,13 @@ class ProgressToGoalReward(BaseReward):
         state: the distance [m] after the last step.
     """
 
+    @override
     def init_setting(self) -> None:
         """Check the settings. ValueError naming the one at fault."""
         self.parameters = ProgressToGoalSettings(**self.settings)
         self.parameters.check_robot(self.task)
 
+    @override
     def calc(self) -> float:
         """The reward of this step."""
         if self.state is None:  # the first step starts where the config puts the root
@@ -42,6 +45,7 @@ class ProgressToGoalReward(BaseReward):
         self._calc_next_state()
         return self.parameters.scale * (before - self.state)
 
+    @override
     def _calc_next_state(self) -> None:
         position, _ = self.task.robots[self.parameters.robot_name].articulation.get_pose()
         self.state = self._distance(position.tolist())

@@ -1,4 +1,4 @@
-"""What the settings of rewards about one robot have in common."""
+"""Settings that rewards about one robot share."""
 
 from __future__ import annotations
 

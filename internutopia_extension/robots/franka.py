@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from typing_extensions import override
+
 from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -91,6 +93,7 @@ class FrankaRobot(BaseRobot):
         """The link that arm targets of reference `arm_base` are relative to."""
         return self.articulation.body('panda_link0')
 
+    @override
     def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
         """Set joint targets, and remember them for the observation."""
         super().command(controls)
@@ -108,8 +111,8 @@ class FrankaRobot(BaseRobot):
         for robot, actions in told.items():
             robot._commanded = Commanded(actions)
 
+    @override
     def get_obs(self) -> OrderedDict[str, Any]:
-        """See the class."""
         obs = super().get_obs()
         obs['joint_action'] = self._last_actions() if self.is_batch else self.last_action
         obs['eef_position'], obs['eef_orientation'] = self.articulation.body('panda_rightfinger').get_pose()

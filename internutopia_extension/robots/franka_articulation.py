@@ -1,4 +1,4 @@
-"""The articulation class of Franka, as 2.x has it in the module of that robot."""
+"""Articulation class of Franka, as 2.x has it in the module of that robot."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Any articulated model as a robot, without writing a class."""
+"""Generic robot: any articulated model, without a class of its own."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+
+from typing_extensions import override
 
 from internutopia.core.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.model.spec import Drives, RobotSpec
@@ -28,6 +30,7 @@ class GenericRobot(BaseRobot):
     batched = True
 
     @classmethod
+    @override
     def model(cls, config: RobotCfg) -> RobotSpec:
         """What the robot is made of."""
         assert isinstance(config, GenericRobotCfg)

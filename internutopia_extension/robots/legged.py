@@ -1,4 +1,4 @@
-"""What the legged robots share."""
+"""Base of the legged robots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arm under its name of 2.x."""
+"""2.x path of `MocapControlledFrankaRobot`."""
 
 from internutopia_extension.robots.franka import MocapControlledFrankaRobot
 

@@ -1,4 +1,4 @@
-"""The articulation class of robots on wheels, as 2.x has it in the module of Jetbot."""
+"""Articulation class of robots on wheels, as 2.x has it in the module of Jetbot."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.compat.v2.handles import IsaacsimArticulation
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -52,6 +53,7 @@ class WheeledRobot(IsaacsimArticulation):
         """Dof indices of the wheels."""
         return self._wheel_dof_indices
 
+    @override
     def post_reset(self) -> None:
         """Let the wheels follow velocities."""
         for wheel in self._wheel_dof_indices:

@@ -1,4 +1,4 @@
-"""What sensors that sit on a robot and take no pictures have in common."""
+"""Base of the sensors that sit on a robot and take no pictures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.probes import match_name
@@ -31,6 +32,7 @@ class BodySensor(BaseSensor):
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
         """What it reads in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`."""
 
+    @override
     def get_data(self) -> dict[str, Any]:
         """What it reads now, in its env, or in all of them."""
         env_id = self._scene.env_id

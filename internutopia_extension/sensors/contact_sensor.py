@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import Probe, RobotSpec
@@ -36,12 +37,13 @@ class ContactSensor(BodySensor):
         self._noise = self.noise('force', cfg.noise)
 
     @classmethod
+    @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let the contacts be measured."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, ContactSensorCfg))))
 
+    @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """See `BodySensor`."""
         contacts = self._articulation.view.measure(self._probe)[env_ids]
         force = contacts[:, 1:]
         strong = np.square(force).sum(axis=-1) >= self._threshold**2

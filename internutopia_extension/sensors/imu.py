@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import Probe, RobotSpec
@@ -38,12 +39,13 @@ class IMU(BodySensor):
         self._angular_velocity_noise = self.noise('angular velocity', cfg.angular_velocity_noise)
 
     @classmethod
+    @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let the acceleration be measured."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, IMUCfg))))
 
+    @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """See `BodySensor`."""
         acceleration = self._articulation.view.measure(self._probe)[env_ids]
         _, orientation = self._mount.poses(env_ids)
         angular_velocity = quat_rotate_inverse(orientation, self._mount.body.get_angular_velocity()[env_ids])

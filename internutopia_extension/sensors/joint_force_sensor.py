@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import Probe, RobotSpec
@@ -38,13 +39,14 @@ class JointForceSensor(BodySensor):
         self._wrench_noise = self.noise('wrenches', cfg.noise)
 
     @classmethod
+    @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Let efforts and wrenches be measured."""
         cfg = own_config(config, JointForceSensorCfg)
         return dataclasses.replace(model, probes=(*model.probes, *_efforts(cfg), *_wrenches(cfg)))
 
+    @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """See `BodySensor`."""
         measure = self._articulation.view.measure
         data: dict[str, NDArray[Any]] = {}
         if self._efforts:

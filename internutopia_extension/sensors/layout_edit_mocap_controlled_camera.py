@@ -1,4 +1,4 @@
-"""The camera under its name of 2.x."""
+"""2.x path of `LayoutEditMocapControlledCamera`."""
 
 from internutopia_extension.sensors.mocap_controlled_camera import LayoutEditMocapControlledCamera
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.model.spec import Probe, RobotSpec
@@ -44,13 +45,14 @@ class Lidar(BodySensor):
         self._last: dict[str, NDArray[Any]] = {}  # what was read for the observation, (env_num, ...)
 
     @classmethod
+    @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
         """Make sure that there is the link it sits on."""
         cfg = own_config(config, LidarCfg)
         return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))
 
+    @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """See `BodySensor`."""
         cfg = self._cfg
         env_ids = np.arange(self._scene.world.env_num) if env_ids is ... else env_ids
         positions, orientations = (values.astype(np.float64) for values in self._mount.poses(env_ids))
@@ -75,6 +77,7 @@ class Lidar(BodySensor):
         ranges[far], ranges[near] = (np.inf, -np.inf) if cfg.miss == 'inf' else (cfg.max_range, cfg.min_range)
         return {'ranges': ranges, **data}
 
+    @override
     def update(self, env_ids: EnvIds) -> None:
         """Cast the rays of the envs that are about to be observed."""
         for key, values in self.read(env_ids).items():
@@ -82,10 +85,12 @@ class Lidar(BodySensor):
                 self._last[key] = np.zeros((self._scene.world.env_num, *values.shape[1:]), values.dtype)
             self._last[key][env_ids] = values
 
+    @override
     def observe(self) -> dict[str, Any]:
         """What `update` read."""
         return self._last or self.get_data()
 
+    @override
     def handle(self, robot: RobotContext) -> BaseSensor:
         """The lidar of one env."""
         return _LidarOfOneEnv(self, robot)
@@ -94,6 +99,7 @@ class Lidar(BodySensor):
 class _LidarOfOneEnv(SensorHandle):
     _batch: Lidar
 
+    @override
     def get_data(self) -> dict[str, Any]:
         """What it reads now."""
         return {key: values[0] for key, values in self._batch.read(np.array([self._scene.env_id])).items()}

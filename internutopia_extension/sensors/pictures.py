@@ -1,4 +1,4 @@
-"""What a camera saw in some envs, with everything that is derived from it."""
+"""Pictures that a camera took in some envs, with everything that is derived from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pictures:
         self._n = n
 
     def take(self, env_ids: EnvIds, rows: EnvIds) -> None:
-        """Draw envs, each into its row. NoOpenGLError if nothing can be rendered here."""
+        """Render envs, each into its row. NoOpenGLError if nothing can be rendered here."""
         if not len(env_ids):
             return
         frames, data = self._frames, self._data
@@ -59,13 +59,13 @@ class Pictures:
         return self._data
 
     def _describe(self, env_ids: EnvIds, rows: EnvIds) -> None:
-        """Camera parameters: lenses may differ between scenes."""
+        """Compute the camera parameters: intrinsics may differ between scenes."""
         positions, orientations = (to_host(values) for values in self._view.get_poses())
         world_positions = positions[env_ids] + self._world.env_origins[env_ids]
-        lenses = [self._view.intrinsics(env_id, self._size) for env_id in env_ids.tolist()]
-        for lens in dict.fromkeys(lenses):
-            mine = np.array([own == lens for own in lenses])
-            params = camera_params(world_positions[mine], orientations[env_ids[mine]], lens, self._size)
+        intrinsics = [self._view.intrinsics(env_id, self._size) for env_id in env_ids.tolist()]
+        for distinct in dict.fromkeys(intrinsics):
+            mine = np.array([own == distinct for own in intrinsics])
+            params = camera_params(world_positions[mine], orientations[env_ids[mine]], distinct, self._size)
             stored: dict[str, NDArray[np.float64]] = self._data.setdefault('camera_params', {})
             for key, values in params.items():
                 if key not in stored:

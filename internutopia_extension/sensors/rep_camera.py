@@ -1,7 +1,7 @@
 """Camera among the sensors of a robot: pictures, depth, point cloud, boxes, camera parameters.
 
-Observations hold the picture of the last frame: one is drawn at an env's reset and whenever a frame is due
-(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env draws when asked:
+Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
+(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders when asked:
 `get_data` always shows the env as it is.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.render.camera import PictureKind
@@ -55,7 +56,7 @@ class RepCamera(BaseSensor):
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
-        self._version = -1  # of the world when an env's own object drew last
+        self._version = -1  # of the world when an env's own object rendered last
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
@@ -71,21 +72,25 @@ class RepCamera(BaseSensor):
         return {output for output, asked in wanted.items() if asked}
 
     @classmethod
+    @override
     def check(cls, config: Any, robot: RobotCfg, scene: SceneHandle) -> None:
         """ValueError if the robot has no such camera, naming those that it has."""
         if not config.prim_path:
             raise ValueError('a camera needs a prim_path: which camera of the robot is it?')
         scene.camera_name(robot.name, config.prim_path)
 
+    @override
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """An object of one env, which draws when asked."""
+        """An object of one env, which renders when asked."""
         return type(self)(self.config, robot, robot._scene)
 
+    @override
     def post_reset(self) -> None:
         """Make the handle to the camera."""
         if not self._serves_all:
             self.restore_sensor_info()
 
+    @override
     def restore_sensor_info(self) -> None:
         """Make the handle to the camera anew."""
         self._camera = self.create_camera()
@@ -97,23 +102,27 @@ class RepCamera(BaseSensor):
         scene = self._scene
         return ICamera(self._view, scene, self.name, self.camera_prim_path, self.resolution, outputs)
 
+    @override
     def reset(self, env_ids: Any = ...) -> None:
         """What was seen in these envs is no longer there."""
         self._seen[env_ids] = False
 
+    @override
     def update(self, env_ids: EnvIds) -> None:
-        """Draw the envs that are due."""
+        """Render the envs that are due."""
         due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
         self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
         self._seen[due] = True
 
+    @override
     def observe(self) -> dict[str, Any]:
-        """The last frame, drawn anew if one is due."""
+        """The last frame, rendered anew if one is due."""
         if self._serves_all:
             return self._frame.data()
         self.update(np.array([self._scene.env_id]))
         return self._only_row(self._frame)
 
+    @override
     def get_data(self) -> dict[str, Any]:
         """What the camera sees now."""
         if not self._serves_all:

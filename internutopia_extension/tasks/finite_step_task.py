@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
@@ -21,6 +23,7 @@ class FiniteStepTask(BaseTask):
         self.stop_count = 0
         self.max_steps = config.max_steps
 
+    @override
     def is_done(self) -> bool:
         """Whether this was the last step."""
         self.stop_count += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from internutopia.core.datahub import DataHub
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
@@ -24,11 +26,13 @@ class ManipulationTask(BaseTask):
         self.max_steps = config.max_steps
         self.prompt = config.prompt
 
+    @override
     def is_done(self) -> bool:
         """Whether the episode was reported finished or has had its steps."""
         self.step_counter += 1
         return DataHub.get_episode_finished(self.name) or self.step_counter > self.max_steps
 
+    @override
     def cleanup(self) -> None:
         """Forget the report: another Env may run a task of the same name."""
         DataHub.clear(self.name)

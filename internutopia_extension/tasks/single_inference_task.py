@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from internutopia.core.task import BaseTask
 
 
@@ -11,6 +13,7 @@ class SimpleInferenceTask(BaseTask):
 
     ends_itself = False
 
+    @override
     def is_done(self) -> bool:
         """Never."""
         return False

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from cart_poles import carts
+from gymnasium.vector import AutoresetMode
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
@@ -52,6 +54,27 @@ def make_learner(
         )
         config = make_config(tasks=[task], env_num=env_num, sim={'substeps': 4}, episode_order='cycle', seed=seed)
         made.append(VectorEnv(config, LearningCfg.model_validate(fields), autoreset_mode=autoreset_mode))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
+
+
+@pytest.fixture
+def make_vector_env() -> Iterator[Callable[..., VectorEnv]]:
+    """Makes a VectorEnv of a config, or of the arguments of `carts`; closed after the test."""
+    made: list[VectorEnv] = []
+
+    def make(
+        config: Config | None = None,
+        learning: LearningCfg | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        **fields: Any,
+    ) -> VectorEnv:
+        config = config or carts(**fields)
+        made.append(VectorEnv(config, learning, autoreset_mode=autoreset_mode, render_mode=render_mode))
         return made[-1]
 
     yield make

@@ -1,4 +1,4 @@
-"""Looks for what makes the host wait for a device, on tensors of the host itself or of the device `meta`."""
+"""Detector of what makes the host wait for a device, on tensors of the host itself or of the device `meta`."""
 
 from typing import Any
 

@@ -40,7 +40,7 @@ def test_policies_of_the_package_give_what_they_give_on_the_host(robot: str) -> 
     assert isinstance(actions, torch.Tensor) and actions.dtype == torch.float32 and not actions.requires_grad
     assert actions.std() > 0.1
     np.testing.assert_allclose(actions.cpu(), host(observations), rtol=0.0, atol=KERNEL_ERROR)
-    assert policy.card == host.card
+    assert policy.metadata == host.metadata
 
 
 @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
@@ -162,11 +162,11 @@ def walkers(
 ) -> Iterator[Callable[..., VectorEnv]]:
     """Makes three hoppers whose actions are speeds, at 240 steps a second; their policy acts 48 times a second."""
     network = [(np.random.default_rng(0).normal(size=(14, 8)), np.zeros(8)), (0.3 * np.ones((8, 1)), [0.1])]
-    card = {'joint_names': ['hip'], 'offset': [HOME['hip']], 'scale': 0.3, 'observations': SENSES}
+    metadata = {'joint_names': ['hip'], 'offset': [HOME['hip']], 'scale': 0.3, 'observations': SENSES}
     made: list[VectorEnv] = []
 
     def make(arrays: Any, suffix: str = '.onnx') -> VectorEnv:
-        path = write_policy(network, suffix, command_low=[-0.5, -0.5, -0.5], **card)
+        path = write_policy(network, suffix, command_low=[-0.5, -0.5, -0.5], **metadata)
         walk = ControllerCfg.model_validate(
             {'name': 'walk', 'type': 'DeviceWalk', 'joint_names': ['tail', 'hip'], 'policy_weights_path': path}
         )

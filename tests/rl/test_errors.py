@@ -1,4 +1,4 @@
-"""Mistakes at all array front doors: named before anything moves, with what would be right."""
+"""Mistakes at everything with the array API: named before anything moves, with what would be right."""
 
 from __future__ import annotations
 
@@ -42,49 +42,49 @@ def start_all(envs: AsyncEnvs) -> None:
 
 
 @dataclass
-class Door:
-    """How to use one of the front doors."""
+class Harness:
+    """How to use one of the classes."""
 
     make: Callable[..., Any]  # of optional learning
     reset: Callable[[Any], Any]
     step: Callable[[Any, Any], Any]
-    parts: Callable[[Any], list[VectorEnv]]
+    vector_envs: Callable[[Any], list[VectorEnv]]
     right: np.ndarray
     starts_itself: bool = False
 
     def state(self, envs: Any) -> list[np.ndarray]:
         """All that a step or reset would change."""
         values: list[np.ndarray] = []
-        for core in (part.core for part in self.parts(envs)):
+        for core in (each.core for each in self.vector_envs(envs)):
             values += [core.state.joint_positions, core.state.joint_velocities, core.state.actions, core.state.steps]
             values += [core.episode_ids, core.returns, core.running]
         return [array.copy() for array in values]
 
 
 ROWS = np.full((ENVS, 1), 0.5, np.float32)
-DOORS = {
-    'VectorEnv': Door(
+HARNESSES = {
+    'VectorEnv': Harness(
         lambda learning=None: VectorEnv(config(), learning),
         lambda envs: envs.reset(seed=0),
         lambda envs, actions: envs.step(actions),
         lambda envs: [envs],
         ROWS,
     ),
-    'SingleEnv': Door(
+    'SingleEnv': Harness(
         lambda learning=None: SingleEnv(config(1), learning),
         lambda env: env.reset(seed=0),
         lambda env, action: env.step(action),
         lambda env: [env._envs],
         ROWS[0],
     ),
-    'SB3VecEnv': Door(
+    'SB3VecEnv': Harness(
         lambda learning=None: SB3VecEnv(config(), learning),
         lambda envs: envs.reset(),
         lambda envs, actions: envs.step(actions),
         lambda envs: [envs.envs],
         ROWS,
     ),
-    'RslRlVecEnv': Door(
+    'RslRlVecEnv': Harness(
         lambda learning=None: RslRlVecEnv(config(), learning),
         lambda envs: envs.reset(),
         lambda envs, actions: envs.step(as_tensor(actions)),
@@ -92,14 +92,14 @@ DOORS = {
         ROWS,
         starts_itself=True,
     ),
-    'FlatBuffers': Door(
+    'FlatBuffers': Harness(
         lambda learning=None: FlatBuffers(config(), learning),
         lambda envs: envs.async_reset(seed=0),
         lambda envs, actions: envs.send(actions),
         lambda envs: [envs.envs],
         ROWS,
     ),
-    'AsyncEnvs': Door(
+    'AsyncEnvs': Harness(
         lambda learning=None: AsyncEnvs(config(), ENVS, 1, learning),
         start_all,
         lambda envs, actions: envs.step(actions, np.arange(ENVS)),
@@ -109,14 +109,14 @@ DOORS = {
 }
 
 
-@pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest) -> Door:
-    return DOORS[request.param]
+@pytest.fixture(params=HARNESSES)
+def harness(request: pytest.FixtureRequest) -> Harness:
+    return HARNESSES[request.param]
 
 
 @pytest.fixture
-def envs(door: Door) -> Iterator[Any]:
-    made = door.make()
+def envs(harness: Harness) -> Iterator[Any]:
+    made = harness.make()
     yield made
     made.close()
 
@@ -143,56 +143,56 @@ WRONG_ACTIONS: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
 
 
 @pytest.mark.parametrize('mistake', WRONG_ACTIONS)
-def test_wrong_actions_move_nothing(door: Door, envs: Any, mistake: str) -> None:
+def test_wrong_actions_move_nothing(harness: Harness, envs: Any, mistake: str) -> None:
     spoil, message = WRONG_ACTIONS[mistake]
-    door.reset(envs)
-    before = door.state(envs)
-    shape = str(door.right.shape).strip('()')
-    wide = str((*door.right.shape[:-1], 2)).strip('()')
-    expected = message.format(shape=shape, wide=wide, last=len(door.right) - 1)
+    harness.reset(envs)
+    before = harness.state(envs)
+    shape = str(harness.right.shape).strip('()')
+    wide = str((*harness.right.shape[:-1], 2)).strip('()')
+    expected = message.format(shape=shape, wide=wide, last=len(harness.right) - 1)
     with pytest.raises(ValueError, match=expected):
-        door.step(envs, spoil(door.right))
-    for now, then in zip(door.state(envs), before, strict=True):
+        harness.step(envs, spoil(harness.right))
+    for now, then in zip(harness.state(envs), before, strict=True):
         np.testing.assert_array_equal(now, then)
-    door.step(envs, door.right)
+    harness.step(envs, harness.right)
     if isinstance(envs, AsyncEnvs):
         start_all(envs)  # waits for the groups that were sent their actions
 
 
 @pytest.mark.parametrize('text', ['text', 'objects'])
-def test_numbers_in_another_form_are_no_numbers(door: Door, envs: Any, text: str) -> None:
-    door.reset(envs)
-    wrong = WRONG_ACTIONS[text][0](door.right)
+def test_numbers_in_another_form_are_no_numbers(harness: Harness, envs: Any, text: str) -> None:
+    harness.reset(envs)
+    wrong = WRONG_ACTIONS[text][0](harness.right)
     message = 'must be a tensor' if isinstance(envs, RslRlVecEnv) else f'real numbers, got dtype {wrong.dtype}'
     with pytest.raises(ValueError, match=message):
-        door.step(envs, wrong)
+        harness.step(envs, wrong)
 
 
-def test_step_before_reset(door: Door, envs: Any) -> None:
-    if door.starts_itself:
-        door.step(envs, door.right)
+def test_step_before_reset(harness: Harness, envs: Any) -> None:
+    if harness.starts_itself:
+        harness.step(envs, harness.right)
         return
     with pytest.raises(RuntimeError, match=r'reset the envs first|call async_reset first'):
-        door.step(envs, door.right)
-    door.reset(envs)
-    fresh = door.make()
-    door.reset(fresh)
-    for one, other in zip(door.state(envs), door.state(fresh), strict=True):
+        harness.step(envs, harness.right)
+    harness.reset(envs)
+    fresh = harness.make()
+    harness.reset(fresh)
+    for one, other in zip(harness.state(envs), harness.state(fresh), strict=True):
         np.testing.assert_array_equal(one, other)
     fresh.close()
 
 
 @pytest.mark.parametrize('was_reset', [True, False])
-def test_after_close(door: Door, was_reset: bool) -> None:
-    envs = door.make()
+def test_after_close(harness: Harness, was_reset: bool) -> None:
+    envs = harness.make()
     if was_reset:
-        door.reset(envs)
+        harness.reset(envs)
     envs.close()
     envs.close()
     with pytest.raises(RuntimeError, match=r'(step|send): the envs are closed; make new ones'):
-        door.step(envs, door.right)
+        harness.step(envs, harness.right)
     with pytest.raises(RuntimeError, match=r'reset: the envs are closed; make new ones'):
-        door.reset(envs)
+        harness.reset(envs)
 
 
 WRONG_NAMES: dict[str, tuple[dict[str, Any], str]] = {
@@ -213,22 +213,22 @@ WRONG_NAMES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize('kind', WRONG_NAMES)
-def test_wrong_names(door: Door, kind: str) -> None:
+def test_wrong_names(harness: Harness, kind: str) -> None:
     changes, message = WRONG_NAMES[kind]
     right = {'action': {'controller': 'actuators'}, 'observations': [{'term': 'joint_positions'}]}
     with pytest.raises(ValueError, match=message):
-        door.make(LearningCfg.model_validate({**right, **changes}))
+        harness.make(LearningCfg.model_validate({**right, **changes}))
 
 
 @pytest.mark.parametrize(
-    'make', [SB3VecEnv, RslRlVecEnv, FlatBuffers, lambda config: AsyncEnvs(config, ENVS, 1)], ids=list(DOORS)[2:]
+    'make', [SB3VecEnv, RslRlVecEnv, FlatBuffers, lambda config: AsyncEnvs(config, ENVS, 1)], ids=list(HARNESSES)[2:]
 )
 def test_learners_need_episodes_without_an_end(make: Callable[[Config], Any]) -> None:
     with pytest.raises(ValueError, match="'cycle' or 'shuffle'"):
         make(config().model_copy(update={'episode_order': 'once'}))
 
 
-# --- what only some front doors can be told ------------------------------------------------------------------------
+# --- what only some of them can be told ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -241,13 +241,13 @@ def test_learners_need_episodes_without_an_end(make: Callable[[Config], Any]) ->
     ],
 )
 def test_wrong_masks_reset_nothing(mask: Any, error: type[Exception], message: str) -> None:
-    door = DOORS['VectorEnv']
-    envs = door.make()
-    door.reset(envs)
-    before = door.state(envs)
+    harness = HARNESSES['VectorEnv']
+    envs = harness.make()
+    harness.reset(envs)
+    before = harness.state(envs)
     with pytest.raises(error, match=message):
         envs.reset(seed=1, options={'reset_mask': mask})
-    for now, then in zip(door.state(envs), before, strict=True):
+    for now, then in zip(harness.state(envs), before, strict=True):
         np.testing.assert_array_equal(now, then)
     assert envs.reset()[1]['episode_id'].tolist() == [3, 4, 5]
     envs.close()
@@ -318,9 +318,9 @@ def test_receiving_needs_a_reset() -> None:
         envs.close()
 
 
-@pytest.mark.parametrize('front_door', [VectorEnv, SingleEnv])
-def test_no_action_is_none(front_door: Any) -> None:
-    envs = front_door(config(1))
+@pytest.mark.parametrize('make', [VectorEnv, SingleEnv])
+def test_no_action_is_none(make: Any) -> None:
+    envs = make(config(1))
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r'of shape \(.*\) of real numbers, got dtype object: None'):
         envs.step(None)

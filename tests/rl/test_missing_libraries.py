@@ -1,4 +1,4 @@
-"""Without its library an adapter says how to get it, and the rest of the package does not need it."""
+"""Missing libraries: an adapter says how to get its own, and the rest of the package does not need it."""
 
 import subprocess
 import sys

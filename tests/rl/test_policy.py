@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.rl.policy import PolicyMetadata, load_policy, write_card
+from internutopia.rl.policy import PolicyMetadata, load_policy, write_metadata
 
 WritePolicy = Callable[..., str]
 
@@ -41,7 +41,7 @@ def layers(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize('suffix', SUFFIXES)
 def test_actions_and_card_are_those_of_the_file(write_policy: WritePolicy, suffix: str) -> None:
     policy = load_policy(write_policy(LINEAR, suffix, **FIELDS))
-    assert policy.card == PolicyMetadata.model_validate(FIELDS)
+    assert policy.metadata == PolicyMetadata.model_validate(FIELDS)
     obs = np.array([[1, 2, 3], [0, 0, 0], [-1, 0.5, 2]], np.float32)
     actions = policy(obs)
     assert actions.dtype == np.float32
@@ -77,13 +77,13 @@ def test_a_file_is_read_once_until_it_changes(write_policy: WritePolicy, suffix:
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
 def test_a_card_can_be_written_into_a_file_of_ones_own(write_policy: WritePolicy, suffix: str) -> None:
-    path = write_policy(LINEAR, suffix, with_card=False)
-    with pytest.raises(ValueError, match=r'it does not say how to run it.*write_card'):
+    path = write_policy(LINEAR, suffix, with_metadata=False)
+    with pytest.raises(ValueError, match=r'it does not say how to run it.*write_metadata'):
         load_policy(path)
-    card = PolicyMetadata.model_validate(FIELDS)
-    for scale in (0.25, 0.5):  # a second card replaces the first
-        write_card(path, card.update(scale=scale))
-        assert load_policy(path).card.scale == scale
+    metadata = PolicyMetadata.model_validate(FIELDS)
+    for scale in (0.25, 0.5):  # a second metadata replaces the first
+        write_metadata(path, metadata.update(scale=scale))
+        assert load_policy(path).metadata.scale == scale
     assert load_policy(path)(np.zeros((2, 3), np.float32))[0] == pytest.approx([0.1, -0.2])
     assert os.listdir(Path(path).parent) == [Path(path).name], 'drafts are gone'
 
@@ -91,11 +91,11 @@ def test_a_card_can_be_written_into_a_file_of_ones_own(write_policy: WritePolicy
 def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None:
     import onnx
 
-    path = write_policy(LINEAR, with_card=False)
+    path = write_policy(LINEAR, with_metadata=False)
     model = onnx.load(path)
     onnx.helper.set_model_props(model, {'author': 'me'})
     onnx.save(model, path)
-    write_card(path, PolicyMetadata.model_validate(FIELDS))
+    write_metadata(path, PolicyMetadata.model_validate(FIELDS))
     assert {prop.key for prop in onnx.load(path).metadata_props} == {'author', 'internutopia'}
 
 
@@ -123,7 +123,7 @@ class TestErrors:
     def test_suffix(self, tmp_path: Path) -> None:
         path = tmp_path / 'walk.txt'
         path.write_text('left, right')
-        for call in (load_policy, lambda path: write_card(path, PolicyMetadata.model_validate(FIELDS))):
+        for call in (load_policy, lambda path: write_metadata(path, PolicyMetadata.model_validate(FIELDS))):
             with pytest.raises(ValueError, match=r"suffix '\.txt' is not one of \.onnx, \.pt"):
                 call(path)
 
@@ -144,10 +144,10 @@ class TestErrors:
         with pytest.raises(ValueError, match=r'model_100\.pt is no TorchScript file \(a checkpoint cannot be run\)'):
             load_policy(path)
 
-    def test_wrong_card(self, write_policy: WritePolicy) -> None:
+    def test_wrong_metadata(self, write_policy: WritePolicy) -> None:
         import onnx
 
-        path = write_policy(LINEAR, with_card=False)
+        path = write_policy(LINEAR, with_metadata=False)
         model = onnx.load(path)
         onnx.helper.set_model_props(model, {'internutopia': '{"robot": "H1Robot", "legs": 2}'})
         onnx.save(model, path)

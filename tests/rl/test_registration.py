@@ -1,4 +1,4 @@
-"""The registered ids, used the ways that Gymnasium's own documentation shows."""
+"""Registered ids, used the ways that Gymnasium's own documentation shows."""
 
 import subprocess
 import sys
@@ -11,8 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import internutopia.rl
-from internutopia.rl.registration import TASKS
-from internutopia_extension.learning_tasks import cart_pole
+from internutopia_extension.learning_tasks import TASKS, cart_pole
 
 CART_POLE = 'InternUtopia/CartPole-v0'
 MODES: list[Any] = ['sync', 'async', 'vector_entry_point', None]

@@ -1,4 +1,4 @@
-"""The `VecEnv` of rsl_rl, compared with the `VectorEnv` row by row."""
+"""`VecEnv` of rsl_rl, compared with the `VectorEnv` row by row."""
 
 from typing import Any
 

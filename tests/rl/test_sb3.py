@@ -1,4 +1,4 @@
-"""Stable-Baselines3's `VecEnv`, compared with the `VectorEnv` row by row."""
+"""`VecEnv` of Stable-Baselines3, compared with the `VectorEnv` row by row."""
 
 from contextlib import closing
 

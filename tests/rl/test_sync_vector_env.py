@@ -1,4 +1,4 @@
-"""`VectorEnv` against Gymnasium's own `SyncVectorEnv` around the front doors of one env, step by step.
+"""`VectorEnv` against Gymnasium's own `SyncVectorEnv` around single envs of both APIs, step by step.
 
 Around `rl.SingleEnv` all is compared, bit for bit; around `core.gym_env.Env`, which has dicts, and ends and rewards of
 its task's classes, all that both tell.

@@ -1,4 +1,4 @@
-"""A robot that floats without gravity, and the task to move as commanded: for tests that import it by its name."""
+"""Toy walker: a robot that floats without gravity, and the task to move as commanded, for tests that import it."""
 
 from pathlib import Path
 

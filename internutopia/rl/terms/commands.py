@@ -11,7 +11,7 @@ from internutopia.core.world.base import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 
-DRAWS = 16  # of a goal among objects
+SAMPLES = 16  # of a goal among objects
 
 
 @term('command')
@@ -60,12 +60,12 @@ def goal(
 ) -> NDArray[np.float64]:
     """A point (x, y) [m] in the env frame at a random bearing and distance from the origin, or from the `'robot'`.
 
-    Of a few draws that one is taken which is farthest from the objects `avoid`, at least `clearance` [m] if any is.
+    Of a few samples that one is taken which is farthest from the objects `avoid`, at least `clearance` [m] if any is.
     """
     if around not in ('origin', 'robot'):
         raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")
-    draws = (DRAWS if avoid else 1, len(env_ids))
-    radius, bearing = state.rng.uniform(*distance, draws), state.rng.uniform(-np.pi, np.pi, draws)
+    shape = (SAMPLES if avoid else 1, len(env_ids))
+    radius, bearing = state.rng.uniform(*distance, shape), state.rng.uniform(-np.pi, np.pi, shape)
     xp = state.xp
     points = xp.stack([radius * xp.cos(bearing), radius * xp.sin(bearing)], axis=-1)
     if around == 'robot':

@@ -1,4 +1,4 @@
-"""The registry of terms, and the check of their parameters."""
+"""Registry of terms, and the check of their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a training run: how return and episode length went, over env steps and over wall time."""
+"""Learning curve of a training run: how return and episode length went, over env steps and over wall time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from internutopia.rl.training.run_folder import Progress
 _SCALES = ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))
 
 
-def draw_curve(progress: Sequence[Progress], title: str, path: Path) -> None:
+def plot_curve(progress: Sequence[Progress], title: str, path: Path) -> None:
     """Write a PNG file. ImportError if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What computes the physics of envs, and where: the options `--backend` and `--device`."""
+"""Physics engine of envs and its device: the options `--backend` and `--device`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a policy is: one episode in each of many envs, all at once.
+"""Evaluation of a policy: one episode in each of many envs, all at once.
 
     from internutopia.rl.training.evaluation import evaluate
 
@@ -137,7 +137,7 @@ def gait_period(learning: LearningCfg) -> float:
 def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None = None) -> LearningCfg:
     """A velocity task under test conditions.
 
-    Commands are drawn from the whole range that was trained, uniformly, every 5 s, or are `fixed` (forward, lateral
+    Commands are sampled from the whole range that was trained, uniformly, every 5 s, or are `fixed` (forward, lateral
     [m/s], yaw rate [rad/s]). Sensors have no noise and no delay, and nothing is randomized but where robots start.
     """
     name = velocity_command(learning)
@@ -178,7 +178,7 @@ def _run(
     running = ~ended
     for step in range(1, steps + 1):
         state = envs.core.state
-        # a step may draw the next one
+        # a step may sample the next one
         commanded = None if test is None else xp.asarray(state.command(test.command), copy=True)
         obs, rewards, terminated, truncated, info = envs.step(policy(obs))
         rewards, terminated, truncated = (arrays.asarray(each) for each in (rewards, terminated, truncated))
@@ -263,7 +263,7 @@ class _Pusher:
         push = self._speed * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)
         velocity = state.articulation.get_linear_velocity()
         pushed = xp.concat([xp.astype(velocity[:, :2] + push, velocity.dtype), velocity[:, 2:]], axis=-1)
-        rows = state.rows(running)
-        with rows.masked_writes():
-            state.articulation.set_linear_velocity(rows.take(pushed), env_ids=rows.ids)
+        selection = state.select(running)
+        with selection.masked_writes():
+            state.articulation.set_linear_velocity(selection.take(pushed), env_ids=selection.ids)
         state.changed()

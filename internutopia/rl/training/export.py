@@ -1,4 +1,4 @@
-"""From a trained network to a policy file."""
+"""Export of a trained network to a policy file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rsl_rl.models import MLPModel
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.policy import PolicyMetadata, write_card
+from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
 
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
 
 
-def policy_card(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
+def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
     """How the policy that these envs train is to be run on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
@@ -43,8 +43,8 @@ def policy_card(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
     )
 
 
-def export_onnx(actor: MLPModel, card: PolicyMetadata, path: Path) -> None:
-    """Write a policy, its observation normalizer included, as an ONNX file with its card."""
+def export_onnx(actor: MLPModel, metadata: PolicyMetadata, path: Path) -> None:
+    """Write a policy, its observation normalizer included, as an ONNX file with its metadata."""
     module: Any = actor.as_onnx(verbose=False)
     module.to('cpu').eval()
     draft = path.with_suffix('.part.onnx')
@@ -60,15 +60,15 @@ def export_onnx(actor: MLPModel, card: PolicyMetadata, path: Path) -> None:
             output_names=module.output_names,
             dynamic_axes={name: {0: 'n'} for name in (*module.input_names, *module.output_names)},
         )
-    write_card(draft, card)
+    write_metadata(draft, metadata)
     os.replace(draft, path)
 
 
-def export_torchscript(actor: MLPModel, card: PolicyMetadata, path: Path) -> None:
-    """Write a policy, its observation normalizer included, as a TorchScript file with its card."""
+def export_torchscript(actor: MLPModel, metadata: PolicyMetadata, path: Path) -> None:
+    """Write a policy, its observation normalizer included, as a TorchScript file with its metadata."""
     module = torch.jit.script(actor.as_jit().to('cpu').eval())
     draft = path.with_suffix('.part.pt')
-    torch.jit.save(module, os.fspath(draft), _extra_files={'internutopia.json': card.model_dump_json()})
+    torch.jit.save(module, os.fspath(draft), _extra_files={f'{METADATA_KEY}.json': metadata.model_dump_json()})
     os.replace(draft, path)
 
 

@@ -1,4 +1,4 @@
-"""Finding what was trained: in the folder of a run, or in a policy file."""
+"""Loading of what was trained: from the folder of a run, or from a policy file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Trained:
         task: what it does.
         file: where it was read from.
         arrays: what it takes and gives, as `VectorEnv` calls them.
-        card: what the file says about it; None for a checkpoint.
+        metadata: what the file says about it; None for a checkpoint.
     """
 
     act: ActFn
     task: Task
     file: Path
     arrays: Arrays
-    card: PolicyMetadata | None = None
+    metadata: PolicyMetadata | None = None
 
 
 def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:
@@ -54,11 +54,11 @@ def load_trained(source: Path, env_id: str | None = None, engine: Engine | None 
     arrays = 'numpy' if device is None else 'torch'
     if not source.is_dir():
         policy = load_policy(source, device)
-        training = policy.card.training
+        training = policy.metadata.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
         task = find_task(env_id) if env_id is not None else find_task(training['id'], training.get('options'))
-        return Trained(policy, task, source, arrays, policy.card)
+        return Trained(policy, task, source, arrays, policy.metadata)
     record = read_run(source)
     task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
     from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in

@@ -1,4 +1,4 @@
-"""Watching a policy: what a camera beside the robots sees, as a picture over time or as a video.
+"""Pictures and videos of a policy: what a camera beside the robots sees, as a picture over time or as a video.
 
 Every env has a tile with a camera of its own, which stands to the right of the robot when an episode starts and follows
 it. Pictures are rendered by MuJoCo, off screen.
@@ -121,7 +121,7 @@ def _tiles(
             if step:
                 obs, *_ = envs.step(policy(obs))
             if step in shown:
-                envs.core.runner.world.render([camera.shot() for camera in cameras], quality='full')
+                envs.core.runner.world.render([camera.request() for camera in cameras], quality='full')
                 yield step, [camera.image() for camera in cameras]
     finally:
         envs.close()
@@ -133,25 +133,26 @@ class _Camera:
     def __init__(self, envs: VectorEnv, env_id: int, size: tuple[int, int]):
         self._core, self._env_id = envs.core, env_id
         self._world: Any = envs.core.runner.world  # pictures need more than its contract: the engine's own objects
-        self._lens = Intrinsics.of_height(half_angle(_FOVY), size)
+        self._intrinsics = Intrinsics.of_height(half_angle(_FOVY), size)
         self._frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
         self._episode = -1
 
-    def shot(self) -> RenderRequest:
+    def request(self) -> RenderRequest:
         """The picture to take of it now."""
         if self._episode != self._core.episode_ids[self._env_id]:
-            self._start()
+            self._reset()
         x, y, _ = to_host(self._core.state.base_position[self._env_id])
         target = np.array([x, y, self._height])  # a fixed height: who falls, falls in the picture
-        return RenderRequest(self._env_id, CameraPose.looking_at(target, target + self._arm, self._lens), self._frame)
+        pose = CameraPose.looking_at(target, target + self._arm, self._intrinsics)
+        return RenderRequest(self._env_id, pose, self._frame)
 
     def image(self) -> Image:
         """What it saw last `(height, width, 3)`."""
         assert self._frame.rgba is not None
         return self._frame.rgba[..., :3].copy()
 
-    def _start(self) -> None:
-        """An episode has begun, perhaps in another scene: stand beside its robot."""
+    def _reset(self) -> None:
+        """An episode was started, perhaps in another scene: stand beside its robot."""
         self._episode = int(self._core.episode_ids[self._env_id])
         state = self._core.state
         base = to_host(state.base_position[self._env_id])

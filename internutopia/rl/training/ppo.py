@@ -1,8 +1,9 @@
-"""The PPO of rsl_rl with a bounded learning rate."""
+"""PPO of rsl_rl with a bounded learning rate."""
 
 from __future__ import annotations
 
 from rsl_rl.algorithms import PPO
+from typing_extensions import override
 
 
 class BoundedPPO(PPO):
@@ -15,6 +16,7 @@ class BoundedPPO(PPO):
     BOUNDS = (1e-4, 1e-3)
 
     @property
+    @override
     def learning_rate(self) -> float:
         """Learning rate of the next step of the optimizer."""
         return self._learning_rate

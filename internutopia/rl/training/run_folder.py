@@ -1,4 +1,4 @@
-"""What a training run leaves in its folder, beside the checkpoints: what it is, and how it went.
+"""Records of a training run in its folder, beside the checkpoints: what it is, and how it went.
 
 `run.json` says what is trained and how, so that a run goes on as it began. `progress.csv` has a line per update. Both
 stay readable whenever the run is killed.

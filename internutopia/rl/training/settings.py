@@ -1,4 +1,4 @@
-"""How a policy is trained."""
+"""Settings of training a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is trained: a registered id, with options, as a `Config` and a `TrainingCfg`."""
+"""Task to train: a registered id, with options, as a `Config` and a `TrainingCfg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run from its start to the policy file, or from where it was stopped.
+"""Training run: from its start to the policy file, or from where it was stopped.
 
     from internutopia.rl.training.tasks import find_task
     from internutopia.rl.training.train import train
@@ -7,7 +7,7 @@
 
 The folder then holds `run.json` (what the run is), `progress.csv` (a line per update), `model_<update>.pt`
 (checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, if it is a policy
-that robots can be given (see `policy_card`).
+that robots can be given (see `policy_metadata`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import torch
 from internutopia.core.util import log
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
-from internutopia.rl.training.curve import draw_curve
+from internutopia.rl.training.curve import plot_curve
 from internutopia.rl.training.engine import Engine, choose_engine
-from internutopia.rl.training.export import export_onnx, policy_card
+from internutopia.rl.training.export import export_onnx, policy_metadata
 from internutopia.rl.training.run_folder import (
     Progress,
     RunRecord,
@@ -134,7 +134,7 @@ def train(
             runner.load(os.fspath(checkpoint))
         finished = runner.learn_until(iterations, stopped)
         progress = read_progress(folder)
-        _draw(progress, f'{record.id}, {record.training.num_envs} envs, seed {record.seed}', folder / 'curve.png')
+        _plot(progress, f'{record.id}, {record.training.num_envs} envs, seed {record.seed}', folder / 'curve.png')
         if not finished:
             return TrainingResult(folder, record.training, engine, False, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
@@ -169,9 +169,9 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def _draw(progress: Sequence[Progress], title: str, path: Path) -> None:
+def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:
     try:
-        draw_curve(progress, title, path)
+        plot_curve(progress, title, path)
     except ImportError as error:  # not worth losing a run for
         log.warning('%s', error)
 
@@ -193,7 +193,7 @@ def _export(
         'wall_seconds': progress[-1].seconds if progress else 0.0,
     }
     try:
-        export_onnx(runner.get_inference_policy(), policy_card(envs.envs.core, training), path)
+        export_onnx(runner.get_inference_policy(), policy_metadata(envs.envs.core, training), path)
     except ImportError as error:
         return None, f"it needs onnx ({error}): pip install 'internutopia[rl]'"
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The loop of a training run: that of rsl_rl, with whole checkpoints, a log, and going on where it stopped."""
+"""Loop of a training run: that of rsl_rl, with whole checkpoints, a log, and going on where it stopped."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from rsl_rl.runners import OnPolicyRunner
+from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.training.checkpoints import newest_checkpoint
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
 from internutopia.rl.training.settings import TrainingCfg
-
-__all__ = ['Progress', 'Runner', 'newest_checkpoint', 'read_progress']
 
 
 class Runner(OnPolicyRunner):
@@ -43,12 +41,14 @@ class Runner(OnPolicyRunner):
         self.updates = 0
         """Number of updates made."""
 
+    @override
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
         """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are."""
         draft = f'{path}.part'
         super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
         os.replace(draft, path)
 
+    @override
     def load(
         self, path: str, load_cfg: dict[str, Any] | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Any robot that a model file describes."""
+"""Generic robot: any that a model file describes."""
 
 from pydantic import FiniteFloat
 

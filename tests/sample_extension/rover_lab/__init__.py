@@ -1,4 +1,4 @@
-"""A small extension package, as somebody else would write it: one class of each kind, per env and batched."""
+"""Sample extension package, as somebody else would write it: one class of each kind, per env and batched."""
 
 
 def import_extensions() -> None:

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from internutopia.core.robot.articulation import ArticulationAction
@@ -52,3 +53,6 @@ class BatchRoverSpeedController(BaseController):
 
     def get_obs(self) -> dict:
         return {'count': self.count, 'last': self.last, 'joints': self.get_joint_subset().get_joint_positions()}
+
+    def action_space(self) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Box(-1.0, 1.0, (3,))

@@ -1,4 +1,4 @@
-"""How far a rover drove."""
+"""Metric of the way that a rover drove."""
 # pyright: reportAttributeAccessIssue=false
 
 import numpy as np

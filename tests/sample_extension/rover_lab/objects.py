@@ -1,4 +1,4 @@
-"""The beacon."""
+"""Beacon: a box without a collider."""
 
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject

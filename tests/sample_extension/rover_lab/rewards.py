@@ -1,4 +1,4 @@
-"""What is left of the way, negative."""
+"""Reward: what is left of the way, negative."""
 # pyright: reportAttributeAccessIssue=false
 
 from internutopia.core.task import BaseReward

@@ -1,4 +1,4 @@
-"""Driving to the beacon."""
+"""Task to drive to the beacon."""
 # pyright: reportAttributeAccessIssue=false
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What a learner sees through a camera, drawn by either renderer."""
+"""Pictures that a learner sees through a camera, of either renderer."""
 
 from __future__ import annotations
 

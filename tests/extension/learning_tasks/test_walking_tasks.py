@@ -1,4 +1,4 @@
-"""The tasks of legged robots: what they randomize, what they command, the ground, and actions that last."""
+"""Tasks of legged robots: what they randomize, what they command, the ground, and actions that last."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_envs_begin_with_walking_ahead_and_without_pushes() -> None:
     low, high = WALKERS['aliengo'].forward
     assert (command[:, 0] >= 0.4 * high - 1e-6).all() and (command[:, 0] <= high).all() and not command[:, 1:].any()
     envs.core.state.levels[:] = 1.0
-    envs.core.commands.draw(envs.core.select(np.ones(64, bool)))
+    envs.core.commands.sample(envs.core.select(np.ones(64, bool)))
     assert (command[:, 0] < 0.0).any() and command[:, 1].any() and command[:, 2].any()
     standing = ~command.any(axis=1)
     assert 0 < standing.sum() < 20

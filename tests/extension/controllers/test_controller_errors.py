@@ -1,4 +1,4 @@
-"""What the built-in controllers refuse, and how they say so."""
+"""Mistakes that the built-in controllers refuse, and how they say so."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every built-in term on torch tensors: the values that it has on numpy arrays, and nothing that needs the host.
+"""Built-in terms on torch tensors: the values that it has on numpy arrays, and nothing that needs the host.
 
 Tensors of the device `meta` have a shape and no numbers, so whatever asks for one of them fails, as does what mixes
 them with arrays of the host: that is how a device is put to the test where there is none.

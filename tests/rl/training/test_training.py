@@ -78,14 +78,14 @@ def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     actions = policy(observations)
     assert np.abs(actions).max() > 0.01
     np.testing.assert_allclose(actions, network(observations), rtol=0.0, atol=EXPORT_ERROR)
-    card = policy.card
-    assert (card.robot, card.joint_names, card.scale) == ('GenericRobot', ['shoulder'], [ACTION_SCALE])
-    assert card.offset == pytest.approx([0.1]) and card.step_dt == pytest.approx(STEP)
-    assert (card.command_low, card.command_high) == ([-0.5, 0.0, -1.0], [1.0, 0.0, 1.0])
-    assert [(term.term, term.noise, term.delay) for term in card.observations] == [
+    metadata = policy.metadata
+    assert (metadata.robot, metadata.joint_names, metadata.scale) == ('GenericRobot', ['shoulder'], [ACTION_SCALE])
+    assert metadata.offset == pytest.approx([0.1]) and metadata.step_dt == pytest.approx(STEP)
+    assert (metadata.command_low, metadata.command_high) == ([-0.5, 0.0, -1.0], [1.0, 0.0, 1.0])
+    assert [(term.term, term.noise, term.delay) for term in metadata.observations] == [
         ('base_angular_velocity', 0.0, 0), ('command', 0.0, 0), ('phase', 0.0, 0),
     ]  # fmt: skip
-    made = card.training
+    made = metadata.training
     assert (made['id'], made['seed'], made['env_steps'], made['commands']) == (ID, 3, 64, ['what was typed'])
     assert made['wall_seconds'] == read_progress(finished)[-1].seconds and 'mujoco' in made['versions']
 
@@ -122,7 +122,7 @@ def test_a_run_goes_on_from_its_checkpoint(run):
     adam = [content['optimizer_state_dict']['state'][0]['step'].item() for content in (before, after)]
     assert adam[0] > 0 and adam[1] == 1.5 * adam[0]  # a third update on top of two
     assert read_run(run).commands == ['what was typed', 'typed later'] and read_run(run).training.iterations == 3
-    assert load_policy(run / 'policy.onnx').card.training['env_steps'] == 96
+    assert load_policy(run / 'policy.onnx').metadata.training['env_steps'] == 96
 
 
 def test_a_run_that_is_done_stays_as_it_is(run):
@@ -192,7 +192,7 @@ def test_stopping_leaves_a_checkpoint_of_the_last_update(tmp_path):
 def test_options_are_remembered(tmp_path):
     result = train_toy(tmp_path / 'run', {'limit': 3, 'forward': [0.2, 0.4]})
     assert len(result.progress) == 3  # the settings of a task may depend on its options
-    assert load_policy(tmp_path / 'run' / 'policy.onnx').card.command_low[0] == 0.2
+    assert load_policy(tmp_path / 'run' / 'policy.onnx').metadata.command_low[0] == 0.2
     again = train_toy(tmp_path / 'run', resume=True, settings={'iterations': 4})
     assert again.finished and load_trained(tmp_path / 'run').task.options == {'limit': 3, 'forward': [0.2, 0.4]}
     with pytest.raises(ValueError, match=r"options = \{'limit': 3.*instead of \{'limit': 4"):
@@ -248,9 +248,9 @@ def test_folders_that_are_taken(run, tmp_path):
 def test_policies_that_say_too_little(run):
     model = onnx.load(run / 'policy.onnx')
     (entry,) = model.metadata_props
-    card = json.loads(entry.value)
-    card['training'] = {}
-    entry.value = json.dumps(card)
+    metadata = json.loads(entry.value)
+    metadata['training'] = {}
+    entry.value = json.dumps(metadata)
     onnx.save(model, run / 'policy.onnx')
     with pytest.raises(ValueError, match='does not say what task it was trained for: .*--id'):
         load_trained(run / 'policy.onnx')

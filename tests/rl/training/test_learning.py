@@ -1,4 +1,4 @@
-"""Both libraries learn to balance the pole for as long as an episode lasts, by the examples' own settings."""
+"""Learning libraries: both learn to balance the pole for as long as an episode lasts, by the examples' own settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-EXAMPLES = Path(__file__).parents[2] / 'examples'
+EXAMPLES = Path(__file__).parents[3] / 'examples'
 LIMIT = 500  # steps of an episode of CartPole-v0: the optimum
 Policy = Callable[[np.ndarray], np.ndarray]
 

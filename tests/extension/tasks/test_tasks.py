@@ -1,4 +1,4 @@
-"""When the built-in tasks end."""
+"""Ends of the built-in tasks."""
 
 import threading
 from collections.abc import Callable

@@ -31,7 +31,6 @@ UP, DOWN = 0.05, -0.05  # m, targets of the slides
 FEET = [(DOWN, DOWN), (DOWN, UP), (UP, DOWN), (UP, UP)]  # of the envs
 TOUCH = np.array(FEET) == DOWN
 SPEEDS = np.array([0.2, -0.3, 0.4, 0.5])  # m/s along x
-STEP_DT = 4 / 200  # s
 GAIT = {'name': 'go', 'period': 0.8, 'offsets': (0.0, 0.5)}  # 40 steps; a foot stands for 22 of them
 
 

@@ -1,0 +1,107 @@
+"""Mistakes in terms and their parameters: named, with what would be right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.rl import VectorEnv
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms import (
+    look_up_term,
+    registered_terms,
+    term,
+)
+
+MakeLearner = Callable[..., VectorEnv]
+
+
+@pytest.mark.parametrize(
+    ('fields', 'message'),
+    [
+        ({'observations': [{'term': 'joint_position'}]}, "no observation term 'joint_position'; did you mean"),
+        ({'rewards': [{'term': 'up'}]}, "no reward term 'up'"),
+        ({'terminations': [{'term': 'fell'}]}, "no termination term 'fell'"),
+        ({'commands': {'go': {'term': 'speed'}}}, "no command term 'speed'"),
+        ({'randomizations': [{'term': 'masses'}]}, "no randomization term 'masses'; did you mean 'mass'"),
+        ({'curricula': [{'term': 'survive'}]}, "no curriculum term 'survive'"),
+        ({'rewards': [{'term': 'height', 'params': {'targt': 1}}]}, "'height' takes no 'targt'; did you mean 'target'"),
+        ({'rewards': [{'term': 'height'}]}, "reward term 'height' needs 'target'"),
+        ({'randomizations': [{'term': 'mass', 'params': {'link': 'leg'}}]}, "'mass' needs 'factor'"),
+        (
+            {'observations': [{'term': 'wrong_rows'}]},
+            r"observation term 'wrong_rows' must return \(1, k\), got shape \(7, 1\)",
+        ),
+        ({'rewards': [{'term': 'wrong_reward'}]}, r"reward term 'wrong_reward' must return \(3,\), got shape \(3, 2\)"),
+        ({'terminations': [{'term': 'wrong_end'}]}, r"termination term 'wrong_end' must return \(3,\), got shape \(\)"),
+        (
+            {'commands': {'go': {'term': 'wrong_command'}}},
+            r"'wrong_command' must return \(1, k\) for 1 envs, got \(2,\)",
+        ),
+        (
+            {'commands': {'go': {'term': 'goal', 'params': {'distance': (1, 2), 'around': 'here'}}}},
+            "must be 'origin' or 'robot', got 'here'",
+        ),
+        ({'action': {'controller': 'joint'}}, "no batched controller 'joint'; did you mean 'joints'"),
+        ({'robot': 'hoper'}, "has no robot 'hoper'; did you mean 'hopper'"),
+    ],
+)
+def test_mistakes_are_named(make_learner: MakeLearner, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        envs = make_learner(**fields)
+        envs.reset()
+        envs.step(np.zeros((3, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ('fields', 'message'),
+    [
+        ({'observations': [{'term': 'command', 'params': {'name': 'x'}}]}, "no command 'x'; commands: none"),
+        ({'rewards': [{'term': 'posture_cost', 'params': {'joints': ['knee']}}]}, "no joint 'knee'; joints: hip, tail"),
+        ({'observations': [{'term': 'link_position', 'params': {'link': 'foot'}}]}, 'foot'),
+    ],
+)
+def test_unknown_names_are_named(make_learner: MakeLearner, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(KeyError, match=message):
+        envs = make_learner(**fields)
+        envs.reset()
+        envs.step(np.zeros((3, 2), np.float32))
+
+
+@term('observation')
+def wrong_rows(state: RobotState) -> Any:
+    """Of a shape that no observation has."""
+    return np.zeros(7)
+
+
+@term('reward')
+def wrong_reward(state: RobotState) -> Any:
+    """Of a shape that no reward has."""
+    return np.zeros((state.env_num, 2))
+
+
+@term('termination')
+def wrong_end(state: RobotState) -> Any:
+    """One answer for all envs."""
+    return False
+
+
+@term('command')
+def wrong_command(state: RobotState, env_ids: Any) -> Any:
+    """Of a shape that no command has."""
+    return np.zeros(2)
+
+
+def test_kinds_are_named() -> None:
+    with pytest.raises(ValueError, match="no term of kind 'rewards'; did you mean 'reward'"):
+        term('rewards')  # type: ignore[arg-type]
+
+
+def test_a_term_registered_again_replaces_the_built_in_one() -> None:
+    built_in_term = registered_terms('reward')['alive']
+    try:
+        term('reward', 'alive')(lambda state: 5)
+        assert look_up_term('reward', 'alive', {})(None) == 5
+    finally:
+        term('reward', 'alive')(built_in_term)
