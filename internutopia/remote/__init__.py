@@ -10,6 +10,7 @@ env = create_vectorized_env(num_envs=4, step_size=10, user_token='...', base_url
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from internutopia.core.util.install import install_hint
 from internutopia.remote.errors import (
     AuthError,
     InvalidRequestError,
@@ -53,4 +54,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f'{__name__}.{_PLACES[name]}'), name)
     except ModuleNotFoundError as error:
-        raise ImportError(f"remote envs need {error.name}: pip install 'internutopia[remote]'") from error
+        raise ImportError(f'remote envs need {error.name}: {install_hint("remote")}') from error
