@@ -61,6 +61,14 @@ def test_the_packages_load_what_is_used_only():
     assert 'pydantic' in configs and not configs & {'numpy', 'gymnasium', 'mujoco', 'torch'}
 
 
+def test_the_api_pages_have_every_public_name():
+    pages = ''.join(page.read_text() for page in (ROOT / 'docs' / 'api').glob('*.md'))
+    shown = set(re.findall(r'^::: (\S+)$', pages, re.MULTILINE))
+    public = {f'{package}.{name}' for package in PACKAGES for name in importlib.import_module(package).__all__}
+    assert public - shown == set()
+    assert [name for name in shown - public if not name.startswith('internutopia.rl.')] == []  # adapters are modules
+
+
 def test_a_name_that_is_not_there_is_said():
     for package in PACKAGES:
         with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Envs'"):
