@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,17 +89,20 @@ def test_lazy_names_are_imported_once(monkeypatch: pytest.MonkeyPatch):
         lazy(__name__, {'x': 'no_such_module'}, extra='rl')[0]('x')
 
 
-def public(module: str) -> set[str]:
-    return set(importlib.import_module(module).__all__) if module in PACKAGES else set()
+def programs() -> Iterator[tuple[str, str]]:
+    """The examples, and the snippets of the documentation, with where they are."""
+    for file in sorted((ROOT / 'examples').glob('*.py')):
+        yield file.name, file.read_text()
+    for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').rglob('*.md'))):
+        for snippet in re.findall(r'^```python\n(.*?)^```$', page.read_text(), re.MULTILINE | re.DOTALL):
+            yield page.name, snippet
 
 
-PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs').rglob('*.md'))]
-
-
-@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
-def test_the_docs_import_public_names_from_where_they_are_public(page: Path):
-    exported = {name for package in PACKAGES[:2] for name in public(package)} - {'term'}
-    for block in re.findall(r'^```python\n(.*?)^```$', page.read_text(), re.MULTILINE | re.DOTALL):
-        for node in ast.walk(ast.parse(block)):
+def test_docs_and_examples_import_public_names_from_where_they_are_public():
+    exported = {name for package in PACKAGES[:2] for name in importlib.import_module(package).__all__}
+    others = set()
+    for where, program in programs():
+        for node in ast.walk(ast.parse(program)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith('internutopia.core'):
-                assert not exported & {alias.name for alias in node.names}, ast.unparse(node)
+                others |= {(where, alias.name) for alias in node.names if alias.name in exported}
+    assert others == set()
