@@ -21,7 +21,7 @@ PAGES = {  # file of the repository: page of the site
     'CHANGELOG.md': 'changelog.md',
     'LICENSE': 'licence.md',
     'benchmarks/README.md': 'benchmarks.md',
-    'examples': 'examples/index.md',
+    'examples': 'examples.md',
     **{f'examples/{file.name}': f'examples/{file.stem}.md' for file in sorted((ROOT / 'examples').glob('*.py'))},
 }
 _FILES = {page: file for file, page in PAGES.items()}
