@@ -1,10 +1,10 @@
-# make demo | test | lint | bench: each installs all it needs into .venv first.
+# make demo | test | lint | docs | bench: each installs all it needs into .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export MUJOCO_GL ?= egl
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/internutopia run configs/demo.yaml --out out/demo --overwrite
@@ -24,6 +24,9 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.bench
 	$(BIN)/internutopia bench --out out/bench

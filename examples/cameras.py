@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, SimConfig
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, camera_cfg, move_by_speed_cfg

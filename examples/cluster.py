@@ -7,9 +7,7 @@ import argparse
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, RayDistributionCfg, SimConfig
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_to_point_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig, TaskCfg
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, SimConfig, TaskCfg
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg

@@ -5,8 +5,7 @@ The arm is moved by inverse kinematics, from one waypoint to the next as soon as
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig, TaskCfg
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, SimConfig, TaskCfg
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg

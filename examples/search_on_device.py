@@ -1,7 +1,7 @@
 """A cross-entropy search finds a linear controller for a pole on a cart; every env tries one.
 
 Nothing leaves the device before the end. On a GPU: `python examples/search_on_device.py --device cuda:0 --envs 4096`.
-Without one, Warp's CPU device does it, slowly. `pip install 'internutopia[gpu]'` brings what it needs.
+Without one, Warp's CPU device does it, slowly. `pip install -e '.[gpu]'` brings what it needs.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The PPO of rsl_rl learns to balance a pole on a cart, in 64 envs.
 
-`pip install 'internutopia[rl]'` brings rsl_rl.
+`pip install -e '.[rl]'` brings rsl_rl.
 """
 
 import argparse

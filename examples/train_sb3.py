@@ -1,6 +1,6 @@
 """Stable-Baselines3's PPO learns to balance a pole on a cart, in 16 envs.
 
-`pip install 'internutopia[rl]'` brings Stable-Baselines3.
+`pip install -e '.[rl]'` brings Stable-Baselines3.
 """
 
 import argparse

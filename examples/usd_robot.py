@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, SimConfig
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg

@@ -1,7 +1,6 @@
 """Sixteen Jetbots in sixteen envs drive a square; each env runs two episodes."""
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.vec_env import Env
+from internutopia import Config, Env, SimConfig
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_along_path_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

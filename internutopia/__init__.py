@@ -1,10 +1,105 @@
 """InternUtopia: vectorized robot simulation on one batched physics world.
 
-Importing this package loads nothing heavy; start from `internutopia.core.config` and `internutopia.core.vec_env`.
+    from internutopia import Config, Env, SimConfig
+
+Here is what scripts and extension packages use, whatever module it lives in. `internutopia.rl` is for learners,
+`internutopia.remote` for envs on a server, `internutopia_extension` has robots, controllers, sensors and tasks.
+Importing this package loads next to nothing; a name is loaded when it is first used.
 """
 
+from typing import TYPE_CHECKING
+
 from internutopia.compat.v2 import gone
+from internutopia.core.util.lazy import lazy
+
+if TYPE_CHECKING:
+    from internutopia.core.config import (
+        Config,
+        ContactCfg,
+        ControllerCfg,
+        MetricCfg,
+        ObjectCfg,
+        RewardCfg,
+        RobotCfg,
+        SensorCfg,
+        SimConfig,
+        TaskCfg,
+    )
+    from internutopia.core.config.distribution import RayDistributionCfg
+    from internutopia.core.gym_env import Env as GymEnv
+    from internutopia.core.model.spec import Drives, ObjectSpec
+    from internutopia.core.object import BaseObject
+    from internutopia.core.robot.articulation import IArticulation
+    from internutopia.core.robot.articulation_action import ArticulationAction
+    from internutopia.core.robot.controller import BaseController
+    from internutopia.core.robot.rigid_body import IRigidBody
+    from internutopia.core.robot.robot import BaseRobot
+    from internutopia.core.scene.scene import IScene
+    from internutopia.core.sensor import BaseSensor
+    from internutopia.core.task import BaseMetric, BaseReward, BaseTask
+    from internutopia.core.vec_env import Env
 
 __version__ = '3.0.0a1'
+
+__all__ = [
+    'ArticulationAction',
+    'BaseController',
+    'BaseMetric',
+    'BaseObject',
+    'BaseReward',
+    'BaseRobot',
+    'BaseSensor',
+    'BaseTask',
+    'Config',
+    'ContactCfg',
+    'ControllerCfg',
+    'Drives',
+    'Env',
+    'GymEnv',
+    'IArticulation',
+    'IRigidBody',
+    'IScene',
+    'MetricCfg',
+    'ObjectCfg',
+    'ObjectSpec',
+    'RayDistributionCfg',
+    'RewardCfg',
+    'RobotCfg',
+    'SensorCfg',
+    'SimConfig',
+    'TaskCfg',
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'ArticulationAction': 'internutopia.core.robot.articulation_action',
+        'BaseController': 'internutopia.core.robot.controller',
+        'BaseMetric': 'internutopia.core.task',
+        'BaseObject': 'internutopia.core.object',
+        'BaseReward': 'internutopia.core.task',
+        'BaseRobot': 'internutopia.core.robot.robot',
+        'BaseSensor': 'internutopia.core.sensor',
+        'BaseTask': 'internutopia.core.task',
+        'Config': 'internutopia.core.config',
+        'ContactCfg': 'internutopia.core.config',
+        'ControllerCfg': 'internutopia.core.config',
+        'Drives': 'internutopia.core.model.spec',
+        'Env': 'internutopia.core.vec_env',
+        'GymEnv': 'internutopia.core.gym_env:Env',
+        'IArticulation': 'internutopia.core.robot.articulation',
+        'IRigidBody': 'internutopia.core.robot.rigid_body',
+        'IScene': 'internutopia.core.scene.scene',
+        'MetricCfg': 'internutopia.core.config',
+        'ObjectCfg': 'internutopia.core.config',
+        'ObjectSpec': 'internutopia.core.model.spec',
+        'RayDistributionCfg': 'internutopia.core.config.distribution',
+        'RewardCfg': 'internutopia.core.config',
+        'RobotCfg': 'internutopia.core.config',
+        'SensorCfg': 'internutopia.core.config',
+        'SimConfig': 'internutopia.core.config',
+        'TaskCfg': 'internutopia.core.config',
+    },
+)
 
 gone.install()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 
+from internutopia.core.util.install import install_hint
+
 
 def main() -> int:
     """Print it."""
-    print("there is nothing to set up: InternUtopia and all that it needs come with pip install 'internutopia[cli]'")
+    print(f'there is nothing to set up: InternUtopia and all that it needs come with {install_hint("cli")}')
     return 0
 
 

@@ -89,7 +89,7 @@ def test_download_assets_says_what_is_there_and_how_to_get_the_rest(folder, caps
 
 def test_there_is_nothing_to_set_up(capsys):
     assert setup_conda_pypi.main() == 0
-    assert "pip install 'internutopia[cli]'" in capsys.readouterr().out
+    assert "pip install -e '.[cli]'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('command', ['download_assets', 'setup_conda_pypi', 'set_assets_path'])

@@ -247,7 +247,7 @@ def test_a_picture_without_matplotlib_is_refused_before_the_run(write, tmp_path,
     monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
     result = run(write(), '--out', tmp_path)
     assert result.exit_code == 2
-    assert "pip install 'internutopia[cli]'" in result.stderr and '--no-picture' in result.stderr
+    assert "pip install -e '.[cli]'" in result.stderr and '--no-picture' in result.stderr
 
 
 def test_a_crash_in_user_code_keeps_its_traceback(write, tmp_path):
@@ -402,7 +402,7 @@ def test_without_its_packages_the_command_says_what_to_install():
     command = "import sys; sys.modules['typer'] = None; from internutopia.cli import main; main()"
     result = subprocess.run([sys.executable, '-c', command, '--version'], capture_output=True, text=True)
     assert result.returncode == 1
-    assert "pip install 'internutopia[cli]'" in result.stderr and 'Traceback' not in result.stderr
+    assert "pip install -e '.[cli]'" in result.stderr and 'Traceback' not in result.stderr
 
 
 def test_version():
@@ -463,7 +463,7 @@ def test_a_run_is_filmed(write, tmp_path, opengl):
 def test_an_mp4_needs_its_library(write, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'imageio_ffmpeg', None)
     result = run(write(), '--out', tmp_path, '--no-picture', '--video', tmp_path / 'run.mp4')
-    assert result.exit_code == 2 and "pip install 'internutopia[video]'" in result.stderr
+    assert result.exit_code == 2 and "pip install -e '.[video]'" in result.stderr
     result = run(write(), '--out', tmp_path, '--no-picture', '--video', tmp_path / 'run.avi')
     assert result.exit_code == 2 and "'.avi'" in result.stderr and "'.mp4'" in result.stderr
 

@@ -2,6 +2,8 @@
 
 import sys
 
+from internutopia.core.util.install import install_hint
+
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
@@ -9,7 +11,7 @@ def main() -> None:
         import rich  # noqa: F401 - wanted by the commands
         import typer  # noqa: F401
     except ImportError as error:
-        print(f"the command line needs the package '{error.name}': pip install 'internutopia[cli]'", file=sys.stderr)
+        print(f"the command line needs the package '{error.name}': {install_hint('cli')}", file=sys.stderr)
         sys.exit(1)
     from internutopia.cli.app import app
 

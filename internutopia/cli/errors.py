@@ -12,6 +12,7 @@ from internutopia.cli.interrupts import INTERRUPTED
 from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
+from internutopia.core.util.install import COMMAND
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
@@ -37,7 +38,7 @@ def is_mistake(error: Exception) -> bool:
     registered is a crash: whoever wrote it wants the traceback.
     """
     if isinstance(error, ImportError):
-        return "pip install 'internutopia[" in str(error)  # an extra is missing
+        return COMMAND in str(error)  # an extra is missing
     if isinstance(error, NoOpenGLError):
         return True
     if not isinstance(error, ValueError | KeyError | OSError):

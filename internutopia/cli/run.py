@@ -18,6 +18,7 @@ from internutopia.cli.session import Tally, run_episodes
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
+from internutopia.core.util.install import install_hint
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
 from internutopia.overview.recording import Recording
@@ -78,7 +79,7 @@ def run(
         elif head_address is not None:
             raise ValueError('--head-address needs --processes, the number of worker processes')
         if picture and importlib.util.find_spec('matplotlib') is None:
-            raise ValueError("overview.png needs matplotlib: pip install 'internutopia[cli]', or use --no-picture")
+            raise ValueError(f'overview.png needs matplotlib: {install_hint("cli")}, or use --no-picture')
         return _run(
             run_file, out / 'overview.png' if picture else None, video, max_steps, None if quiet else shlex.join(again)
         )

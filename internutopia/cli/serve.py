@@ -9,6 +9,7 @@ from typing import Any
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
+from internutopia.core.util.install import install_hint
 
 
 def serve(path: Path, *, host: str, port: int, tokens: Path | None, quiet: bool, limits: dict[str, Any]) -> int:
@@ -28,7 +29,7 @@ def serve(path: Path, *, host: str, port: int, tokens: Path | None, quiet: bool,
             from internutopia.remote.server.serve import serve as run_server
             from internutopia.remote.server.settings import Settings
         except ImportError as error:
-            raise ImportError(f"serving needs {error.name!r}: pip install 'internutopia[remote]'") from error
+            raise ImportError(f'serving needs {error.name!r}: {install_hint("remote")}') from error
         _log_to_stderr(logging.ERROR if quiet else logging.INFO)
         settings = Settings(**{name: value for name, value in limits.items() if value is not None})
         run_server(read_run_file(path).config, host, port, tokens, settings)

@@ -13,6 +13,7 @@ from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.runner.grid import overview_pose
+from internutopia.core.util.install import install_hint
 from internutopia.core.vec_env import Env
 
 _RUN_FILES = ('.yaml', '.yml')
@@ -33,7 +34,7 @@ def show(source: str, out: Path | None, resolution: tuple[int, int]) -> int:
         try:
             from PIL import Image
         except ImportError as error:
-            raise ImportError(f"a picture needs pillow ({error}): pip install 'internutopia[cli]'") from error
+            raise ImportError(f'a picture needs pillow ({error}): {install_hint("cli")}') from error
         is_run = Path(source).suffix in _RUN_FILES
         env = Env(read_run_file(source).config if is_run else _alone(source))
         try:

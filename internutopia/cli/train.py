@@ -15,6 +15,7 @@ from rich.progress import Progress as Bar
 from internutopia.cli.errors import guarded
 from internutopia.cli.interrupts import INTERRUPTED, interrupts
 from internutopia.cli.key_value import parse_pairs
+from internutopia.core.util.install import install_hint
 
 if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress
@@ -57,7 +58,7 @@ def train(
         try:
             from internutopia.rl.training.train import train as run_training
         except ImportError as error:
-            raise ImportError(f"training needs rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+            raise ImportError(f'training needs rsl_rl ({error}): {install_hint("rl")}') from error
         from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.tasks import find_task
 

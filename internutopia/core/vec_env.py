@@ -54,7 +54,7 @@ class Env:
         proc_num: number of processes that simulate.
         compat: the behaviour of 2.x, if `config.compat` asks for it.
 
-    Example::
+    For example:
 
         env = Env(config)
         obs, task_configs = env.reset()

@@ -10,6 +10,7 @@ from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import DistributionCfg, RayDistributionCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.runner.base import EnvRunner
+from internutopia.core.util.install import install_hint
 
 
 def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:
@@ -22,7 +23,7 @@ def create_runner(config: DistributedConfig, distribution: DistributionCfg, queu
     try:
         import ray  # noqa: F401
     except ImportError:
-        raise ImportError("distributed runs need Ray: pip install 'internutopia[distribution]'") from None
+        raise ImportError(f'distributed runs need Ray: {install_hint("distribution")}') from None
     from internutopia.distribution.ray_runner import RayRunner
 
     return RayRunner(config, distribution, queue)

@@ -1,15 +1,15 @@
 """A simulator behind HTTP: the server of `internutopia serve`, and clients that look like envs.
 
-from internutopia.remote import create_vectorized_env
+    from internutopia.remote import create_vectorized_env
 
-env = create_vectorized_env(num_envs=4, step_size=10, user_token='...', base_url='http://127.0.0.1:8001')
+    env = create_vectorized_env(num_envs=4, step_size=10, user_token='...', base_url='http://127.0.0.1:8001')
 
 `protocol` has the messages and `encoding` their bytes, for both sides. What is heavy is imported when it is used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from internutopia.core.util.lazy import lazy
 from internutopia.remote.errors import (
     AuthError,
     InvalidRequestError,
@@ -39,18 +39,13 @@ __all__ = [
     'local_server',
 ]
 
-_PLACES = {
-    'RemoteVectorizedEnv': 'vectorized_env',
-    'VectorEnv': 'vector_env',
-    'create_vectorized_env': 'vectorized_env',
-    'local_server': 'local',
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    try:
-        return getattr(import_module(f'{__name__}.{_PLACES[name]}'), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"remote envs need {error.name}: pip install 'internutopia[remote]'") from error
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'RemoteVectorizedEnv': 'internutopia.remote.vectorized_env',
+        'VectorEnv': 'internutopia.remote.vector_env',
+        'create_vectorized_env': 'internutopia.remote.vectorized_env',
+        'local_server': 'internutopia.remote.local',
+    },
+    extra='remote',
+)

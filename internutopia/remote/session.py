@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from packaging.version import Version
 
 import internutopia
+from internutopia.core.util.install import install_hint
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT, Client
 from internutopia.remote.errors import (
@@ -158,13 +159,13 @@ def _check_version(client: Client) -> None:
     if server.api != protocol.API:
         raise VersionMismatchError(
             f'the server {client.base_url} speaks version {server.api} of the protocol, this client version '
-            f"{protocol.API}: pip install 'internutopia[remote]=={server.version}'",
+            f'{protocol.API}: {install_hint("remote")}, version {server.version}',
             'version',
         )
     if Version(mine) < Version(server.minimum_client):
         raise VersionMismatchError(
             f'this client is version {mine}, the server {client.base_url} needs {server.minimum_client} or newer: '
-            f"pip install --upgrade 'internutopia[remote]>={server.minimum_client}'",
+            f'{install_hint("remote")}, version {server.minimum_client} or newer',
             'version',
         )
     logger.info('Client is up to date (version %s; server %s)', mine, server.version)

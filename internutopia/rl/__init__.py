@@ -1,33 +1,65 @@
 """Array API for learning: batched envs over the same scenes and episodes.
 
-from internutopia.rl import VectorEnv
+    from internutopia.rl import VectorEnv
 
-envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` says what is learned
+    envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` says what is learned
 
-Importing this package registers the built-in ids, so that `gymnasium.make('InternUtopia/CartPole-v0')` works; what is
-heavy is imported when it is used.
+Adapters to learning libraries are modules of this package. Importing it registers the built-in ids, so that
+`gymnasium.make('InternUtopia/CartPole-v0')` works; what is heavy is imported when it is used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from internutopia.core.util.lazy import lazy
 from internutopia.rl.registration import make, register, register_task
 
 if TYPE_CHECKING:
+    from internutopia.core.config.learning import (
+        ActionCfg,
+        CommandTermCfg,
+        LearningCfg,
+        ObservationTermCfg,
+        RandomizationTermCfg,
+        RewardTermCfg,
+        TermCfg,
+        TerminationTermCfg,
+    )
     from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.terms import term
     from internutopia.rl.vector_env import VectorEnv
 
-__all__ = ['SingleEnv', 'VectorEnv', 'make', 'register', 'register_task']
+__all__ = [
+    'ActionCfg',
+    'CommandTermCfg',
+    'LearningCfg',
+    'ObservationTermCfg',
+    'RandomizationTermCfg',
+    'RewardTermCfg',
+    'SingleEnv',
+    'TermCfg',
+    'TerminationTermCfg',
+    'VectorEnv',
+    'make',
+    'register',
+    'register_task',
+    'term',
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'ActionCfg': 'internutopia.core.config.learning',
+        'CommandTermCfg': 'internutopia.core.config.learning',
+        'LearningCfg': 'internutopia.core.config.learning',
+        'ObservationTermCfg': 'internutopia.core.config.learning',
+        'RandomizationTermCfg': 'internutopia.core.config.learning',
+        'RewardTermCfg': 'internutopia.core.config.learning',
+        'SingleEnv': 'internutopia.rl.single_env',
+        'TermCfg': 'internutopia.core.config.learning',
+        'TerminationTermCfg': 'internutopia.core.config.learning',
+        'VectorEnv': 'internutopia.rl.vector_env',
+        'term': 'internutopia.rl.terms',
+    },
+)
 
 register()
-
-
-def __getattr__(name: str) -> Any:
-    if name == 'SingleEnv':
-        from internutopia.rl.single_env import SingleEnv
-
-        return SingleEnv
-    if name == 'VectorEnv':
-        from internutopia.rl.vector_env import VectorEnv
-
-        return VectorEnv
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -20,6 +20,7 @@ from pydantic import ValidationError, model_validator
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.config.learning import ObservationTermCfg
+from internutopia.core.util.install import install_hint
 
 if TYPE_CHECKING:
     import torch
@@ -154,7 +155,7 @@ def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ImportError(f"policy {file} needs onnxruntime ({error}): pip install 'internutopia[policies]'") from error
+        raise ImportError(f'policy {file} needs onnxruntime ({error}): {install_hint("policies")}') from error
     options = onnxruntime.SessionOptions()
     # networks are small, and threads of its own would only fight with those of the physics engine
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -186,9 +187,7 @@ def _load_onnx_network(file: Path, device: str) -> tuple[str | None, Infer]:
 
         from internutopia.rl.onnx_network import OnnxNetwork
     except ImportError as error:
-        raise ImportError(
-            f"policy {file} needs onnx and torch on a device ({error}): pip install 'internutopia[gpu]'"
-        ) from error
+        raise ImportError(f'policy {file} needs onnx and torch on a device ({error}): {install_hint("gpu")}') from error
     try:
         model = onnx.load(file)
     except Exception as error:  # of a broken file nearly anything
@@ -209,7 +208,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
     try:
         import torch
     except ImportError as error:
-        raise ImportError(f"policy {file} needs torch ({error}): pip install 'internutopia[rl]'") from error
+        raise ImportError(f'policy {file} needs torch ({error}): {install_hint("rl")}') from error
     extra = {f'{METADATA_KEY}.json': ''}
     try:
         module = torch.jit.load(os.fspath(file), map_location=device or 'cpu', _extra_files=extra)

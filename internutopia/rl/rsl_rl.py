@@ -12,12 +12,14 @@ from typing import Any
 from gymnasium.spaces import flatdim
 from typing_extensions import override
 
+from internutopia.core.util.install import install_hint
+
 try:
     import torch
     from rsl_rl.env import VecEnv
     from tensordict import TensorDict
 except ImportError as error:
-    raise ImportError(f"RslRlVecEnv needs rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+    raise ImportError(f'RslRlVecEnv needs rsl_rl ({error}): {install_hint("rl")}') from error
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg

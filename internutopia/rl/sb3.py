@@ -17,12 +17,14 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.util.install import install_hint
+
 try:
     from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 except ImportError as error:
-    raise ImportError(f"SB3VecEnv needs Stable-Baselines3 ({error}): pip install 'internutopia[rl]'") from error
+    raise ImportError(f'SB3VecEnv needs Stable-Baselines3 ({error}): {install_hint("rl")}') from error
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg

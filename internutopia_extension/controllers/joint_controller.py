@@ -12,6 +12,7 @@ from typing_extensions import override
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.controllers.actions import checks_as, stack_actions

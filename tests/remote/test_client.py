@@ -177,8 +177,14 @@ def test_the_token_is_sent_and_not_shown(stub: Stub) -> None:
 @pytest.mark.parametrize(
     ('answer', 'message'),
     [
-        (Answer(body={'version': '9.0.0', 'api': 2, 'minimum_client': '1.0.0'}), 'version 2 of the protocol.*==9.0.0'),
-        (Answer(body={'version': '9.0.0', 'api': 1, 'minimum_client': '9.0.0'}), 'needs 9.0.0 or newer.*>=9.0.0'),
+        (
+            Answer(body={'version': '9.0.0', 'api': 2, 'minimum_client': '1.0.0'}),
+            'version 2 of the protocol.*, version 9.0.0$',
+        ),
+        (
+            Answer(body={'version': '9.0.0', 'api': 1, 'minimum_client': '9.0.0'}),
+            'needs 9.0.0 or newer.*, version 9.0.0 or newer$',
+        ),
         (Answer(404, b'nothing', {'Content-Type': 'text/plain'}), 'is no server of InternUtopia that speaks version 1'),
     ],
 )
@@ -284,5 +290,5 @@ def test_without_its_library_the_package_names_the_extra(monkeypatch: pytest.Mon
     for name in ('client', 'session', 'vectorized_env'):
         monkeypatch.delitem(sys.modules, f'internutopia.remote.{name}', raising=False)
     monkeypatch.setitem(sys.modules, 'httpx', None)
-    with pytest.raises(ImportError, match=r"pip install 'internutopia\[remote\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[remote\]'"):
         __import__('internutopia.remote', fromlist=['create_vectorized_env']).create_vectorized_env  # noqa: B018

@@ -14,7 +14,7 @@ def test_an_adapter_names_the_extra(module, library, monkeypatch):
     for name in [name for name in sys.modules if name.split('.')[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=r"pip install 'internutopia\[rl\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[rl\]'"):
         __import__(f'internutopia.rl.{module}')
 
 

@@ -179,5 +179,5 @@ class TestErrors:
             return real_import(name, *args, **kwargs)
 
         monkeypatch.setattr(builtins, '__import__', without)
-        with pytest.raises(ImportError, match=rf"needs {library} .*pip install 'internutopia\[{extra}\]'"):
+        with pytest.raises(ImportError, match=rf"needs {library} .*pip install -e '\.\[{extra}\]'"):
             load_policy(path)

@@ -1,6 +1,5 @@
 """Learning tasks that installed packages announce by entry points."""
 
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,3 @@ def test_they_can_be_trained(installed: None) -> None:
     assert task.name == 'crawl' and task.config(3).env_num == 3
     with pytest.raises(ValueError, match="no option 'gane'; did you mean 'gain'"):
         find_task('RoverLab/Crawl-v0', {'gane': 0.2})
-
-
-def test_the_former_path_of_the_built_in_ones() -> None:
-    walkers = importlib.import_module('internutopia.rl.tasks.walkers')
-    assert walkers is importlib.import_module('internutopia_extension.learning_tasks.walkers')
-    assert importlib.import_module('internutopia.rl.tasks').TASKS

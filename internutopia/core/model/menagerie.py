@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from internutopia.core.util.install import install_hint
+
 PREFIX = 'menagerie:'
 
 
@@ -23,7 +25,7 @@ def menagerie_file(asset: str) -> Path:
         import mujoco_menagerie
     except ImportError as error:
         raise FileNotFoundError(
-            f"asset {asset!r} needs the package mujoco-menagerie ({error}): pip install 'internutopia[menagerie]'"
+            f'asset {asset!r} needs the package mujoco-menagerie ({error}): {install_hint("menagerie")}'
         ) from error
     try:
         model = mujoco_menagerie.get(robot)

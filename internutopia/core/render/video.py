@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.install import install_hint
 
 Image = NDArray[np.uint8]
 
@@ -73,7 +74,7 @@ def _mp4(path: Path, rate: float) -> Generator[None, Image, None]:
         import imageio_ffmpeg  # pyright: ignore[reportMissingImports] - an extra
     except ImportError as error:
         raise ImportError(
-            f"an MP4 video needs imageio-ffmpeg ({error}): pip install 'internutopia[video]', or write a .gif"
+            f'an MP4 video needs imageio-ffmpeg ({error}): {install_hint("video")}, or write a .gif'
         ) from error
     writer: Any = None
     options: dict[str, Any] = {'fps': rate, 'macro_block_size': 2}
@@ -95,7 +96,7 @@ def _gif(path: Path, rate: float) -> Generator[None, Image, None]:
     try:
         from PIL import Image as Pictures
     except ImportError as error:
-        raise ImportError(f"a GIF needs pillow ({error}): pip install 'internutopia[cli]'") from error
+        raise ImportError(f'a GIF needs pillow ({error}): {install_hint("cli")}') from error
     images: list[Any] = []
     try:
         while True:

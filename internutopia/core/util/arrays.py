@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
+from internutopia.core.util.install import install_hint
+
 if TYPE_CHECKING:
     import torch
 
@@ -36,7 +38,7 @@ def torch_namespace() -> Any:
     try:
         import array_api_compat.torch as xp
     except ImportError as error:
-        raise ImportError(f"device arrays need torch ({error}): pip install 'internutopia[gpu]'") from error
+        raise ImportError(f'device arrays need torch ({error}): {install_hint("gpu")}') from error
     return xp
 
 

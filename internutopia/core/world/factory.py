@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import SimConfig
+from internutopia.core.util.install import install_hint
 from internutopia.core.world.base import World
 
 
@@ -29,9 +30,7 @@ def create_world(
         except ModuleNotFoundError as error:
             if error.name not in ('mujoco_warp', 'warp', 'torch'):
                 raise
-            raise ImportError(
-                f"backend 'mujoco_warp' needs the package {error.name}: pip install 'internutopia[gpu]'"
-            ) from error
+            raise ImportError(f"backend 'mujoco_warp' needs the package {error.name}: {install_hint('gpu')}") from error
         raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
         return WarpWorld(*arguments, **engine, device=config.device, raytrace=raytrace)
     if config.backend == 'isaac_sim':

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from internutopia.core.util.install import install_hint
+
 try:
     import torch
     from rsl_rl.models import MLPModel
     from tensordict import TensorDict
 except ImportError as error:
-    raise ImportError(f"checkpoints need rsl_rl ({error}): pip install 'internutopia[rl]'") from error
+    raise ImportError(f'checkpoints need rsl_rl ({error}): {install_hint("rl")}') from error
 
 from internutopia.core.util import log
 from internutopia.rl.training.settings import TrainingCfg

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from internutopia.core.util.install import install_hint
 from internutopia.rl.training.run_folder import Progress
 
 _SCALES = ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))
@@ -15,7 +16,7 @@ def plot_curve(progress: Sequence[Progress], title: str, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"{path.name} needs matplotlib ({error}): pip install 'internutopia[cli]'") from error
+        raise ImportError(f'{path.name} needs matplotlib ({error}): {install_hint("cli")}') from error
     seconds = [line.seconds for line in progress]
     unit, name = next((scale for scale in reversed(_SCALES) if seconds and seconds[-1] > 2 * scale[0]), _SCALES[0])
     columns = {

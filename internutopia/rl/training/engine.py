@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from internutopia.core.config import Config
+from internutopia.core.util.install import install_hint
 
 BACKENDS = ('mujoco', 'mujoco_warp')
 
@@ -63,7 +64,7 @@ def _check_cuda(device: str) -> None:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(f"device {device!r} needs torch ({error}): pip install 'internutopia[gpu]'") from error
+        raise ImportError(f'device {device!r} needs torch ({error}): {install_hint("gpu")}') from error
     found = [f'cuda:{index} ({torch.cuda.get_device_name(index)})' for index in range(torch.cuda.device_count())]
     if int(device.removeprefix('cuda:')) < len(found):
         return

@@ -23,6 +23,7 @@ from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, Rende
 from internutopia.core.render.video import Video
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import to_host
+from internutopia.core.util.install import install_hint
 from internutopia.core.util.rotations import yaw_of
 from internutopia.rl.training.evaluation import velocity_command, walking_test
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
@@ -177,7 +178,7 @@ def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: 
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"a picture needs matplotlib ({error}): pip install 'internutopia[cli]'") from error
+        raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
     times, columns = zip(*frames, strict=True)
     height, width, _ = columns[0][0].shape
     rows = len(columns[0])

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from internutopia.core.util import log
+from internutopia.core.util.install import install_hint
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.curve import plot_curve
@@ -195,7 +196,7 @@ def _export(
     try:
         export_onnx(runner.get_inference_policy(), policy_metadata(envs.envs.core, training), path)
     except ImportError as error:
-        return None, f"it needs onnx ({error}): pip install 'internutopia[rl]'"
+        return None, f'it needs onnx ({error}): {install_hint("rl")}'
     except ValueError as error:
         return None, str(error)
     return path, ''

@@ -262,7 +262,7 @@ def test_devices_and_backends_that_there_are_not(fields, said):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, 'internutopia.core.world.warp.world')
     monkeypatch.setitem(sys.modules, 'mujoco_warp', None)
-    with pytest.raises(ImportError, match=r"mujoco_warp: pip install 'internutopia\[gpu\]'"):
+    with pytest.raises(ImportError, match=r"mujoco_warp: pip install -e '\.\[gpu\]'"):
         create_world(SimConfig(backend='mujoco_warp'), 1, np.zeros((1, 3)))
 
 

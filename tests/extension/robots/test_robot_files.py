@@ -334,5 +334,5 @@ def test_menagerie_without_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_menagerie_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'mujoco_menagerie', None)
-    with pytest.raises(FileNotFoundError, match=r"pip install 'internutopia\[menagerie\]'"):
+    with pytest.raises(FileNotFoundError, match=r"pip install -e '\.\[menagerie\]'"):
         resolve('menagerie:unitree_h1')

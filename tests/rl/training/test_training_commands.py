@@ -134,7 +134,7 @@ def test_play_makes_a_video_in_real_time(run, tmp_path, opengl):
 def test_play_without_its_libraries(run, tmp_path, monkeypatch, opengl):
     monkeypatch.setitem(sys.modules, 'imageio_ffmpeg', None)
     result = call('play', run, '--out', tmp_path / 'video.mp4')
-    assert result.exit_code == 2 and "pip install 'internutopia[video]'" in result.stderr and '.gif' in result.stderr
+    assert result.exit_code == 2 and "pip install -e '.[video]'" in result.stderr and '.gif' in result.stderr
 
     for name in ('egl', 'osmesa', 'cgl', 'glfw'):
         monkeypatch.setitem(sys.modules, f'mujoco.{name}', None)
@@ -148,7 +148,7 @@ def test_without_rsl_rl_the_command_says_what_to_install(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, f'internutopia.rl.training.{name}', raising=False)
     monkeypatch.setitem(sys.modules, 'rsl_rl.runners', None)
     result = call('train', ID, '--out', tmp_path / 'run')
-    assert result.exit_code == 2 and "pip install 'internutopia[rl]'" in result.stderr
+    assert result.exit_code == 2 and "pip install -e '.[rl]'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from internutopia.core.model.meshes.collada import Color, read_collada
 from internutopia.core.model.meshes.obj_meshes import has_groups, read_obj
+from internutopia.core.util.install import install_hint
 
 _STL_HEADER = 84  # bytes, the number of faces are the last four
 _STL_FACE = np.dtype([('normal', '<f4', 3), ('corners', '<f4', (3, 3)), ('attribute', '<u2')])
@@ -68,7 +69,7 @@ def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
         metres = trimesh.units.unit_conversion(loaded.units, 'meters') if loaded.units else 1.0
         vertices, faces = metres * np.asarray(loaded.vertices, float), np.asarray(loaded.faces)
     except ImportError as error:
-        raise ValueError(f"{error}; pip install 'internutopia[geometry]' may help") from error
+        raise ValueError(f'{error}; {install_hint("geometry")} may help') from error
     except Exception as error:  # its many readers raise what they like
         raise ValueError(str(error) or type(error).__name__) from error
     if not len(faces):

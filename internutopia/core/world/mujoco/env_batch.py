@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
+from internutopia.core.world.mujoco.dense_newton import solved_right
 
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
 # Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
@@ -36,7 +37,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
         super().__init__(scene, capacity)
-        self.batch = Batch(scene.model, capacity, nthread)
+        self.batch = Batch(solved_right(scene.model), capacity, nthread)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._efforts = np.zeros((capacity, scene.model.nv))
         self._step_sensors = self.batch.bind('sensordata')  # likewise
@@ -63,7 +64,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
-        old, self.batch = self.batch, Batch(self.scene.model, capacity, nthread)
+        old, self.batch = self.batch, Batch(solved_right(self.scene.model), capacity, nthread)
         n = old.nsim
         for name in self._expanded:
             values = self.batch.expand(name)

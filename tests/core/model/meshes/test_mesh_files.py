@@ -213,4 +213,4 @@ def test_without_trimesh_other_formats_are_left_out_with_a_hint(tmp_path, caplog
     model = attached(write(tmp_path, link('base', mesh('visual', 'part.ply'), shape('visual', '<sphere radius="1"/>'))))
     assert model.ngeom == 1
     (message,) = warnings(caplog)
-    assert "pip install 'internutopia[geometry]'" in message and 'part.ply' in message
+    assert "pip install -e '.[geometry]'" in message and 'part.ply' in message

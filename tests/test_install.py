@@ -1,0 +1,49 @@
+"""What is said about installing: commands that work in a checkout. On package indexes `internutopia` is version 2."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from internutopia.core.util.install import install_hint
+
+ROOT = Path(__file__).resolve().parent.parent
+EXTRAS = set(tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['optional-dependencies'])
+FOLDERS = ('internutopia', 'internutopia_extension', 'docs', 'examples', 'benchmarks', 'tests')
+FILES = [
+    *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'Makefile')),
+    *(file for folder in FOLDERS for file in (ROOT / folder).rglob('*') if file.suffix in ('.py', '.md')),
+]
+TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text() for file in FILES if file != Path(__file__).resolve()}
+
+COMMAND = re.compile(r"pip install [^`\n]*?-e '\.\[([\w,]+)\]'")
+CALL = re.compile(r"""install_hint\(['"](\w+)['"]\)""")
+BY_NAME = re.compile(r"""pip install (?:-\S+ )*['"]?internutopia\b""")
+
+
+def uses(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
+    return [
+        (name, extra) for name, text in TEXTS.items() for match in pattern.findall(text) for extra in match.split(',')
+    ]
+
+
+def test_the_hint_is_a_command_for_a_checkout():
+    assert install_hint('gpu') == "pip install -e '.[gpu]' in the checkout of InternUtopia"
+
+
+@pytest.mark.parametrize('pattern', [COMMAND, CALL], ids=['commands', 'hints'])
+def test_extras_that_are_named_exist(pattern: re.Pattern[str]):
+    found = uses(pattern)
+    assert len(found) > 10
+    assert [(name, extra) for name, extra in found if extra not in EXTRAS] == []
+
+
+def test_nobody_is_sent_to_a_package_index():
+    assert [name for name, text in TEXTS.items() if BY_NAME.search(text)] == []
+
+
+def test_extras_that_others_are_made_of_exist():
+    lists = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['optional-dependencies'].values()
+    nested = re.findall(r'internutopia\[([\w,]+)\]', ' '.join(line for lines in lists for line in lines))
+    assert nested and {extra for group in nested for extra in group.split(',')} <= EXTRAS

@@ -1,0 +1,67 @@
+"""Documentation site: pages of the repository that lie outside docs/, and links that work on the site and on GitHub.
+
+A hook of MkDocs (`mkdocs.yml`). Links in Markdown files are those between files of the repository; here they become
+links between pages. The examples get a page each, with the program on it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {  # file of the repository: page of the site
+    'README.md': 'index.md',
+    'CONTRIBUTING.md': 'contributing.md',
+    'CHANGELOG.md': 'changelog.md',
+    'LICENSE': 'licence.md',
+    'benchmarks/README.md': 'benchmarks.md',
+    'examples': 'examples.md',
+    **{f'examples/{file.name}': f'examples/{file.stem}.md' for file in sorted((ROOT / 'examples').glob('*.py'))},
+}
+_FILES = {page: file for file, page in PAGES.items()}
+_LINK = re.compile(r'(?<=\]\()([^)\s#]+)(?=[)#])')
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie outside of docs/."""
+    for file, page in PAGES.items():
+        files.append(File.generated(config, page, content=_content(ROOT / file)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn links between files of the repository into links between pages."""
+    here = page.file.src_uri
+    file = _FILES.get(here, f'docs/{here}')
+    folder = file if (ROOT / file).is_dir() else posixpath.dirname(file)
+
+    def on_site(link: re.Match[str]) -> str:
+        if '://' in link[0]:
+            return link[0]
+        target = posixpath.normpath(posixpath.join(folder, link[0]))
+        target = PAGES.get(target, target.removeprefix('docs/'))
+        return posixpath.relpath(target, posixpath.dirname(here) or '.')
+
+    return _LINK.sub(on_site, markdown)
+
+
+def _content(file: Path) -> str:
+    """A page with what a file or folder of the repository holds."""
+    if file.suffix == '.md':
+        return file.read_text()
+    if file.suffix == '.py':
+        return f'# {file.name}\n\n```python\n{file.read_text()}```\n'
+    if file.is_dir():
+        programs = sorted(file.glob('*.py'))
+        return '# Examples\n\n' + '\n'.join(f'- [{each.name}]({each.name}): {_summary(each)}' for each in programs)
+    return f'# Licence\n\n```text\n{file.read_text()}```\n'
+
+
+def _summary(program: Path) -> str:
+    return program.read_text().removeprefix('"""').split('"""')[0].split('\n\n')[0].replace('\n', ' ').strip()
