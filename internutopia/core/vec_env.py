@@ -284,7 +284,7 @@ class Env:
             env_ids = list(self.active_task_configs)
         ids = self._check_ids(env_ids, 'env_ids')
         self._exchange.check_idle('get_state', ids)
-        return self._runner.capture(ids)
+        return self._runner.get_state(ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
         """Put envs into a state that `get_state` returned, of this Env or another of the same task configs.
@@ -299,7 +299,7 @@ class Env:
         """
         self._check_open('set_state')
         self._exchange.check_idle('set_state')
-        self._runner.restore(state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
+        self._runner.set_state(state, None if env_ids is None else self._check_ids(env_ids, 'env_ids'))
 
     def get_dt(self) -> float:
         """Length of one physics step [s]."""

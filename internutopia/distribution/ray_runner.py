@@ -116,22 +116,22 @@ class RayRunner:
         self.results.flush()
         return results
 
-    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
-        """See `EnvRunner.launch`."""
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
+        """See `EnvRunner.step_async`."""
         env_ids = self._active(group)
         if not env_ids:
             self._at_work[group] = None
         else:
             self._at_work.update(self._begin({group: env_ids}, actions, self._finished_names()))
 
-    def wait(self) -> list[int]:
-        """See `EnvRunner.wait`."""
+    def poll(self) -> list[int]:
+        """See `EnvRunner.poll`."""
         idle = [group for group, call in self._at_work.items() if call is None]
         calls = {group: call for group, call in self._at_work.items() if call is not None}
         return idle + self._crew.ready(calls, block=not idle)
 
-    def collect(self, group: int) -> list[StepResult]:
-        """See `EnvRunner.collect`."""
+    def step_wait(self, group: int) -> list[StepResult]:
+        """See `EnvRunner.step_wait`."""
         env_ids, call = self._active(group), self._at_work.pop(group)
         outcomes: dict[int, StepResult] = {}
         if call is not None:
@@ -173,15 +173,15 @@ class RayRunner:
         first = next((group for group, ids in enumerate(self.groups) if shown and shown[0] in ids), 0)
         return merge([layers[group] for group in sorted(layers, key=lambda group: group != first)])
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
-        """See `EnvRunner.capture`."""
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
+        """See `EnvRunner.get_state`."""
         rows: dict[int, EnvState] = {}
         for group, ids in self._by_group(env_ids).items():
             rows.update(zip(ids, self._crew.ask(group, 'capture', ids).envs, strict=True))
         return SceneState(tuple(env_ids), tuple(rows[env_id] for env_id in env_ids), max(self._steps))
 
-    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
-        """See `EnvRunner.restore`."""
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+        """See `EnvRunner.set_state`."""
         rows = rows_of(state, self.env_num, env_ids)
         parts = {
             group: SceneState(tuple(ids), tuple(rows[i] for i in ids), state.step_count)

@@ -36,7 +36,7 @@ class AsyncStepper:
             self._waiting[group] = gathered
             if self._complete(group):
                 self._waiting[group] = earlier  # should the runner refuse them
-                self._runner.launch(group, gathered)
+                self._runner.step_async(group, gathered)
                 del self._waiting[group]
                 self._at_work.add(group)
 
@@ -52,12 +52,12 @@ class AsyncStepper:
                 'of those that run has an action'
             )
         while sum(len(self._runner.groups[group]) for group in self._done) < min_envs:
-            self._done.update(self._runner.wait())
+            self._done.update(self._runner.poll())
         results: dict[int, StepResult] = {}
         for group in sorted(self._done):
             self._done.discard(group)
             self._at_work.discard(group)  # also if the step failed
-            results.update(zip(self._runner.groups[group], self._runner.collect(group), strict=True))
+            results.update(zip(self._runner.groups[group], self._runner.step_wait(group), strict=True))
         return results
 
     def check_idle(self, call: str, env_ids: Sequence[int] | None = None) -> None:

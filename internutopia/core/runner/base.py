@@ -74,15 +74,15 @@ class EnvRunner(Protocol):
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 
-    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Begin a step of one group's envs. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 
-    def wait(self) -> list[int]:
+    def poll(self) -> list[int]:
         """Wait until the step of a group is done; returns all groups whose step is. Some group must be at work."""
         ...
 
-    def collect(self, group: int) -> list[StepResult]:
+    def step_wait(self, group: int) -> list[StepResult]:
         """What came of the step of a group, env by env."""
         ...
 
@@ -98,11 +98,11 @@ class EnvRunner(Protocol):
         """A picture of all envs."""
         ...
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
         """The state of envs. ValueError for one without an episode."""
         ...
 
-    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
         """Put envs into a state. ValueError if it does not fit: nothing has changed."""
         ...
 

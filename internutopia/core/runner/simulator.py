@@ -24,7 +24,7 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.actions import BatchedActions, validate_actions
 from internutopia.core.runner.base import EMPTY_RESULT, Action, Image, StepResult, repeated
 from internutopia.core.runner.grid import env_origins
-from internutopia.core.runner.snapshot import SceneState, capture, restore
+from internutopia.core.runner.snapshot import SceneState, get_state, set_state
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.noise import noise_key
@@ -183,15 +183,15 @@ class SimulatorRunner:
         """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
         return self._results(self.advance(self.plan({env_id: actions[env_id] for env_id in self.active()})))
 
-    def launch(self, group: int, actions: Mapping[int, Action]) -> None:
-        """Check actions for the next step, which `collect` makes; there is one group."""
+    def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
+        """Check actions for the next step, which `step_wait` makes; there is one group."""
         self._launched = self.plan({env_id: actions[env_id] for env_id in self.active() if env_id in actions})
 
-    def wait(self) -> list[int]:
+    def poll(self) -> list[int]:
         """The groups whose step can be collected."""
         return [] if self._launched is None else [0]
 
-    def collect(self, group: int) -> list[StepResult]:
+    def step_wait(self, group: int) -> list[StepResult]:
         """Make the step."""
         commands, self._launched = self._launched, None
         assert commands is not None
@@ -260,13 +260,13 @@ class SimulatorRunner:
                 self._finish_step(env_id, reason)
         self.results.flush()
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
-        """See `EnvRunner.capture`."""
-        return capture(self, env_ids)
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
+        """See `EnvRunner.get_state`."""
+        return get_state(self, env_ids)
 
-    def restore(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
-        """See `EnvRunner.restore`."""
-        restore(self, state, env_ids)
+    def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
+        """See `EnvRunner.set_state`."""
+        set_state(self, state, env_ids)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """See `EnvRunner.action_space`."""

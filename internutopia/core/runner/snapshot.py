@@ -66,7 +66,7 @@ class SceneState:
         return len(self.envs)
 
 
-def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
+def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
     """The state of these envs, which shares nothing with them. ValueError for an env without an episode."""
     tasks: dict[int, dict[str, str]] = {}  # by task index: many envs run the same one
     states: list[EnvState] = []
@@ -90,7 +90,7 @@ def capture(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
     return SceneState(tuple(env_ids), tuple(states), runner.get_current_time_step_index())
 
 
-def restore(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
+def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
     """Put envs (None: those it was taken from) into a state. ValueError if it does not fit: nothing has changed."""
     rows = check_fit(runner, state, env_ids)
     if rows.keys() >= runner.env_id_to_task_name_map.keys():
