@@ -1,4 +1,4 @@
-"""What the main process knows of an episode that a worker runs."""
+"""Remote episode: what the main process knows of an episode that a worker runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RemoteEpisode:
     requeued: bool = False
     replaced: bool = False
 
-    def given_up(self, env_id: int) -> dict[str, Any]:
+    def failure_result(self, env_id: int) -> dict[str, Any]:
         """The result of an episode that is not run again; what killed its workers is in `lost`."""
         return {
             'episode_id': self.episode.id,

@@ -1,9 +1,9 @@
-"""What runs in a worker process: the world, tasks and robots of some of the envs.
+"""Worker of a distributed run: the world, tasks and robots of some of the envs, in a process of their own.
 
 A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
-are those of a run in one process. Changes come in two calls: the first one checks (`plan`, `check`), the second one
-changes (`start`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it only
-if every one of them went well, so a mistake in one worker's share changes nothing in any.
+are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
+one changes (`reset`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it
+only if every one of them went well, so a mistake in the envs of one worker changes nothing in any.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Worker:
         self._runner: SimulatorRunner | None = None
         self._results = CollectedResults()
         self._tasks: dict[int, bytes] = {}
-        self._plans: dict[int, PreparedEpisode] = {}
-        self._commands: BatchedActions | None = None
+        self._prepared: dict[int, PreparedEpisode] = {}
+        self._actions: BatchedActions | None = None
 
     @property
     def runner(self) -> SimulatorRunner:
@@ -102,13 +102,13 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, order: WorkerSpec) -> None:
+    def set_up(self, spec: WorkerSpec) -> None:
         """Make the classes of the main process known here, and the world."""
-        os.environ.update(order.environment)
-        if needs_stand_ins(order.config):  # before the modules of those classes are imported
+        os.environ.update(spec.environment)
+        if needs_stand_ins(spec.config):  # before the modules of those classes are imported
             compat.install()
         try:
-            registries = pickle.loads(order.registries)
+            registries = pickle.loads(spec.registries)
         except ImportError as error:
             raise ImportError(
                 f'a worker cannot import {error.name!r}, where classes of this run are registered: install it on every '
@@ -116,31 +116,31 @@ class Worker:
             ) from error
         for kind, classes in registries.items():
             REGISTRIES[kind].update(classes)
-        self._runner = SimulatorRunner(order.config, EpisodeQueue([]), self._results)
+        self._runner = SimulatorRunner(spec.config, EpisodeQueue([]), self._results)
 
-    def plan(self, assignments: Sequence[Assignment], seed: int) -> None:
+    def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""
         self.runner.queue.seed = seed
         self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
-        self._plans = self.runner.plan_episodes(episodes, True, {a.env_id: a.joints for a in assignments})
+        self._prepared = self.runner.plan_episodes(episodes, True, {a.env_id: a.joints for a in assignments})
 
-    def start(self, env_ids: Sequence[int], *_: object) -> Reply:
-        """Start the planned episodes; first observations, None for envs that get none."""
-        plans, self._plans = self._plans, {}
-        observations = self.runner.start_episodes(env_ids, plans)
+    def reset(self, env_ids: Sequence[int], *_: object) -> Reply:
+        """Start the prepared episodes; first observations, None for envs that get none."""
+        prepared, self._prepared = self._prepared, {}
+        observations = self.runner.start_episodes(env_ids, prepared)
         return self._reply([observations.get(env_id) for env_id in env_ids])
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
         self.runner.clear(env_ids)
 
-    def check(self, env_ids: Sequence[int], actions: Packed) -> bool:
-        """Check the actions of the next step; returns whether only their form mattered."""
+    def validate(self, env_ids: Sequence[int], actions: Packed) -> bool:
+        """Check the actions of the next step; returns whether only their signature mattered."""
         running = set(self.runner.active())
-        planned = {i: action for i, action in zip(env_ids, unpack(actions), strict=True) if i in running}
-        self._commands = self.runner.plan(planned)
-        return self._commands.form_only
+        given = {i: action for i, action in zip(env_ids, unpack(actions), strict=True) if i in running}
+        self._actions = self.runner.plan(given)
+        return self._actions.form_only
 
     def step(
         self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None, *_: object
@@ -154,13 +154,13 @@ class Worker:
             actions: None means those that were checked.
         """
         if actions is not None:
-            self.check(env_ids, actions)
-        commands, self._commands = self._commands, None
-        assert commands is not None
+            self.validate(env_ids, actions)
+        validated, self._actions = self._actions, None
+        assert validated is not None
         for name in finished:
             DataHub.set_episode_finished(name)
         self.runner.set_current_time_step_index(step_count)
-        outcomes = self.runner.advance(commands)
+        outcomes = self.runner.advance(validated)
         results: list[StepResult] = [outcomes[i] if i in outcomes else self.runner.repeat(i) for i in env_ids]
         return self._reply(results)
 
@@ -174,25 +174,25 @@ class Worker:
         self.runner.warm_up(steps, physics)
         return self._reply([])
 
-    def eye(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
+    def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
         """The camera that is meant; if it is one of an env, of one here."""
         return self.runner.eye(camera, size)
 
-    def draw(self, eye: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
+    def render_tile(self, camera_pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
         """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
-        return self.runner.draw(eye, size, shown)
+        return self.runner.draw(camera_pose, size, shown)
 
-    def capture(self, env_ids: Sequence[int]) -> SceneState:
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
         """The state of envs."""
-        return self.runner.capture(env_ids)
+        return self.runner.get_state(env_ids)
 
     def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
         """ValueError if a state does not fit."""
         check_fit(self.runner, state, env_ids)
 
-    def restore(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
+    def set_state(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
         """Put envs into a state."""
-        self.runner.restore(state, env_ids)
+        self.runner.set_state(state, env_ids)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller."""
