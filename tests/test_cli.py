@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 import internutopia
 from internutopia.cli import app as cli_app
-from internutopia.cli.interrupts import interrupts
+from internutopia.core.util.interrupts import interrupts
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.task.task import BaseTask

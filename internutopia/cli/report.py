@@ -1,4 +1,4 @@
-"""What a run shows on the terminal: a progress bar while it goes on, a table at its end."""
+"""Report of a run on the terminal: a progress bar while it goes on, a table at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `internutopia run`."""
+"""Command `internutopia run`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.cli.errors import guarded
-from internutopia.cli.interrupts import interrupts
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.session import Tally, run_episodes
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
+from internutopia.core.util.interrupts import interrupts
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
 from internutopia.overview.recording import Recording
@@ -48,8 +48,8 @@ def run(
         max_steps: stop after this many steps.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
-        picture: draw `overview.png`.
-        video: film the run into this file.
+        picture: render `overview.png`.
+        video: record the run into this file.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.

@@ -1,4 +1,4 @@
-"""The loop of a run: every episode from its reset to its end."""
+"""Loop of a run: every episode from its reset to its end."""
 
 from __future__ import annotations
 

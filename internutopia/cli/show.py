@@ -1,4 +1,4 @@
-"""The command `internutopia show`."""
+"""Command `internutopia show`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports what every worker needs, once, in the process that workers are forked from.
+"""Preload of what every worker needs: imported once, in the process that workers are forked from.
 
 Nothing is started here: neither threads, nor OpenGL, nor an event loop would survive a fork.
 """
@@ -16,7 +16,7 @@ os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker 
 import internutopia.core.world.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
 import internutopia.remote.server.worker  # noqa: E402
 import internutopia.rl.vector_env  # noqa: E402, F401
-from internutopia.cli.extensions import load_extensions  # noqa: E402
+from internutopia.core.extensions import load_extensions  # noqa: E402
 
 load_extensions()
 
