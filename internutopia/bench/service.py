@@ -1,4 +1,4 @@
-"""A server with many users at work: how long a call takes, and whether anybody is refused or left behind."""
+"""Service with many users at work: how long a call takes, and whether anybody is refused or left behind."""
 
 from __future__ import annotations
 

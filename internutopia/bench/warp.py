@@ -38,7 +38,7 @@ def h1(device: str, quick: bool) -> list[Row]:
             before = _memory(device)
             envs = VectorEnv(config, h1_learning(), arrays='torch')
             with closing(envs):
-                label = f'array front door, {env_num} envs, H1, joint control, {SUBSTEPS} substeps'
+                label = f'array API, {env_num} envs, H1, joint control, {SUBSTEPS} substeps'
                 rows.append(_against_bare(label, envs, SUBSTEPS, spread=0.05, quick=quick))
                 used = (_memory(device) - before) / env_num / 1024
         what = f'memory of the device per env, {env_num} H1'
@@ -51,7 +51,7 @@ def ants(device: str, quick: bool) -> list[Row]:
     env_num = 4 if quick else 4096
     config = _on(device, ant.config(env_num))
     with closing(VectorEnv(config, ant.learning(), autoreset_mode='NextStep', arrays='torch')) as envs:
-        label = f'array front door, {env_num} envs, Ant'
+        label = f'array API, {env_num} envs, Ant'
         return [_against_bare(label, envs, config.simulator.substeps, spread=0.5, quick=quick)]
 
 
@@ -69,7 +69,7 @@ def scenes(device: str, quick: bool) -> list[Row]:
             result = _race(device, contenders, lambda: (mixed.reset(), one.reset()), quick)
     return [
         Row(
-            what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, array front door',
+            what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, array API',
             unit='env steps/s',
             ours=env_num / result.median('mixed'),
             reference=env_num / result.median('one'),
@@ -80,7 +80,7 @@ def scenes(device: str, quick: bool) -> list[Row]:
     ]
 
 
-def list_door(device: str, quick: bool) -> list[Row]:
+def list_api(device: str, quick: bool) -> list[Row]:
     """`vec_env.Env`, whose users get lists of dicts: every step brings them to the host."""
     env_num = 4 if quick else 1024
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ def list_door(device: str, quick: bool) -> list[Row]:
             result = _race(device, contenders, lambda: (env.reset(), envs.reset()), quick)
     return [
         Row(
-            what=f'list front door vs array front door, {env_num} envs, H1',
+            what=f'list API vs array API, {env_num} envs, H1',
             unit='env steps/s',
             ours=env_num / result.median('list'),
             reference=env_num / result.median('array'),
@@ -129,7 +129,7 @@ ROWS: dict[str, Callable[[str, bool], list[Row]]] = {
     'ant': ants,
     'scenes': scenes,
     'cameras': cameras,
-    'list': list_door,
+    'list': list_api,
 }
 
 

@@ -150,7 +150,7 @@ def test_close_frees_the_processes_and_several_envs_run_side_by_side(cluster, di
     wait_until(lambda: not any(map(alive, pids)))
 
 
-def test_gymnasium_front_door(cluster, make_config, distributed, toy):
+def test_gymnasium_api(cluster, make_config, distributed, toy):
     def run(config: Config) -> list[str]:
         env = GymEnv(config)
         (obs, _), *steps = env.reset(), *(env.step({'drive': [[0.1, 0.2]]}) for _ in range(3))
@@ -164,6 +164,6 @@ def test_gymnasium_front_door(cluster, make_config, distributed, toy):
         GymEnv(distributed(proc_num=2, env_num=1, tasks=tasks))
 
 
-def test_array_front_doors_run_in_one_process(distributed, toy):
-    with pytest.raises(ValueError, match='array front doors step all envs in one process: use distribution'):
+def test_the_array_api_runs_in_one_process(distributed, toy):
+    with pytest.raises(ValueError, match='steps? all envs in one process: use distribution'):
         VectorEnv(distributed(tasks=[toy()]))

@@ -81,7 +81,7 @@ def test_a_run_is_saved_with_the_facts_of_the_machine(
     saved = json.loads((tmp_path / 'out' / 'bench.json').read_text())
     assert {'cpu', 'cores', 'python', 'mujoco', 'date'} <= saved['machine'].keys()
     assert {row['row'] for row in saved['rows']} == {'list', 'start'}
-    assert 'list front door' in capsys.readouterr().out
+    assert 'list API' in capsys.readouterr().out
     table = (tmp_path / 'out' / 'bench.md').read_text()
     assert table.count('\n|') == 2 + len(saved['rows'])
 
