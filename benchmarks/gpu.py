@@ -1,4 +1,4 @@
-"""Everything that a GPU has to show, in less than ten minutes: tests, figures, a trained policy.
+"""GPU run of everything that has to be shown on one, in less than ten minutes: tests, figures, a trained policy.
 
     python benchmarks/gpu.py --out out/gpu
 

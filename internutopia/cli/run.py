@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.loop import RunStats, run_episodes
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
-from internutopia.cli.session import Tally, run_episodes
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
@@ -119,12 +119,12 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress:
 
-            def on_step(tally: Tally) -> None:
-                progress.update(tally)
+            def on_step(stats: RunStats) -> None:
+                progress.update(stats)
                 if recording is not None:
-                    recording.stepped()
+                    recording.on_step()
 
-            tally = run_episodes(
+            stats = run_episodes(
                 env,
                 run_file.actions,
                 max_steps=max_steps,
@@ -132,13 +132,13 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
                 overview=overview,
                 on_step=on_step,
             )
-        if overview is not None and picture is not None and tally.steps:
+        if overview is not None and picture is not None and stats.steps:
             overview.save(picture)
         stack.close()
         if again is not None:
             assert config.results_file is not None
-            files = [Path(config.results_file), *(file for file in (picture, video) if file and tally.steps)]
-            print_summary(tally, files)
+            files = [Path(config.results_file), *(file for file in (picture, video) if file and stats.steps)]
+            print_summary(stats, files)
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)
         return 0 if env.done else interruption.exit_code

@@ -39,7 +39,7 @@ def parser_of(module: str, description: str | None, steps: int | None = 40 * _RA
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('--steps', type=_steps, default=steps, help=f'steps of 1/{_RATE} s at most')
-    parser.add_argument('--picture', metavar='FILE', help='draw the end of it to a file, such as demo.png')
+    parser.add_argument('--picture', metavar='FILE', help='render the end of it to a file, such as demo.png')
     return parser
 
 
@@ -90,7 +90,7 @@ def run(
                     print(f'{name}: {value:.3f}')
             if real_time:
                 time.sleep(max(0.0, start + step / _RATE - time.monotonic()))
-        return 0 if options.picture is None else _draw(env, obs, options.picture)
+        return 0 if options.picture is None else _render(env, obs, options.picture)
     except KeyboardInterrupt:
         return 0
     finally:
@@ -110,8 +110,8 @@ def go(
     )
 
 
-def _draw(env: Env, obs: Obs, file: str) -> int:
-    """Draw the robot to a file; the exit status is 1 where nothing can be drawn."""
+def _render(env: Env, obs: Obs, file: str) -> int:
+    """Render the robot to a file; the exit status is 1 where nothing can be rendered."""
     x, y, _ = obs['position']
     camera = (x + 2.0, y - 2.0, 1.6), (x, y, 0.6)  # where it stands and what it looks at [m]
     try:

@@ -179,7 +179,7 @@ async def picture(
     width: Pixels = 640,
     height: Pixels = 480,
 ) -> Response:
-    """All envs of a session in their places; drawn about once a second, in between the last picture comes again."""
+    """All envs of a session in their places; rendered about once a second, in between the last picture comes again."""
     png = await sessions.find(user, session_id, as_admin=True).picture(width, height)
     return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
 

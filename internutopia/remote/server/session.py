@@ -63,7 +63,7 @@ class Session:
         self._created = self._used = time.monotonic()
         self._step_marks: deque[tuple[float, int]] = deque([(self._created, 0)])
         self._picture_lock = asyncio.Lock()
-        self._picture = 0.0, b''  # when it was drawn
+        self._picture = 0.0, b''  # when it was rendered
 
     @property
     def age(self) -> float:
@@ -108,13 +108,13 @@ class Session:
         return body
 
     async def picture(self, width: int, height: int) -> bytes:
-        """All envs in their places, as PNG; the last one again if it was drawn a moment ago, or while many calls wait.
+        """All envs in their places, as PNG; the last one again if it was rendered a moment ago, or while many calls wait.
 
         Looking does not keep a session from expiring.
         """
         async with self._picture_lock:
-            drawn, png = self._picture
-            fresh = time.monotonic() - drawn < self._settings.picture_interval
+            rendered, png = self._picture
+            fresh = time.monotonic() - rendered < self._settings.picture_interval
             if not png or not (fresh or self._calls > self._settings.waiting):
                 png = await self._queue('picture', {'width': width, 'height': height})
                 self._picture = time.monotonic(), png
