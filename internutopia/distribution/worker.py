@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+from typing_extensions import override
 
 from internutopia import compat
 from internutopia.core.compat_2x import needs_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.results import Results
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
@@ -60,23 +62,26 @@ class Reply:
     results: list[dict[str, Any]]
 
 
-class CollectedResults:
+class CollectedResults(Results):
     """Results of episodes until somebody takes them."""
 
     def __init__(self) -> None:
         self._results: list[dict[str, Any]] = []
 
+    @override
     def write(self, result: dict[str, Any]) -> None:
-        """Take the result of one episode."""
         self._results.append(result)
 
+    @override
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
 
+    @override
     def start_over(self, metrics_only: bool = False) -> None:
         """Forget what nobody has taken. The process that made the `Env` gives results their form."""
         self._results.clear()
 
+    @override
     def close(self) -> None:
         """Nothing is held."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from typing_extensions import override
 
 from internutopia.core.config import Config
 from internutopia.core.util.interrupts import interrupts
@@ -77,6 +78,7 @@ class Server(uvicorn.Server):
             raise
         return cls(session_manager, users, metrics)
 
+    @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal: what waits is refused from now on."""
         self._session_manager.shut_down()

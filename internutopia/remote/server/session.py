@@ -108,7 +108,7 @@ class Session:
         return body
 
     async def picture(self, width: int, height: int) -> bytes:
-        """All envs in their places, as PNG; the last one again if it was rendered a moment ago, or while many calls wait.
+        """All envs in their places, as PNG; the last one again if it was made a moment ago, or while many calls wait.
 
         Looking does not keep a session from expiring.
         """
