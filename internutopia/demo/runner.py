@@ -22,7 +22,7 @@ _RATE = 240  # steps per second
 _UNATTENDED = 2 * _RATE  # steps of a demo that is moved by a person, without one
 
 
-def parser_of(module: str, description: str | None, steps: int | None = 40 * _RATE) -> argparse.ArgumentParser:
+def make_parser(module: str, description: str | None, steps: int | None = 40 * _RATE) -> argparse.ArgumentParser:
     """The options that all demos have.
 
     Args:
@@ -63,7 +63,7 @@ def run(
     """Run a demo to its end, or until Ctrl-C; returns its exit status.
 
     Args:
-        options: what `parser_of` has parsed.
+        options: what `make_parser` has parsed.
         task: scene and robot.
         act: what the robot is told, by number of the step and last observation.
         done: whether the robot has got where it was to go.
@@ -97,13 +97,13 @@ def run(
         env.close()
 
 
-def go(
+def run_to_goal(
     module: str, description: str | None, arguments: Sequence[str] | None, robot: RobotCfg, controller: str, goal: Any
 ) -> int:
     """Run a demo in which a robot goes where a controller of it is told, until it is there."""
     task = SingleInferenceTaskCfg(scene_asset_path=SCENE, robots=[robot])
     return run(
-        parser_of(module, description).parse_args(arguments),
+        make_parser(module, description).parse_args(arguments),
         task,
         lambda step, obs: {controller: [goal]},
         done=lambda obs: obs['controllers'][controller]['finished'],
