@@ -275,10 +275,8 @@ class RayRunner(EnvRunner):
     def _note_reset(self, env_ids: Sequence[int], reply: Reply, started: Mapping[int, RemoteEpisode]) -> None:
         for env_id, obs in zip(env_ids, unpack(reply.values), strict=True):
             if env_id in started:
-                env = started[env_id]
-                info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
-                env.last = (obs, 0.0, False, False, info)
-                DataHub.clear(env.episode.task_name)  # what was reported of another run of it
+                started[env_id].on_reset(obs)
+                DataHub.clear(started[env_id].episode.task_name)  # what was reported of another run of it
             self._envs[env_id] = started.get(env_id)
         self._record(reply.results)
 
@@ -305,9 +303,7 @@ class RayRunner(EnvRunner):
         """Take in what came of a step."""
         outcomes: dict[int, StepResult] = dict(zip(env_ids, unpack(reply.values), strict=True))
         for env_id, result in outcomes.items():
-            env = self._env(env_id)
-            env.ended = bool(result[2] or result[3])
-            env.last = copy.deepcopy(result) if env.ended else result  # to be repeated, whatever the caller does
+            self._env(env_id).on_step(result)
         self._record(reply.results)
         return outcomes
 
@@ -323,9 +319,7 @@ class RayRunner(EnvRunner):
         if env is None:
             return EMPTY_RESULT
         if env.lost is not None and not env.ended:
-            info = {**(env.last[4] or {}), 'metrics': {}, 'error': env.lost}
-            env.ended = True
-            env.last = (env.last[0], 0.0, False, True, {**info, 'requeued': True} if env.requeued else info)
+            env.on_loss_reported()
         return repeated(env.last)
 
     def _on_worker_death(self, group: int, reason: str) -> None:

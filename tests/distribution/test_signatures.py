@@ -49,9 +49,7 @@ def test_what_is_covered_is_taken(steps: list[list[Any]]):
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
-def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(
-    first: list[float], second: list[float]
-):
+def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(first: list[float], second: list[float]):
     cache = SignatureCache()
     cache.add(pack([{'arm': {'drive': first}}]), [3])
     assert cache.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
