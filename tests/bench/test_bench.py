@@ -114,14 +114,14 @@ def test_contenders_take_turns_on_the_same_steps() -> None:
     calls: list[tuple[str, int]] = []
     race = measure.race(
         {'a': lambda k: calls.append(('a', k)), 'b': lambda k: calls.append(('b', k))},
-        lambda: calls.append(('restart', 0)),
+        lambda: calls.append(('reset', 0)),
         rounds=1,
         steps=4,
         turn=2,
         before_turn=lambda: calls.append(('before', 0)),
     )
     a, b, before = [[('a', k), ('a', k + 1)] for k in (0, 2)], [[('b', k), ('b', k + 1)] for k in (0, 2)], ('before', 0)
-    one_round = [('restart', 0), before, *a[0], before, *b[0], before, *b[1], before, *a[1]]
+    one_round = [('reset', 0), before, *a[0], before, *b[0], before, *b[1], before, *a[1]]
     assert calls == one_round * 2  # the first round is the warm-up
     assert race.speed('a', 'a').median == 1.0
     assert race.median('a') > 0
