@@ -1,4 +1,4 @@
-"""Does a step of `rl.VectorEnv` make the host wait for the GPU? `python benchmarks/gpu_waiting.py cuda:0 4096`.
+"""Waits of a step of `rl.VectorEnv` for the GPU: there must be none. `python benchmarks/gpu_waiting.py cuda:0 4096`.
 
 Steps H1 with velocity commands, randomized as in training, under torch's profiler, and counts what CUDA was asked for:
 copies to the host and calls that wait. Each of them must be none, and torch itself is told to raise an error where it

@@ -1,4 +1,4 @@
-"""`internutopia bench`: the figures that this project promises, measured on the machine at hand.
+"""Command `internutopia bench`: the figures that this project promises, measured on the machine at hand.
 
 Each row compares us with a reference in the same process, in turns (`measure.race`); the ratios carry over to other
 machines, the absolute figures don't. `ROWS` names the groups of rows; `benchmarks/README.md` explains how to read them.
@@ -17,12 +17,12 @@ import internutopia_extension
 from internutopia.bench import (
     ant,
     array_api,
-    both_apis,
     cameras,
     contacts,
     distribution,
     furnished,
     lidar,
+    list_api,
     memory,
     remote,
     report,
@@ -37,9 +37,9 @@ from internutopia.core.util import did_you_mean
 from internutopia.core.world.factory import create_world
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
-    'list': both_apis.list_front_door,
-    'array': array_api.array_front_door,
-    'restarts': array_api.restarts,
+    'list': list_api.list_api,
+    'array': array_api.array_api,
+    'restarts': array_api.resets,
     'scenes': scenes.different_scenes,
     'contacts': contacts.contacts,
     'ant': ant.ant,

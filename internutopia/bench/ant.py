@@ -1,8 +1,8 @@
 """Ant as everybody knows it, gymnasium's own model and time step, against gymnasium's and EnvPool's vector envs.
 
 All contenders get the same random controls and start anew at the same steps. The vector envs observe, compute a reward
-and restart ants that are unhealthy; the list front door and the bare engine let them go on. The list front door
-computes no reward, and of gymnasium's observation everything but the contact forces.
+and reset ants that are unhealthy; the list API and the bare engine let them go on. The list API computes no reward, and
+of gymnasium's observation everything but the contact forces.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _OBSERVATIONS = (
 _PER_STEP = 1.0 / (_TIMESTEP * _SUBSTEPS)  # our rewards are rates
 _REWARDS = {'forward_velocity': _PER_STEP, 'alive': _PER_STEP, 'action_cost': -0.5 * _PER_STEP}
 
-Contender = tuple[Callable[[], object], Step]  # what starts it anew, and its step
+Contender = tuple[Callable[[], object], Step]  # its reset and its step
 
 
 def ant(quick: bool) -> list[Row]:
-    """The front doors and the bare engine against the vector envs that people use."""
+    """Both APIs and the bare engine against the vector envs that people use."""
     env_num, rounds, steps = (4, 1, 20) if quick else (64, 6, 100)
     controls = np.random.default_rng(0).uniform(-1.0, 1.0, (steps, env_num, 8)).astype(np.float32)
     # gymnasium first: it forks, which is better done before there are threads
@@ -61,8 +61,8 @@ def ant(quick: bool) -> list[Row]:
         'AsyncVectorEnv': functools.partial(_gymnasium, gymnasium.vector.AsyncVectorEnv),
         'SyncVectorEnv': functools.partial(_gymnasium, gymnasium.vector.SyncVectorEnv),
         'EnvPool': _envpool,
-        'array': _array_front_door,
-        'list': _list_front_door,
+        'array': _array_api,
+        'list': _list_api,
         'bare': _bare_batch,
     }
     gymnasium_package = 'imageio', "'gymnasium[mujoco]'"
@@ -75,15 +75,15 @@ def ant(quick: bool) -> list[Row]:
     with ExitStack() as stack:
         contenders = {name: make(stack, controls) for name, make in makers.items() if name not in missing}
 
-        def restart() -> None:
-            for start, _ in contenders.values():
-                start()
+        def reset() -> None:
+            for reset_one, _ in contenders.values():
+                reset_one()
 
         steppers = {name: step for name, (_, step) in contenders.items()}
-        result = race(steppers, restart, rounds=rounds, steps=steps, turn=20)
+        result = race(steppers, reset, rounds=rounds, steps=steps, turn=20)
     labels = {
-        'array': 'array front door',
-        'list': 'list front door without reward',
+        'array': 'array API',
+        'list': 'list API without reward',
         'bare': 'bare Batch.step',
         'AsyncVectorEnv': 'gymnasium AsyncVectorEnv (Ant-v5)',
         'SyncVectorEnv': 'gymnasium SyncVectorEnv (Ant-v5)',
@@ -133,12 +133,12 @@ def learning() -> LearningCfg:
     )
 
 
-def _array_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+def _array_api(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
     envs = stack.enter_context(closing(VectorEnv(config(controls.shape[1]), learning())))
     return envs.reset, lambda k: envs.step(controls[k])
 
 
-def _list_front_door(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
+def _list_api(stack: ExitStack, controls: NDArray[np.float32]) -> Contender:
     env = stack.enter_context(closing(Env(config(controls.shape[1]))))
     actions = [[{'ant': {'actuators': row}} for row in rows] for rows in controls]
     return env.reset, lambda k: env.step(actions[k])

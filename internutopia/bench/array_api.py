@@ -1,4 +1,4 @@
-"""What the array front door costs: a learner's step against bare `Batch.step`, its share in training, and restarts."""
+"""Array API: a learner's step against bare `Batch.step`, its share in training, and steps in which envs are reset."""
 
 from __future__ import annotations
 
@@ -10,79 +10,71 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row, race
-from internutopia.bench.workloads import SUBSTEPS, h1_config, h1_learning, mujoco_world, write_scenes
+from internutopia.bench.workloads import SUBSTEPS, BareBatch, h1_config, h1_learning, write_scenes
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.robots.h1 import joint_controller
 
 
-def array_front_door(quick: bool) -> list[Row]:
+def array_api(quick: bool) -> list[Row]:
     """`rl.VectorEnv` against the engine alone, and what that means to a learner."""
     env_num, rounds, steps = (16, 1, 20) if quick else (256, 8, 100)
     with tempfile.TemporaryDirectory() as folder, closing(_h1_envs(Path(folder), env_num)) as envs:
         envs.reset()
         actions = _h1_actions(envs, steps)
-        world = mujoco_world(envs.core.runner.world)
-        live, _ = world.batch(0)
-        model = live.model
-        bare = Batch(model, env_num, live.nthread)
-        ctrl = bare.bind('ctrl')
-        columns = [model.actuator(f'robots/h1/{joint}/position').id for joint in joint_controller.joint_names]
+        bare = BareBatch(envs.core.runner.world, SUBSTEPS, joint_controller.joint_names)
 
-        def restart() -> None:
+        def reset() -> None:
             envs.reset()
-            bare.state[:] = world.batch(0)[0].state
+            bare.reset()
 
-        def bare_step(k: int) -> None:
-            ctrl[:, columns] = actions[k]
-            bare.step(nstep=SUBSTEPS)
-
-        contenders: dict[str, Callable[[int], object]] = {'ours': lambda k: envs.step(actions[k]), 'bare': bare_step}
+        contenders: dict[str, Callable[[int], object]] = {
+            'ours': lambda k: envs.step(actions[k]),
+            'bare': lambda k: bare.step(actions[k]),
+        }
         if importlib.util.find_spec('torch') is not None:
             contenders['network'] = _policy(envs)
-        result = race(contenders, restart, rounds=rounds, steps=steps, turn=5)
-        if not np.array_equal(bare.state, world.batch(0)[0].state):
-            raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')
+        result = race(contenders, reset, rounds=rounds, steps=steps, turn=5)
+        bare.check_same_physics()
     ours, physics = result.median('ours'), result.median('bare')
-    front_door = Row(
-        what=f'array front door, {env_num} envs, H1, joint control, {SUBSTEPS} substeps, vs bare Batch.step',
+    step = Row(
+        what=f'array API, {env_num} envs, H1, joint control, {SUBSTEPS} substeps, vs bare Batch.step',
         unit='env steps/s',
         ours=env_num / ours,
         reference=env_num / physics,
         ratio=result.speed('ours', 'bare'),
         bound=0.90,
-        note=f'{bare.nthread} threads each; states equal to the bit at the end',
+        note=f'{bare.threads} threads each; states equal to the bit at the end',
     )
-    what = 'array front door, share of a rollout step spent outside physics and policy'
+    what = 'array API, share of a rollout step spent outside physics and policy'
     if 'network' not in contenders:
-        return [front_door, Row(what, '%', note='skipped: pip install torch')]
+        return [step, Row(what, '%', note='skipped: pip install torch')]
     share = 100.0 * max(0.0, ours - physics) / (ours + result.median('network'))
-    return [front_door, Row(what, '%', ours=share, note='policy of two layers of 64')]
+    return [step, Row(what, '%', ours=share, note='policy of two layers of 64')]
 
 
-def restarts(quick: bool) -> list[Row]:
-    """Steps in which some envs start anew against steps in which none does."""
+def resets(quick: bool) -> list[Row]:
+    """Steps in which some envs are reset against steps in which none is."""
     env_num, rounds, length = (16, 1, 4) if quick else (256, 16, 32)
-    starting = env_num // length
+    reset_num = env_num // length
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(_h1_envs(Path(folder), env_num, length - 1)) as staggered,  # a step more for the restart
+        closing(_h1_envs(Path(folder), env_num, length - 1)) as staggered,  # a step more for the reset
         closing(_h1_envs(Path(folder), env_num)) as endless,
     ):
         endless.reset()
         actions = _h1_actions(endless, length)
         staggered.reset()
         for k in range(length):
-            staggered.reset(options={'reset_mask': np.arange(env_num) // starting == k})
+            staggered.reset(options={'reset_mask': np.arange(env_num) // reset_num == k})
             staggered.step(actions[k])
         contenders = {'with': lambda k: staggered.step(actions[k]), 'without': lambda k: endless.step(actions[k])}
         result = race(contenders, endless.reset, rounds=rounds, steps=length, turn=4)
     return [
         Row(
-            what=f'array front door, step in which {starting} of {env_num} envs restart vs a step without',
+            what=f'array API, step in which {reset_num} of {env_num} envs are reset vs a step without',
             unit='ms',
             ours=1e3 * result.median('with'),
             reference=1e3 * result.median('without'),

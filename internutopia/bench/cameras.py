@@ -46,9 +46,9 @@ def cameras(quick: bool) -> list[Row]:
             loop = stack.enter_context(closing(_Loop(env)))
         except NoOpenGLError as error:
             return [Row(what=what, unit='frames/s', note=f'{error} (pip install pyopengl)')]
-        robot_of_all: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].batch
-        camera = robot_of_all.robot.sensors[_CAMERA.name]
-        contenders = {'ours': lambda _: camera.get_data(), 'loop': lambda _: loop.draw()}
+        batched_robot: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].batch
+        camera = batched_robot.robot.sensors[_CAMERA.name]
+        contenders = {'ours': lambda _: camera.get_data(), 'loop': lambda _: loop.render()}
         result = race(contenders, lambda: None, rounds=rounds, steps=2, turn=1)
     ours, reference = (env_num / result.median(name) for name in contenders)
     return [
@@ -82,7 +82,7 @@ class _Loop:
             self._envs.append((self._renderers[id(scene)], world.data(env_id)))
         self._camera = f'robots/h1/{_CAMERA.prim_path}'
 
-    def draw(self) -> None:
+    def render(self) -> None:
         """RGB and depth of every env."""
         for renderer, data in self._envs:
             renderer.update_scene(data, self._camera)

@@ -1,4 +1,4 @@
-"""What contacts that hold cost: time steps shorter than a physics step, and the options of a scene with a gripper."""
+"""Contacts that hold, and what they cost: time steps shorter than a physics step, options of a scene with a gripper."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def contacts(quick: bool) -> list[Row]:
             _row(
                 f'step of 1/60 s, {env_num} H1: in time steps of 1/240 s vs in one',
                 *(h1.update(simulator=simulator) for simulator in (SimConfig(physics_dt=PHYSICS_DT), whole)),
-                start=lambda env: None,
+                after_reset=lambda env: None,
                 quick=quick,
             ),
             _row(
                 f'step of 1/240 s, {env_num} Franka that hold a cube: options for grippers vs without',
                 *(_franka_config(env_num, contact) for contact in (ContactCfg(), _PLAIN)),
-                start=_grip,
+                after_reset=_grip,
                 quick=quick,
             ),
         ]
@@ -72,23 +72,23 @@ def _grip(env: Env) -> None:
     arm.set_targets(env_ids, positions=positions)
 
 
-def _row(what: str, ours: Config, reference: Config, *, start: Callable[[Env], None], quick: bool) -> Row:
-    """Times of a step in two configs; `start` does what is left to do after a reset."""
+def _row(what: str, ours: Config, reference: Config, *, after_reset: Callable[[Env], None], quick: bool) -> Row:
+    """Times of a step in two configs; `after_reset` does what is left to do then."""
     rounds, steps = (1, 20) if quick else (12, 100)
     with ExitStack() as stack:
         envs = [stack.enter_context(closing(Env(config))) for config in (ours, reference)]
         env_ids = np.arange(ours.env_num)
 
-        def restart() -> None:
+        def reset() -> None:
             for env in envs:
                 env.reset()
-                start(env)
+                after_reset(env)
 
         def step(env: Env) -> Step:
             return lambda k: env.runner.world.step(env_ids)
 
         contenders = {'ours': step(envs[0]), 'reference': step(envs[1])}
-        result = race(contenders, restart, rounds=rounds, steps=steps, turn=10)
+        result = race(contenders, reset, rounds=rounds, steps=steps, turn=10)
     return Row(
         what=what,
         unit='ms',

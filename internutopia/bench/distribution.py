@@ -1,4 +1,4 @@
-"""What worker processes cost and bring: the same envs in them and in this process, envs that stand still, bytes."""
+"""Worker processes, what they cost and bring: the same envs in them and in this process, idle envs, bytes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _throughput(scenes: Sequence[Path], quick: bool) -> list[Row]:
         local.reset()
         actions = h1_actions(h1_targets(local, steps))
 
-        def restart() -> None:
+        def reset() -> None:
             for env in envs.values():
                 env.reset()
 
         result = race(
             {name: (lambda k, env=env: env.step(actions[k])) for name, env in envs.items()},
-            restart,
+            reset,
             rounds=rounds,
             steps=steps,
             turn=10,

@@ -1,4 +1,4 @@
-"""What a furnished USD scene costs at the start: many envs of it, and its concave walls."""
+"""Furnished USD scene, and what it costs at the start: many envs of it, and its concave walls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _second_start(folder: Path, quick: bool) -> Row:
         reference=1e3 * float(np.median(first)),
         ratio=_ratio(np.array(first) / np.array(second)),
         bound=20.0,
-        note='from the file to the spec; the parts come from the cache on disk',
+        note='from the file to the spec; the pieces come from the cache on disk',
     )
 
 

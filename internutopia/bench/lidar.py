@@ -1,4 +1,4 @@
-"""What a lidar costs beside the rays themselves."""
+"""Lidar: what it costs beside the rays themselves."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def lidar_rays(quick: bool) -> list[Row]:
     ):
         env.reset()
         world = mujoco_world(env.runner.world)
-        fleet = env.runner.envs[0].task.robots['h1'].batch  # pyright: ignore[reportOptionalMemberAccess]
-        assert fleet is not None
-        lidar = fleet.robot.sensors['lidar']
+        batched_robot = env.runner.envs[0].task.robots['h1'].batch  # pyright: ignore[reportOptionalMemberAccess]
+        assert batched_robot is not None
+        lidar = batched_robot.robot.sensors['lidar']
         assert isinstance(lidar, Lidar)
         batch, _ = world.batch(0)
         body = world.scene(0).robots['h1'].bodies['torso_link'].body

@@ -88,7 +88,7 @@ class Race:
 
 def race(
     contenders: Mapping[str, Step],
-    restart: Callable[[], object],
+    reset: Callable[[], object],
     *,
     rounds: int,
     steps: int,
@@ -99,7 +99,7 @@ def race(
 
     Args:
         contenders: what is timed, `step(k)` for the k-th step of a round.
-        restart: puts all contenders at the start; not timed, called before each round.
+        reset: puts all contenders at the start; not timed, called before each round.
         rounds: number of rounds that count; one more is run first, to warm up.
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
@@ -108,7 +108,7 @@ def race(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
     for _ in range(rounds + 1):
-        restart()
+        reset()
         for start in range(0, steps, turn):
             for name in order:
                 step = contenders[name]

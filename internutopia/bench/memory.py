@@ -1,4 +1,4 @@
-"""What stays behind: growth of the process over many episodes, and whether later ones take longer."""
+"""Memory that stays behind: growth of the process over many episodes, and whether later ones take longer."""
 
 from __future__ import annotations
 

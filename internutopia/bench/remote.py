@@ -1,4 +1,4 @@
-"""What a simulator on a server costs: `remote.VectorEnv` over loopback against `rl.VectorEnv` in the same program."""
+"""Remote simulation, and what it costs: `remote.VectorEnv` over loopback against `rl.VectorEnv` in the same program."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _row(name: str, config: Config, threads: int, rounds: int, steps: int, bound
         actions = [0.1 * np.asarray(space.sample()) for _ in range(steps)]
         seen: dict[str, Any] = {}
 
-        def restart() -> None:
+        def reset() -> None:
             ours.reset(seed=0)
             local.reset(seed=0)
 
@@ -62,7 +62,7 @@ def _row(name: str, config: Config, threads: int, rounds: int, steps: int, bound
             for _ in range(STEP_SIZE):
                 seen['local'] = local.step(actions[k])[0]
 
-        result = race({'ours': remote_step, 'local': local_step}, restart, rounds=rounds, steps=steps, turn=2)
+        result = race({'ours': remote_step, 'local': local_step}, reset, rounds=rounds, steps=steps, turn=2)
     if not np.array_equal(seen['ours'], seen['local']):
         raise RuntimeError('the remote envs and the local ones did not do the same: their times say nothing')
     env_steps = config.env_num * STEP_SIZE

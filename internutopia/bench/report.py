@@ -1,4 +1,4 @@
-"""The measured rows as a table on the terminal, as JSON and as Markdown."""
+"""Report of the measured rows: a table on the terminal, JSON and Markdown."""
 
 from __future__ import annotations
 

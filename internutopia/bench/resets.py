@@ -1,4 +1,4 @@
-"""What starting costs: one env among few and many, and a whole Env of a scene that is compiled already."""
+"""Resets, and what they cost: one env among few and many, and a whole Env of a scene that is compiled already."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reset_one(quick: bool) -> list[Row]:
         scenes = write_scenes(Path(folder), 1)
         with closing(Env(h1_config(many, scenes))) as large, closing(Env(h1_config(few, scenes))) as small:
 
-            def restart() -> None:
+            def reset() -> None:
                 large.reset()
                 small.reset()
 
@@ -31,7 +31,7 @@ def reset_one(quick: bool) -> list[Row]:
                     env.step([None] * env.env_num)
 
             contenders = {'many': lambda k: large.reset([k * 7 % many]), 'few': lambda k: small.reset([k % few])}
-            result = race(contenders, restart, rounds=rounds, steps=20, turn=1, before_turn=step_both)
+            result = race(contenders, reset, rounds=rounds, steps=20, turn=1, before_turn=step_both)
     milliseconds = [1e3 * result.median(name) for name in ('many', 'few')]
     what = f'reset of 1 env of {many} after a step'
     return [

@@ -1,4 +1,4 @@
-"""What different scenes cost: 16 scenes side by side against as many envs of one of them."""
+"""Different scenes, and what they cost: 16 scenes side by side against as many envs of one of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def different_scenes(quick: bool) -> list[Row]:
             actions = h1_actions(h1_targets(one, steps))
             env_ids = np.arange(env_num)
 
-            def restart() -> None:
+            def reset() -> None:
                 mixed.reset()
                 one.reset()
 
@@ -34,12 +34,12 @@ def different_scenes(quick: bool) -> list[Row]:
                 return lambda k: env.runner.world.step(env_ids)
 
             rows: list[Row] = []
-            for door, step in {'list front door': env_step, 'world.step only': world_step}.items():
+            for kind, step in {'list API': env_step, 'world.step only': world_step}.items():
                 contenders = {'mixed': step(mixed), 'one': step(one)}
-                result = race(contenders, restart, rounds=rounds, steps=steps, turn=10)
+                result = race(contenders, reset, rounds=rounds, steps=steps, turn=10)
                 rows.append(
                     Row(
-                        what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, {door}',
+                        what=f'{scene_num} scenes x {env_num // scene_num} envs vs {env_num} envs of one scene, {kind}',
                         unit='env steps/s',
                         ours=env_num / result.median('mixed'),
                         reference=env_num / result.median('one'),

@@ -1,4 +1,4 @@
-"""A server with many users at work: how long a call takes, and whether anybody is refused or left behind."""
+"""Service with many users at work: how long a call takes, and whether anybody is refused or left behind."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 import internutopia.remote as remote  # what is heavy in it is imported when the row is measured
 from internutopia.bench.measure import Row
@@ -108,6 +109,7 @@ class _Failures(logging.Handler):
         super().__init__(logging.WARNING)
         self.count = 0
 
+    @override
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1
 

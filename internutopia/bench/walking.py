@@ -1,4 +1,4 @@
-"""What walking costs: a learned policy through the front doors against bare physics and bare inference."""
+"""Walking, and what it costs: a learned policy through both APIs against bare physics and bare inference."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import flatdim
-from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row, race
-from internutopia.bench.workloads import mujoco_world
+from internutopia.bench.workloads import BareBatch, mujoco_world
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.vec_env import Env
@@ -27,18 +26,18 @@ SPEEDS = [0.6, 0.0, 0.0]  # forward, lateral [m/s], rotation [rad/s]
 
 
 def walking(quick: bool) -> list[Row]:
-    """H1s that walk, a policy step per env step: through the list front door, and a policy on `rl.VectorEnv`."""
+    """H1s that walk, a policy step per env step: through the list API, and a policy on `rl.VectorEnv`."""
     env_num, rounds, steps = (8, 1, 10) if quick else (256, 8, 60)
     policy = load_policy(resolve(move_by_speed_cfg.policy_weights_path, POLICY_SUFFIXES))
     envs = VectorEnv(velocity.config(env_num, 0, randomize=False, curriculum=False))
     size = flatdim(envs.single_observation_space)
     return [
-        _list_front_door(policy, size, env_num, rounds, steps),
-        _array_front_door(policy, size, envs, rounds, steps),
+        _list_api(policy, size, env_num, rounds, steps),
+        _array_api(policy, size, envs, rounds, steps),
     ]
 
 
-def _list_front_door(policy: Policy, size: int, env_num: int, rounds: int, steps: int) -> Row:
+def _list_api(policy: Policy, size: int, env_num: int, rounds: int, steps: int) -> Row:
     robot = H1RobotCfg(position=(0.0, 0.0, 0.981), controllers=[move_by_speed_cfg])
     config = Config(
         simulator=SimConfig(physics_dt=velocity.PHYSICS_DT, substeps=velocity.SUBSTEPS),
@@ -51,7 +50,7 @@ def _list_front_door(policy: Policy, size: int, env_num: int, rounds: int, steps
     with closing(Env(config)) as env:
         env.reset()
         return _row(
-            f'list front door, {env_num} walking H1, vs bare Batch.step and inference',
+            f'list API, {env_num} walking H1, vs bare Batch.step and inference',
             0.70,
             env.runner.world,
             policy,
@@ -63,25 +62,25 @@ def _list_front_door(policy: Policy, size: int, env_num: int, rounds: int, steps
         )
 
 
-def _array_front_door(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: int) -> Row:
+def _array_api(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: int) -> Row:
     with closing(envs):
         obs: list[NDArray[np.float32]] = []
 
-        def restart() -> None:
+        def reset() -> None:
             obs[:] = [envs.reset(seed=0)[0]]
 
         def step(_: int) -> None:
             obs[0] = envs.step(policy(obs[0]))[0]
 
-        restart()
+        reset()
         return _row(
-            f'array front door, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
+            f'array API, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
             0.90,
             envs.core.runner.world,
             policy,
             size,
             step,
-            restart,
+            reset,
             rounds,
             steps,
         )
@@ -94,34 +93,29 @@ def _row(
     policy: Policy,
     observation_size: int,
     step: Callable[[int], Any],
-    restart: Callable[[], Any],
+    reset: Callable[[], Any],
     rounds: int,
     steps: int,
 ) -> Row:
-    """Race a front door against a bare batch that gets the controls which the front door sets, and the bare network."""
-    live, _ = mujoco_world(world).batch(0)
-    start = live.state.copy()
+    """Race an API against a bare batch that gets the controls which the API sets, and the bare network."""
+    ctrl = mujoco_world(world).batch(0)[0].bind('ctrl')
     controls = []
-    ctrl = live.bind('ctrl')
     for k in range(steps):
         step(k)
         controls.append(ctrl.copy())
-    bare = Batch(live.model, world.env_num, live.nthread)
-    bare_ctrl = bare.bind('ctrl')
+    bare = BareBatch(world, velocity.SUBSTEPS)
     obs = np.zeros((world.env_num, observation_size), np.float32)
 
     def bare_step(k: int) -> None:
         policy(obs)
-        bare_ctrl[:] = controls[k]
-        bare.step(nstep=velocity.SUBSTEPS)
+        bare.step(controls[k])
 
-    def restart_both() -> None:
-        restart()
-        bare.state[:] = start
+    def reset_both() -> None:
+        reset()
+        bare.reset()
 
-    result = race({'ours': step, 'bare': bare_step}, restart_both, rounds=rounds, steps=steps, turn=5)
-    if not np.array_equal(bare.state, live.state):
-        raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')
+    result = race({'ours': step, 'bare': bare_step}, reset_both, rounds=rounds, steps=steps, turn=5)
+    bare.check_same_physics()
     return Row(
         what=what,
         unit='env steps/s',
@@ -129,5 +123,5 @@ def _row(
         reference=world.env_num / result.median('bare'),
         ratio=result.speed('ours', 'bare'),
         bound=bound,
-        note=f'{bare.nthread} threads each, {velocity.SUBSTEPS} substeps; states equal to the bit at the end',
+        note=f'{bare.threads} threads each, {velocity.SUBSTEPS} substeps; states equal to the bit at the end',
     )

@@ -1,4 +1,4 @@
-"""What the rows run: scenes written on the spot, and H1 with joint targets around its home pose."""
+"""Workloads of the rows: scenes written on the spot, H1 with joint targets around its home pose, the engine alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config, SimConfig
@@ -85,5 +86,41 @@ def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
 
 
 def h1_actions(targets: NDArray[np.float32]) -> list[list[dict[str, Any]]]:
-    """The targets as the list front door takes them, one list of env actions per step."""
+    """The targets as the list API takes them, one list of env actions per step."""
     return [[{'h1': {joint_controller.name: [row]}} for row in rows] for rows in targets]
+
+
+class BareBatch:
+    """The engine alone: the model that all envs of a world run, as many of them, on as many threads.
+
+    Args:
+        world: runs one model, on the CPU.
+        substeps: physics steps of an env step.
+        joints: of H1, whose position targets are given; None means that all controls are.
+    """
+
+    def __init__(self, world: World, substeps: int, joints: Sequence[str] | None = None):
+        self._world = mujoco_world(world)
+        live, _ = self._world.batch(0)
+        model = live.model
+        self._substeps = substeps
+        self._batch = Batch(model, world.env_num, live.nthread)
+        self._ctrl = self._batch.bind('ctrl')
+        self._columns: Any = slice(None)
+        if joints is not None:
+            self._columns = [model.actuator(f'robots/h1/{joint}/position').id for joint in joints]
+        self.threads = live.nthread
+
+    def reset(self) -> None:
+        """Take the state of the world."""
+        self._batch.state[:] = self._world.batch(0)[0].state
+
+    def step(self, controls: NDArray[np.floating]) -> None:
+        """Make an env step."""
+        self._ctrl[:, self._columns] = controls
+        self._batch.step(nstep=self._substeps)
+
+    def check_same_physics(self) -> None:
+        """RuntimeError if the states differ from those of the world."""
+        if not np.array_equal(self._batch.state, self._world.batch(0)[0].state):
+            raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')

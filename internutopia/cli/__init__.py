@@ -1,4 +1,4 @@
-"""The command line `internutopia`."""
+"""Command line `internutopia`."""
 
 import sys
 

@@ -1,11 +1,11 @@
-"""What robots are sent in a run from the command line: `{robot: {controller: SPEC}}`.
+"""Actions of robots in a run from the command line: `{robot: {controller: SPEC}}`.
 
 A SPEC is
 
 - a list: this action at every step; `{constant: [...]}` is the same;
 - `{path: [[x, y, z], ...]}`: follow these points [m], env frame; for a controller that takes a path;
 - `zero`: zeros in the shape of the controller's action space;
-- `random`: drawn from the action space at each step; `{random: {every: 20}}` holds each draw for 20 steps.
+- `random`: sampled from the action space at each step; `{random: {every: 20}}` holds each sample for 20 steps.
 
 Random actions depend on the seed of the run and the number of the episode, not on the env that runs it.
 """
@@ -41,7 +41,7 @@ class Zero:
 
 @dataclass(frozen=True)
 class Random:
-    """Draws from the action space, each held for `every` steps."""
+    """Samples from the action space, each held for `every` steps."""
 
     every: int = 1
 

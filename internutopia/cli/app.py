@@ -1,4 +1,4 @@
-"""The commands: names, options and help. What they do is in modules of their own, imported when a command runs.
+"""Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -48,9 +48,9 @@ def run_command(
     resume: Annotated[bool, typer.Option('--resume', help='Run the episodes that have no result yet.')] = False,
     overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
     video: Annotated[
-        Path | None, typer.Option(help='Film the run into this file (.mp4, .gif).', metavar='FILE')
+        Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
-    no_picture: Annotated[bool, typer.Option('--no-picture', help='Draw no overview.png.')] = False,
+    no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
         int | None, typer.Option(min=1, help='Run in so many worker processes, each with that many envs, with Ray.')
     ] = None,

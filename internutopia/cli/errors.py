@@ -1,4 +1,4 @@
-"""Mistakes in what the user wrote, told apart from crashes, and put in words."""
+"""Errors of commands: mistakes in what the user wrote, told apart from crashes, and put in words."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from internutopia.cli.interrupts import INTERRUPTED
 from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.util.install import COMMAND
 
+INTERRUPTED = 130
+"""Exit code of a command that was asked to stop with Ctrl-C."""
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 

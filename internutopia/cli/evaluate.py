@@ -1,4 +1,4 @@
-"""The command `internutopia evaluate`."""
+"""Command `internutopia evaluate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`internutopia inspect`: the tree of what a model file holds."""
+"""Command `internutopia inspect`: the tree of what a model file holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the form `name=value`."""
+"""Key-value options: `name=value`, given any number of times."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import yaml
 
 
-def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """What was given with an option that may be repeated; values are YAML. ValueError naming what is no pair."""
+def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """What was given with an option that may be repeated; values are YAML. ValueError naming what is none."""
     values = {}
-    for pair in pairs:
-        name, equals, text = pair.partition('=')
+    for text in texts:
+        name, equals, value = text.partition('=')
         if not (equals and name):
-            raise ValueError(f'{option} {pair}: expected name=value')
+            raise ValueError(f'{option} {text}: expected name=value')
         try:
-            values[name] = yaml.safe_load(text)
+            values[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise ValueError(f'{option} {pair}: the value is no YAML: {error}') from None
+            raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
     return values

@@ -1,4 +1,4 @@
-"""The command `internutopia play`."""
+"""Command `internutopia play`."""
 
 from __future__ import annotations
 

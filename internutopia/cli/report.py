@@ -1,4 +1,4 @@
-"""What a run shows on the terminal: a progress bar while it goes on, a table at its end."""
+"""Report of a run on the terminal: a progress bar while it goes on, a table at its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from internutopia.cli.session import Result, Tally
+from internutopia.cli.loop import Result, RunStats
 
 
 class ProgressBar:
@@ -43,36 +43,36 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def update(self, tally: Tally) -> None:
+    def update(self, stats: RunStats) -> None:
         """A step was made."""
         if self._progress.disable:
             return
-        wall, before = tally.wall_seconds, self._shown
+        wall, before = stats.wall_seconds, self._shown
         if wall - before[0] > 0.5:
-            self._shown = (wall, tally.env_steps)
-            rate = (tally.env_steps - before[1]) / (wall - before[0])
-            speed = f'{rate:,.0f} steps/s, {rate * tally.step_seconds:.1f} x real time'
-            self._progress.update(self._task, completed=tally.done + len(tally.results), speed=speed)
+            self._shown = (wall, stats.env_steps)
+            rate = (stats.env_steps - before[1]) / (wall - before[0])
+            speed = f'{rate:,.0f} steps/s, {rate * stats.step_seconds:.1f} x real time'
+            self._progress.update(self._task, completed=stats.done + len(stats.results), speed=speed)
 
 
-def print_summary(tally: Tally, files: Iterable[Path]) -> None:
+def print_summary(stats: RunStats, files: Iterable[Path]) -> None:
     """Print what ended how, by task and scene, the metrics, how fast it was and which files were written."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 120  # a log has room for whole names
     groups: dict[tuple[str, str], list[Result]] = {}
-    for result in tally.results:
+    for result in stats.results:
         scene = Path(result.scene).name if result.scene else '-'
         groups.setdefault((result.task or '-', scene), []).append(result)
     for table in (_episode_table(groups), _metric_table(groups)):
         if table.row_count:
             console.print(table, end='\n\n')
-    wall = max(tally.wall_seconds, 1e-9)
-    unfinished = f' and {tally.unfinished} stopped before their end' if tally.unfinished else ''
-    before = f' ({tally.done} were done before)' if tally.done else ''
+    wall = max(stats.wall_seconds, 1e-9)
+    unfinished = f' and {stats.unfinished} stopped before their end' if stats.unfinished else ''
+    before = f' ({stats.done} were done before)' if stats.done else ''
     lines = [
-        f'{len(tally.results)} episodes{before}{unfinished}: {tally.env_steps:,} env steps in {wall:.1f} s',
-        f'{tally.env_steps / wall:,.0f} env steps/s, {tally.simulated_seconds / wall:.1f} x real time',
+        f'{len(stats.results)} episodes{before}{unfinished}: {stats.env_steps:,} env steps in {wall:.1f} s',
+        f'{stats.env_steps / wall:,.0f} env steps/s, {stats.simulated_seconds / wall:.1f} x real time',
         *map(str, files),
     ]
     console.print('\n'.join(lines), markup=False, soft_wrap=True)

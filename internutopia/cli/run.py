@@ -1,4 +1,4 @@
-"""The command `internutopia run`."""
+"""Command `internutopia run`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.cli.errors import guarded
-from internutopia.cli.interrupts import interrupts
+from internutopia.cli.loop import RunStats, run_episodes
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
-from internutopia.cli.session import Tally, run_episodes
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.interrupts import interrupts
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
 from internutopia.overview.recording import Recording
@@ -49,8 +49,8 @@ def run(
         max_steps: stop after this many steps.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
-        picture: draw `overview.png`.
-        video: film the run into this file.
+        picture: render `overview.png`.
+        video: record the run into this file.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.
@@ -120,12 +120,12 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress:
 
-            def on_step(tally: Tally) -> None:
-                progress.update(tally)
+            def on_step(stats: RunStats) -> None:
+                progress.update(stats)
                 if recording is not None:
-                    recording.stepped()
+                    recording.on_step()
 
-            tally = run_episodes(
+            stats = run_episodes(
                 env,
                 run_file.actions,
                 max_steps=max_steps,
@@ -133,13 +133,13 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
                 overview=overview,
                 on_step=on_step,
             )
-        if overview is not None and picture is not None and tally.steps:
+        if overview is not None and picture is not None and stats.steps:
             overview.save(picture)
         stack.close()
         if again is not None:
             assert config.results_file is not None
-            files = [Path(config.results_file), *(file for file in (picture, video) if file and tally.steps)]
-            print_summary(tally, files)
+            files = [Path(config.results_file), *(file for file in (picture, video) if file and stats.steps)]
+            print_summary(stats, files)
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)
         return 0 if env.done else interruption.exit_code

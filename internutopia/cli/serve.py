@@ -1,4 +1,4 @@
-"""The command `internutopia serve`."""
+"""Command `internutopia serve`."""
 
 from __future__ import annotations
 

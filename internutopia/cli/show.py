@@ -1,4 +1,4 @@
-"""The command `internutopia show`."""
+"""Command `internutopia show`."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def _whole(world: Any, resolution: tuple[int, int]) -> tuple[NDArray[np.float64]
     centres = data.geom_xpos[seen] if seen.any() else np.zeros((1, 3))
     reach = np.minimum(radius[seen], 1.0) if seen.any() else np.ones((1, 1))
     low, high = (centres - reach).min(axis=0), (centres + reach).max(axis=0)
-    eye = overview_pose(low, high, resolution)
-    return eye.position, 0.5 * (low + high)
+    camera_pose = overview_pose(low, high, resolution)
+    return camera_pose.position, 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""The commands `internutopia token`: who may use a server."""
+"""Commands `internutopia token`: who may use a server."""
 
 from __future__ import annotations
 

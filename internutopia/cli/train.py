@@ -1,4 +1,4 @@
-"""The command `internutopia train`."""
+"""Command `internutopia train`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from internutopia.cli.errors import guarded
-from internutopia.cli.interrupts import INTERRUPTED, interrupts
-from internutopia.cli.key_value import parse_pairs
+from internutopia.cli.errors import INTERRUPTED, guarded
+from internutopia.cli.key_value import parse_key_values
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.interrupts import interrupts
 
 if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress
@@ -63,9 +63,10 @@ def train(
         from internutopia.rl.training.tasks import find_task
 
         engine = choose_engine(backend, device)
-        task = find_task(env_id, parse_pairs(options, '--option'))
-        given: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
-        changes = parse_pairs(settings, '--setting') | {k: value for k, value in given.items() if value is not None}
+        task = find_task(env_id, parse_key_values(options, '--option'))
+        changes = parse_key_values(settings, '--setting')
+        own_options: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
+        changes |= {name: value for name, value in own_options.items() if value is not None}
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'
         with interrupts(signal.SIGINT, signal.SIGTERM) as interrupted, _Report() as report:
             result = run_training(

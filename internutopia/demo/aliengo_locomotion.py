@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from internutopia.demo.runner import go
+from internutopia.demo.runner import run_to_goal
 from internutopia_extension.configs.robots.aliengo import AliengoRobotCfg, move_to_point_cfg
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo."""
     robot = AliengoRobotCfg(position=(0.0, 0.0, 1.05), controllers=[move_to_point_cfg])
-    return go('aliengo_locomotion', __doc__, arguments, robot, move_to_point_cfg.name, (3.0, 3.0, 0.0))
+    return run_to_goal('aliengo_locomotion', __doc__, arguments, robot, move_to_point_cfg.name, (3.0, 3.0, 0.0))
 
 
 if __name__ == '__main__':

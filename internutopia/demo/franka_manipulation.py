@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from internutopia.demo.runner import SCENE, Action, Obs, parser_of, run
+from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia_extension.configs.metrics import RecordingMetricCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
 from internutopia_extension.configs.tasks import ManipulationTaskCfg
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def act(step: int, obs: Obs) -> Action:
         return ACTIONS[step // HOLD % len(ACTIONS)]
 
-    return run(parser_of('franka_manipulation', __doc__).parse_args(arguments), task, act, show=show)
+    return run(make_parser('franka_manipulation', __doc__).parse_args(arguments), task, act, show=show)
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from internutopia.demo.runner import SCENE, Action, Obs, parser_of, run
+from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia.demo.teleop import KeyboardTarget, MocapTarget
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.franka import arm_ik_cfg, gripper_cfg
@@ -21,7 +21,7 @@ DOWN = (0.0, 1.0, 0.0, 0.0)  # (w, x, y, z): the gripper points to the floor
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo."""
-    parser = parser_of('franka_manipulation_mocap_teleop', __doc__, steps=None)
+    parser = make_parser('franka_manipulation_mocap_teleop', __doc__, steps=None)
     parser.add_argument('--mocap-url', metavar='URL', help='a motion-capture server, such as http://127.0.0.1:5001')
     options = parser.parse_args(arguments)
     task = ManipulationTaskCfg(

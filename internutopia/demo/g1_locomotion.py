@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from internutopia.demo.runner import SCENE, Action, Obs, parser_of, run
+from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia_extension.configs.robots.g1 import G1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.interactions.keyboard import KeyboardInteraction
@@ -16,7 +16,7 @@ from internutopia_extension.interactions.keyboard import KeyboardInteraction
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo."""
-    options = parser_of('g1_locomotion', __doc__, steps=None).parse_args(arguments)
+    options = make_parser('g1_locomotion', __doc__, steps=None).parse_args(arguments)
     robot = G1RobotCfg(position=(0.0, 0.0, 0.8), controllers=[move_by_speed_cfg])
     keyboard = KeyboardInteraction()
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from internutopia.compat.v2.joints import create_joint
-from internutopia.demo.runner import SCENE, Action, Obs, parser_of, run
+from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia.demo.teleop import KeyboardTarget
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
 from internutopia_extension.configs.joint_names import GR1_54
@@ -29,7 +29,7 @@ TOP = 0.86  # [m] of the table
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo."""
-    options = parser_of('gr1_teleop', __doc__, steps=None).parse_args(arguments)
+    options = make_parser('gr1_teleop', __doc__, steps=None).parse_args(arguments)
     cubes = [('red', (0.5, 0.0, 0.0), -0.2), ('green', (0.0, 0.5, 0.0), 0.0), ('blue', (0.0, 0.0, 0.5), 0.2)]
     task = SingleInferenceTaskCfg(
         scene_asset_path=SCENE,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from internutopia.demo.h1_locomotion import PATH
-from internutopia.demo.runner import SCENE, parser_of, run
+from internutopia.demo.runner import SCENE, make_parser, run
 from internutopia_extension.configs.metrics import TraveledDistanceMetricCfg
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_along_path_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metrics=[TraveledDistanceMetricCfg(robot_name='h1')],
         max_steps=300,
     )
-    options = parser_of('h1_traveled_distance', __doc__).parse_args(arguments)
+    options = make_parser('h1_traveled_distance', __doc__).parse_args(arguments)
     return run(options, task, lambda step, obs: {move_along_path_cfg.name: [PATH]})
 
 

@@ -22,7 +22,7 @@ _RATE = 240  # steps per second
 _UNATTENDED = 2 * _RATE  # steps of a demo that is moved by a person, without one
 
 
-def parser_of(module: str, description: str | None, steps: int | None = 40 * _RATE) -> argparse.ArgumentParser:
+def make_parser(module: str, description: str | None, steps: int | None = 40 * _RATE) -> argparse.ArgumentParser:
     """The options that all demos have.
 
     Args:
@@ -39,7 +39,7 @@ def parser_of(module: str, description: str | None, steps: int | None = 40 * _RA
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('--steps', type=_steps, default=steps, help=f'steps of 1/{_RATE} s at most')
-    parser.add_argument('--picture', metavar='FILE', help='draw the end of it to a file, such as demo.png')
+    parser.add_argument('--picture', metavar='FILE', help='render the end of it to a file, such as demo.png')
     return parser
 
 
@@ -63,7 +63,7 @@ def run(
     """Run a demo to its end, or until Ctrl-C; returns its exit status.
 
     Args:
-        options: what `parser_of` has parsed.
+        options: what `make_parser` has parsed.
         task: scene and robot.
         act: what the robot is told, by number of the step and last observation.
         done: whether the robot has got where it was to go.
@@ -90,28 +90,28 @@ def run(
                     print(f'{name}: {value:.3f}')
             if real_time:
                 time.sleep(max(0.0, start + step / _RATE - time.monotonic()))
-        return 0 if options.picture is None else _draw(env, obs, options.picture)
+        return 0 if options.picture is None else _render(env, obs, options.picture)
     except KeyboardInterrupt:
         return 0
     finally:
         env.close()
 
 
-def go(
+def run_to_goal(
     module: str, description: str | None, arguments: Sequence[str] | None, robot: RobotCfg, controller: str, goal: Any
 ) -> int:
     """Run a demo in which a robot goes where a controller of it is told, until it is there."""
     task = SingleInferenceTaskCfg(scene_asset_path=SCENE, robots=[robot])
     return run(
-        parser_of(module, description).parse_args(arguments),
+        make_parser(module, description).parse_args(arguments),
         task,
         lambda step, obs: {controller: [goal]},
         done=lambda obs: obs['controllers'][controller]['finished'],
     )
 
 
-def _draw(env: Env, obs: Obs, file: str) -> int:
-    """Draw the robot to a file; the exit status is 1 where nothing can be drawn."""
+def _render(env: Env, obs: Obs, file: str) -> int:
+    """Render the robot to a file; the exit status is 1 where nothing can be rendered."""
     x, y, _ = obs['position']
     camera = (x + 2.0, y - 2.0, 1.6), (x, y, 0.6)  # where it stands and what it looks at [m]
     try:

@@ -1,4 +1,4 @@
-"""Running one `Config` in several processes, on this machine or on a cluster.
+"""Distributed runs: one `Config` in several processes, on this machine or on a cluster.
 
 `Config.distribute(RayDistributionCfg(...))` makes a config whose `vec_env.Env` has `proc_num * env_num` envs. The queue
 of episodes and the results are in the process that made the `Env`; workers hold worlds, tasks and robots.

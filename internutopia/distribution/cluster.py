@@ -1,4 +1,4 @@
-"""The Ray cluster that workers run on: the connection to it, and its death.
+"""Ray cluster that workers run on: the connection to it, and its death.
 
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
@@ -27,12 +27,12 @@ from typing import Any
 
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
-from internutopia.distribution.liveness import Peer, Watch
+from internutopia.distribution.liveness import Peer, Watchdog
 
-_SLICE = 0.5  # s that a call waits before it looks whether the cluster is still there
-_LAST_BREATH = 1.0  # s that the end of a process takes at most
-_GOODBYE = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
-_INLINE = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
+_POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster is still there
+_EXIT_TIMEOUT = 1.0  # s that the end of a process takes at most
+_SHUTDOWN_TIMEOUT = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
+_INLINE_LIMIT = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
 _PORT = 6379  # where `ray start --head` listens
 _lock = threading.Lock()
 _current: Cluster | None = None  # of this process, also while it ends
@@ -43,31 +43,31 @@ class Cluster:
 
     Args:
         options: of `ray.init`, if this process is not connected yet.
-        wishes: what the config said that it was made for, by field.
+        requested: what the config said that it was made for, by field.
 
     Attributes:
         envs: number of Envs that use it.
     """
 
-    def __init__(self, options: dict[str, Any], wishes: Mapping[str, Any]):
+    def __init__(self, options: dict[str, Any], requested: Mapping[str, Any]):
         import ray
 
         self.envs = 0
-        self.wishes = wishes
+        self.requested = requested
         self._ours = not ray.is_initialized()
         self._started_here = options.get('address') == 'local'
         self._session: tuple[str, str] | None = None
         self._peers: list[Peer] = []
-        self._watch = Watch()
+        self._watchdog = Watchdog()
         self._lost: Peer | None = None
         self._ended = False
         self._calls = 0  # that are under way
-        self._shared: list[Any] = []
+        self._shared_results: list[Any] = []
         self._changed = threading.Condition()
         started: Future[None] = Future()
         # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
         self._thread = threading.Thread(target=self._run, args=(options, started), name='internutopia-ray', daemon=True)
-        with _own_signals():
+        with _keep_signal_handlers():
             self._thread.start()
             try:
                 started.result()
@@ -78,7 +78,7 @@ class Cluster:
     @property
     def runtime_env(self) -> dict[str, Any]:
         """What the processes of workers need; those of a cluster that was started here have it from this process."""
-        return {} if self._started_here else {'env_vars': {_INLINE: os.environ[_INLINE]}}
+        return {} if self._started_here else {'env_vars': {_INLINE_LIMIT: os.environ[_INLINE_LIMIT]}}
 
     @property
     def alive(self) -> bool:
@@ -89,7 +89,7 @@ class Cluster:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """What stands around each call of Ray; none may wait for long. ConnectionError if the cluster is gone."""
+        """Context of each call of Ray; none may wait for long. ConnectionError if the cluster is gone."""
         from ray.exceptions import RaySystemError, RayTaskError
 
         with self._changed:
@@ -100,9 +100,9 @@ class Cluster:
         except Exception as error:
             # a connection may break a moment before the process at its other end is gone
             broken = isinstance(error, OSError | RaySystemError) and not isinstance(error, RayTaskError)
-            self._find_lost(_LAST_BREATH if broken else 0.0)
+            self._find_lost(_EXIT_TIMEOUT if broken else 0.0)
             if self._lost is not None:
-                raise self._gone() from error
+                raise self._lost_error() from error
             raise
         finally:
             with self._changed:
@@ -117,9 +117,9 @@ class Cluster:
             return []
         while True:
             with self.call():
-                self._shared.clear()
-                done, _ = ray.wait(list(results), num_returns=num_returns, timeout=min(_SLICE, timeout))
-            timeout -= _SLICE
+                self._shared_results.clear()
+                done, _ = ray.wait(list(results), num_returns=num_returns, timeout=min(_POLL_INTERVAL, timeout))
+            timeout -= _POLL_INTERVAL
             if len(done) >= num_returns or timeout <= 0.0:
                 return done
 
@@ -133,14 +133,14 @@ class Cluster:
 
         with self.call():
             value = ray.get(result)
-        self._shared.append(value)
+        self._shared_results.append(value)
         return value
 
     def end(self) -> None:
         """End the connection if it was made here; with it, a cluster that was started here."""
         self._ended = True
-        self._watch.stop()
-        self._thread.join(_GOODBYE)
+        self._watchdog.stop()
+        self._thread.join(_SHUTDOWN_TIMEOUT)
 
     def release(self) -> None:
         """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
@@ -152,34 +152,34 @@ class Cluster:
     def check(self) -> None:
         """ConnectionError if the cluster is gone, or the connection was ended."""
         if self._lost is not None:
-            raise self._gone()
+            raise self._lost_error()
         if not self.alive:
             raise ConnectionError('the connection to Ray was ended by this program (ray.shutdown): build a new Env')
 
-    def _gone(self) -> ConnectionError:
+    def _lost_error(self) -> ConnectionError:
         address = self._session[0] if self._session else ''
         return ConnectionError(
             f'the Ray cluster at {address} is gone: {self._lost} has ended, and the workers with it. Episodes that '
             'ended before are in the results file; a new Env with Config.resume=True runs the others'
         )
 
-    def _find_lost(self, patience: float) -> None:
+    def _find_lost(self, timeout: float) -> None:
         """Something went wrong: find out whether the cluster is why, for at most so many seconds."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while self._lost is None:
-            self._note_lost(next((peer for peer in self._peers if not peer.answers()), None))
+            self._mark_lost(next((peer for peer in self._peers if not peer.answers()), None))
             if time.monotonic() >= end:
                 return
-            time.sleep(_LAST_BREATH / 20)
+            time.sleep(_EXIT_TIMEOUT / 20)
 
-    def _note_lost(self, peer: Peer | None) -> None:
+    def _mark_lost(self, peer: Peer | None) -> None:
         if peer is not None and self._lost is None:
             self._lost = peer
             if sys.excepthook.__module__.startswith('ray.'):  # it would tell the GCS before it prints a traceback
                 sys.excepthook = sys.__excepthook__
 
     def _run(self, options: dict[str, Any], started: Future[None]) -> None:
-        """What the thread of the connection does: make it, watch the cluster, end it."""
+        """Body of the thread of the connection: make it, watch the cluster, end it."""
         import ray
 
         try:
@@ -187,7 +187,7 @@ class Cluster:
                 ray.init(**options)
             self._session, self._peers = _session(), _peers(options.get('address', ''))
             started.set_result(None)
-            self._note_lost(self._watch.wait(self._peers))
+            self._mark_lost(self._watchdog.wait(self._peers))
         except BaseException as error:
             if started.done():
                 raise
@@ -196,7 +196,7 @@ class Cluster:
             self._changed.wait_for(lambda: not self._calls)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
             ray.shutdown()
-        self._shared.clear()
+        self._shared_results.clear()
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
@@ -214,14 +214,14 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
-    os.environ.setdefault(_INLINE, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
+    os.environ.setdefault(_INLINE_LIMIT, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
         if _current is not None and not _current.alive:
             _current.end()
             _current = None
-        wishes = {'head_address': distribution.head_address, 'working_dir': folder}
-        granted = _current.wishes if _current is not None else {} if ray.is_initialized() else wishes
-        for name, value in wishes.items():
+        requested = {'head_address': distribution.head_address, 'working_dir': folder}
+        granted = _current.requested if _current is not None else {} if ray.is_initialized() else requested
+        for name, value in requested.items():
             if value is not None and granted.get(name) != value:
                 log.warning('distribution_config.%s has no effect: this process is connected to Ray already', name)
         if _current is None:
@@ -237,7 +237,7 @@ def _end() -> None:
         _current.end()
 
 
-def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluster:
+def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Cluster:
     """Connect this process. ConnectionError if no cluster answers where one is asked for."""
     given = distribution.head_address
     address = given or os.environ.get('RAY_ADDRESS') or 'local'
@@ -251,9 +251,9 @@ def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluste
     try:
         if ':' in address and '://' not in address:
             Peer.at('', address).connect().close()  # Ray itself would try for minutes
-        return Cluster(options, wishes)
+        return Cluster(options, requested)
     except (OSError, RuntimeError, ValueError) as error:
-        cause = _root(error)
+        cause = _root_cause(error)
         if address == 'local':
             raise ConnectionError(f'cannot start a Ray cluster on this machine: {cause}') from error
         where = f'distribution_config.head_address={given!r}' if given else f'RAY_ADDRESS={address!r}'
@@ -268,7 +268,7 @@ def _open(distribution: RayDistributionCfg, wishes: Mapping[str, Any]) -> Cluste
         ) from error
 
 
-def _root(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """What an exception was caused by in the beginning."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -299,7 +299,7 @@ def _peers(address: str) -> list[Peer]:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
+def _keep_signal_handlers() -> Iterator[None]:
     """Keep the handlers of signals as they are: Ray's own end the process without a last word."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Noticing at once that a process which one talks to has ended.
+"""Watchdog that notices at once that a process which one talks to has ended.
 
 A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
 that matters, over which nothing is said. A machine that has lost its power closes nothing: it is asked now and then by
@@ -52,8 +52,8 @@ class Peer:
         return f'{self.what} at {self.host}:{self.port}'
 
 
-class Watch:
-    """Waits until a process has ended."""
+class Watchdog:
+    """Waits until one of some processes has ended."""
 
     def __init__(self) -> None:
         self._stopped, self._stop = socket.socketpair()
@@ -75,7 +75,7 @@ class Watch:
                     if key.data is None:
                         return None
                     peer, connection = key.data
-                    if not _said_something(connection):  # it has ended, or grew tired of listening to nobody
+                    if not _is_open(connection):  # it has ended, or grew tired of listening to nobody
                         selector.unregister(connection)
                         unconnected.append(peer)
 
@@ -84,7 +84,7 @@ class Watch:
         self._stop.close()
 
 
-def _said_something(connection: socket.socket) -> bool:
+def _is_open(connection: socket.socket) -> bool:
     """Read what there is to read; False if the connection has ended."""
     try:
         return bool(connection.recv(1 << 16))

@@ -1,4 +1,4 @@
-"""Many small nested values as a few arrays, to send them to another process.
+"""Packing of many small nested values into a few arrays, to send them to another process.
 
 Observations and actions of envs are dicts of small arrays, alike from env to env. `pack` puts the arrays that stand at
 the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Layout = tuple[Any, ...]
-"""`('dict', class, keys, parts)`, `('list', class, parts)`, `('array', dtype, shape)` or `('leaf',)`."""
+"""`('dict', class, keys, items)`, `('list', class, items)`, `('array', dtype, shape)` or `('leaf',)`."""
 Column = NDArray[Any] | list[Any]
 
 _LEAF: Layout = ('leaf',)
@@ -45,7 +45,7 @@ def pack(values: Sequence[Any]) -> Packed:
     rows_by_layout: dict[Layout, list[int]] = {}
     try:
         groups = [_group(list(range(len(values))), values)] if values else []
-    except _DifferentError:
+    except _LayoutMismatchError:
         for row, value in enumerate(values):
             rows_by_layout.setdefault(_layout(value), []).append(row)
         groups = [_group(rows, [values[row] for row in rows]) for rows in rows_by_layout.values()]
@@ -56,7 +56,7 @@ def unpack(packed: Packed) -> list[Any]:
     """The values that were packed."""
     values: list[Any] = [None] * packed.count
     for group in packed.groups:
-        for row, value in zip(group.rows, _join(group.layout, iter(group.columns), len(group.rows)), strict=True):
+        for row, value in zip(group.rows, _unflatten(group.layout, iter(group.columns), len(group.rows)), strict=True):
             values[row] = value
     return values
 
@@ -66,34 +66,34 @@ def array_bytes(packed: Packed) -> int:
     return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
 
 
-class _DifferentError(Exception):
+class _LayoutMismatchError(Exception):
     """Values are not of one layout."""
 
 
 def _group(rows: list[int], values: Sequence[Any]) -> LeafGroup:
     columns: list[Column] = []
-    return LeafGroup(rows, _split(values, columns), columns)
+    return LeafGroup(rows, _flatten(values, columns), columns)
 
 
-def _split(values: Sequence[Any], columns: list[Column]) -> Layout:
-    """Take values of one layout apart, all of them at once."""
+def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
+    """Flatten values of one layout, all of them at once."""
     first = values[0]
     kind = type(first)
-    if any(type(value) is not kind for value in values) and any(_is_tree(value) for value in values):
-        raise _DifferentError
+    if any(type(value) is not kind for value in values) and any(_is_nested(value) for value in values):
+        raise _LayoutMismatchError
     if kind is dict or kind is OrderedDict:
         keys = tuple(first)
         if any(tuple(value) != keys for value in values):
-            raise _DifferentError
-        return ('dict', kind, keys, tuple([_split([value[key] for value in values], columns) for key in keys]))
+            raise _LayoutMismatchError
+        return ('dict', kind, keys, tuple([_flatten([value[key] for value in values], columns) for key in keys]))
     if kind is list or kind is tuple:
         if any(len(value) != len(first) for value in values):
-            raise _DifferentError
-        return ('list', kind, tuple([_split(part, columns) for part in zip(*values, strict=True)]))
-    if _is_tree(first):
+            raise _LayoutMismatchError
+        return ('list', kind, tuple([_flatten(items, columns) for items in zip(*values, strict=True)]))
+    if _is_nested(first):
         dtype, shape = first.dtype, first.shape
         if any(value.dtype != dtype or value.shape != shape for value in values):
-            raise _DifferentError
+            raise _LayoutMismatchError
         columns.append(np.concatenate(values).reshape(len(values), *shape) if shape else np.array(values))
         return ('array', dtype.str, shape)
     columns.append(list(values))
@@ -106,29 +106,29 @@ def _layout(value: Any) -> Layout:
         return ('dict', kind, tuple(value), tuple([_layout(item) for item in value.values()]))
     if kind is list or kind is tuple:
         return ('list', kind, tuple([_layout(item) for item in value]))
-    return ('array', value.dtype.str, value.shape) if _is_tree(value) else _LEAF
+    return ('array', value.dtype.str, value.shape) if _is_nested(value) else _LEAF
 
 
-def _is_tree(value: Any) -> bool:
-    """Whether a value is taken apart: a dict, list or tuple of exactly that class, or an array of numbers or text."""
+def _is_nested(value: Any) -> bool:
+    """Whether a value is flattened: a dict, list or tuple of exactly that class, or an array of numbers or text."""
     kind = type(value)
     if kind is np.ndarray:
         return not value.dtype.hasobject and value.dtype.names is None
     return kind is dict or kind is OrderedDict or kind is list or kind is tuple
 
 
-def _join(layout: Layout, columns: Iterator[Column], count: int) -> Sequence[Any]:
-    """Put values together, all of them at once."""
+def _unflatten(layout: Layout, columns: Iterator[Column], count: int) -> Sequence[Any]:
+    """Values from their columns, all of them at once."""
     kind = layout[0]
     if kind == 'leaf':
         return list(next(columns))
     if kind == 'array':
         array = np.array(next(columns))
         return list(array) if layout[2] else [array[row, ...] for row in range(count)]
-    parts = [_join(part, columns, count) for part in layout[-1]]
-    if not parts:
+    items = [_unflatten(item, columns, count) for item in layout[-1]]
+    if not items:
         return [layout[1]() for _ in range(count)]
     if kind == 'dict':
         cls, keys = layout[1], layout[2]
-        return [cls(zip(keys, row, strict=True)) for row in zip(*parts, strict=True)]
-    return [layout[1](row) for row in zip(*parts, strict=True)]
+        return [cls(zip(keys, row, strict=True)) for row in zip(*items, strict=True)]
+    return [layout[1](row) for row in zip(*items, strict=True)]

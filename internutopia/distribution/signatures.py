@@ -1,8 +1,8 @@
-"""Which actions a worker is known to take, so that a step need not wait for it to check them.
+"""Signature cache: the actions that a worker is known to take, so that a step need not wait for it to check them.
 
 A step changes nothing anywhere if one worker refuses its actions: all of them check first, which costs a call. Most
-controllers refuse an action for its form only (shapes and types), or if it is not finite. What they took once in an
-env of the same task, they take again.
+controllers refuse an action for its signature only (shapes and types), or if it is not finite. What they took once in
+an env of the same task, they take again.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import numpy as np
 
 from internutopia.distribution.packing import Column, LeafGroup, Packed
 
-Form = tuple[Any, ...]
+Signature = tuple[Any, ...]
 
 
 class SignatureCache:
-    """The forms of actions that one worker took, with the tasks that its envs ran."""
+    """The signatures of actions that one worker took, with the tasks that its envs ran."""
 
     def __init__(self) -> None:
-        self._tasks: dict[Form, set[int]] = {}
+        self._tasks: dict[Signature, set[int]] = {}
 
     def covers(self, actions: Packed, tasks: Sequence[int]) -> bool:
         """Whether actions, each with the index of the task that runs in its env, are sure to be taken."""
         for group in actions.groups:
-            known = self._tasks.get(_form(group))
+            known = self._tasks.get(_signature(group))
             if known is None or not known.issuperset(tasks[row] for row in group.rows):
                 return False
         return True
 
     def add(self, actions: Packed, tasks: Sequence[int]) -> None:
-        """These were taken, and only their form mattered."""
+        """These were taken, and only their signature mattered."""
         for group in actions.groups:
-            self._tasks.setdefault(_form(group), set()).update(tasks[row] for row in group.rows)
+            self._tasks.setdefault(_signature(group), set()).update(tasks[row] for row in group.rows)
 
 
-def _form(group: LeafGroup) -> Form:
-    """Layout and kinds of leaves; of what is no finite number, a form that is never seen again."""
+def _signature(group: LeafGroup) -> Signature:
+    """Layout and kinds of leaves; of what is no finite number, a signature that is never seen again."""
     kinds = tuple(_kind(column) for column in group.columns)
     return (object(),) if '' in kinds else (group.layout, kinds)
 

@@ -1,9 +1,9 @@
-"""What runs in a worker process: the world, tasks and robots of some of the envs.
+"""Worker of a distributed run: the world, tasks and robots of some of the envs, in a process of their own.
 
 A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
-are those of a run in one process. Changes come in two calls: the first one checks (`plan`, `check`), the second one
-changes (`start`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it only
-if every one of them went well, so a mistake in one worker's share changes nothing in any.
+are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
+one changes (`reset`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it
+only if every one of them went well, so a mistake in the envs of one worker changes nothing in any.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+from typing_extensions import override
 
 from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import EpisodeRecord
+from internutopia.core.episodes.results import EpisodeRecord, Results
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
@@ -60,23 +61,26 @@ class Reply:
     results: list[EpisodeRecord]
 
 
-class CollectedResults:
+class CollectedResults(Results):
     """Results of episodes until somebody takes them."""
 
     def __init__(self) -> None:
         self._results: list[EpisodeRecord] = []
 
+    @override
     def write(self, record: EpisodeRecord) -> None:
-        """Take the result of one episode."""
         self._results.append(record)
 
+    @override
     def flush(self) -> None:
         """They last when the process that made the `Env` has written them."""
 
+    @override
     def start_over(self, metrics_only: bool = False) -> None:
         """Forget what nobody has taken. The process that made the `Env` gives results their form."""
         self._results.clear()
 
+    @override
     def close(self) -> None:
         """Nothing is held."""
 
@@ -102,12 +106,12 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, order: WorkerSpec) -> None:
+    def set_up(self, spec: WorkerSpec) -> None:
         """Make the classes of the main process known here, and the world."""
-        os.environ.update(order.environment)
-        install_stand_ins(order.config)  # before the modules of those classes are imported
+        os.environ.update(spec.environment)
+        install_stand_ins(spec.config)  # before the modules of those classes are imported
         try:
-            registries = pickle.loads(order.registries)
+            registries = pickle.loads(spec.registries)
         except ImportError as error:
             raise ImportError(
                 f'a worker cannot import {error.name!r}, where classes of this run are registered: install it on every '
@@ -115,16 +119,16 @@ class Worker:
             ) from error
         for kind, classes in registries.items():
             REGISTRIES[kind].update(classes)
-        self._runner = LocalRunner(order.config, EpisodeQueue([]), self._results)
+        self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
 
-    def plan(self, assignments: Sequence[Assignment], seed: int) -> None:
+    def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""
         self.runner.simulator.queue.seed = seed
         self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
         self._prepared = self.runner.simulator.prepare(episodes, {a.env_id: a.joints for a in assignments})
 
-    def start(self, env_ids: Sequence[int], *_: object) -> Reply:
+    def reset(self, env_ids: Sequence[int], *_: object) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""
         prepared, self._prepared = self._prepared, {}
         self.runner.simulator.start(env_ids, prepared, self.runner)
@@ -134,8 +138,8 @@ class Worker:
         """Leave envs without an episode."""
         self.runner.simulator.clear(env_ids)
 
-    def check(self, env_ids: Sequence[int], actions: Packed) -> bool:
-        """Check the actions of the next step; returns whether only their form mattered."""
+    def validate(self, env_ids: Sequence[int], actions: Packed) -> bool:
+        """Check the actions of the next step; returns whether only their signature mattered."""
         self._actions = self.runner.check_actions(dict(zip(env_ids, unpack(actions), strict=True)))
         return self._actions.signature_checked
 
@@ -151,7 +155,7 @@ class Worker:
             actions: None means those that were checked.
         """
         if actions is not None:
-            self.check(env_ids, actions)
+            self.validate(env_ids, actions)
         checked, self._actions = self._actions, None
         assert checked is not None
         for name in finished:

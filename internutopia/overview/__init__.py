@@ -1,15 +1,15 @@
-"""A picture of a run: the env grid from above, with the path of every robot.
+"""Overview of a run: a picture of the env grid from above, with the path of every robot.
 
     overview = Overview(env)
     obs, task_configs = env.reset()
-    overview.started(range(env.env_num), obs, task_configs)
+    overview.on_reset(range(env.env_num), obs, task_configs)
     while env.simulation_app.is_running():
         obs, _, terminated, truncated, _ = env.step(actions)
-        overview.stepped(obs)
+        overview.on_step(obs)
         ended = [i for i, (t, c) in enumerate(zip(terminated, truncated)) if t or c]
         if ended:
-            overview.ended(ended, obs)  # before the reset: it looks at the scenes that the envs are about to leave
-            overview.started(ended, *env.reset(ended))
+            overview.on_end(ended, obs)  # before the reset: it looks at the scenes that the envs are about to leave
+            overview.on_reset(ended, *env.reset(ended))
     overview.save('overview.png')  # before env.close()
 
 Geometry is read from the engine once per env, when its last episode is over, and robots every tenth step, from
@@ -64,7 +64,7 @@ class Overview:
         """The paths so far, in the order in which their episodes started."""
         return self._paths.all()
 
-    def started(
+    def on_reset(
         self,
         env_ids: Sequence[int],
         obs: Sequence[Mapping[str, Any] | None],
@@ -76,38 +76,38 @@ class Overview:
                 self._unstarted -= 1
                 if env_id in self._shown:
                     types = {robot.name: robot.type for robot in task_config.robots}
-                    self._paths.start(env_id, _scene_key(task_config), types, env_obs)
+                    self._paths.reset(env_id, _scene_key(task_config), types, env_obs)
 
-    def stepped(self, obs: Sequence[Mapping[str, Any] | None]) -> None:
+    def on_step(self, obs: Sequence[Mapping[str, Any] | None]) -> None:
         """A step was made: the observations that `env.step` returned."""
         self._steps += 1
         if self._steps % _SAMPLE_EVERY == 0:
             for env_id in self._shown:
                 self._paths.add(env_id, obs[env_id])
 
-    def ended(self, env_ids: Sequence[int], obs: Sequence[Mapping[str, Any] | None]) -> None:
+    def on_end(self, env_ids: Sequence[int], obs: Sequence[Mapping[str, Any] | None]) -> None:
         """Episodes are over and their envs are about to be reset; `obs` is what `env.step` returned, of all envs."""
         for order, env_id in enumerate(env_ids):
             if env_id in self._shown:
                 self._paths.add(env_id, obs[env_id])
                 if order >= self._unstarted:  # no episode is left for it: the scene is seen for the last time
-                    self._look_at(env_id)
+                    self._read_scene(env_id)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Draw what has happened so far into a PNG file; call it before the env is closed. OSError."""
-        from internutopia.overview.picture import draw
+        """Render what has happened so far into a PNG file; call it before the env is closed. OSError."""
+        from internutopia.overview.picture import render
 
         for env_id in self._shown & self._env.active_task_configs.keys():
-            self._look_at(env_id)
+            self._read_scene(env_id)
         offsets = self._env.runner.world.env_origins
         seen = {env_id: scene for env_id, (_, scene) in self._surroundings.items()}
         paths = [path for path in self.paths if self._surroundings.get(path.env_id, (None,))[0] == path.scene]
         size = self._env.config.env_offset_size
-        figure = draw({env_id: offsets[env_id, :2] for env_id in sorted(self._shown)}, size, seen, paths)
+        figure = render({env_id: offsets[env_id, :2] for env_id in sorted(self._shown)}, size, seen, paths)
         figure.suptitle(self._title(len(paths)))
         figure.savefig(file, format='png')
 
-    def _look_at(self, env_id: int) -> None:
+    def _read_scene(self, env_id: int) -> None:
         world: Any = self._env.runner.world
         scenes: _MujocoScenes = world
         key = _scene_key(self._env.active_task_configs[env_id])

@@ -1,4 +1,4 @@
-"""What surrounds the robots of an env, seen from above: the outline of every geom of the scene."""
+"""Footprints of what surrounds the robots of an env: the outline of every geom of the scene, seen from above."""
 
 from __future__ import annotations
 

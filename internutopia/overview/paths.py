@@ -45,7 +45,7 @@ class PathRecorder:
         self._episodes: dict[int, deque[dict[str, Path]]] = defaultdict(lambda: deque(maxlen=_EPISODES_KEPT))
         self._count: dict[int, int] = defaultdict(int)
 
-    def start(self, env_id: int, scene: object, robot_types: Mapping[str, str], obs: Mapping[str, Any]) -> None:
+    def reset(self, env_id: int, scene: object, robot_types: Mapping[str, str], obs: Mapping[str, Any]) -> None:
         """An episode begins with this observation."""
         episode = self._count[env_id]
         self._count[env_id] += 1

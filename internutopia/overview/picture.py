@@ -1,4 +1,4 @@
-"""Draws footprints and paths of an env grid with matplotlib."""
+"""Picture of the footprints and paths of an env grid, with matplotlib."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARROW = np.array([[1.0, 0.0], [-0.7, 0.62], [-0.35, 0.0], [-0.7, -0.62]])  # po
 _INCHES, _MIN_INCHES = 12.0, 4.0  # longest and shortest side of the grid
 
 
-def draw(
+def render(
     offsets: Mapping[int, NDArray[np.float64]],
     size: float,
     surroundings: Mapping[int, Surroundings],

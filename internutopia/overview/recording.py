@@ -1,4 +1,4 @@
-"""A video of a run: the whole grid, in real time."""
+"""Recording of a run: a video of the whole grid, in real time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ RATE = 24.0  # frames per second, at most
 
 
 class Recording:
-    """Films `env` into an `.mp4` or `.gif` file while `stepped()` is called after every step; a context manager.
+    """Records `env` into an `.mp4` or `.gif` file while `on_step()` is called after every step; a context manager.
 
     Args:
-        env: what is filmed; it runs while the recording does.
+        env: what is recorded; it runs while the recording does.
         path: the file.
         resolution: width and height [pixels].
 
@@ -32,8 +32,8 @@ class Recording:
         self._video = Video(path, 1.0 / (self._every * step_dt))
         self._steps = 0
 
-    def stepped(self) -> None:
-        """A step was made: film it if a frame is due. NoOpenGLError if nothing can be rendered here."""
+    def on_step(self) -> None:
+        """A step was made: record it if a frame is due. NoOpenGLError if nothing can be rendered here."""
         if self._steps % self._every == 0:
             self._video.add(self._env.render(resolution=self._resolution))
         self._steps += 1

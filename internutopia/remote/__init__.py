@@ -1,4 +1,4 @@
-"""A simulator behind HTTP: the server of `internutopia serve`, and clients that look like envs.
+"""Simulator behind HTTP: the server of `internutopia serve`, and clients that look like envs.
 
     from internutopia.remote import create_vectorized_env
 

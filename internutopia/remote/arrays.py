@@ -12,9 +12,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from internutopia.remote.encoding import MAX_ITEMS
 
-_Row = Annotated[list[FiniteFloat], FailFast()]
-_ROW = TypeAdapter(_Row, config=ConfigDict(strict=True))
-_ROWS = TypeAdapter(Annotated[list[_Row], FailFast()], config=ConfigDict(strict=True))
+_Vector = Annotated[list[FiniteFloat], FailFast()]
+_VECTOR = TypeAdapter(_Vector, config=ConfigDict(strict=True))
+_MATRIX = TypeAdapter(Annotated[list[_Vector], FailFast()], config=ConfigDict(strict=True))
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ArrayOf:
         elif self.given:
             if len(value) > MAX_ITEMS:
                 raise ValueError(f'expected {MAX_ITEMS} rows at most, got {len(value)}')
-            numbers = _ROWS if value and isinstance(value[0], list) else _ROW
+            numbers = _MATRIX if value and isinstance(value[0], list) else _VECTOR
             try:
                 value = np.array(numbers.validate_python(value), self.dtype)
             except ValueError:
@@ -70,6 +70,6 @@ Bools = Annotated[NDArray[np.bool_], ArrayOf('?', (1,))]
 Ints = Annotated[NDArray[np.int64], ArrayOf('<i8', (1,))]
 Floats = Annotated[NDArray[np.float32], ArrayOf('<f4', (1,))]
 Doubles = Annotated[NDArray[np.float64], ArrayOf('<f8', (1,))]
-Rows = Annotated[NDArray[np.float32], ArrayOf('<f4', (2,))]
+Matrix = Annotated[NDArray[np.float32], ArrayOf('<f4', (2,))]
 Numbers = Annotated[NDArray[Any], ArrayOf('<f8', (1, 2), given=True)]
 """What a caller gives: `(m,)` or `(m, k)`, of any dtype of numbers."""

@@ -1,8 +1,8 @@
 """HTTP calls that end: with a reply, or with a `RemoteError` before the time given is over.
 
-What may pass by itself is tried again, after growing pauses with jitter: connections that fail or break, replies that
-stay away, a busy server. All attempts of a call carry the same idempotency key, so that a server does it only once.
-A call that was given up, or interrupted, and is made once more before any other carries its key again.
+What may pass by itself is tried again, with exponential backoff and jitter: connections that fail or break, replies
+that stay away, a busy server. All attempts of a call carry the same idempotency key, so that a server does it only
+once. A call that was given up, or interrupted, and is made once more before any other carries its key again.
 
 Each attempt leaves a line in the log, with `method`, `path`, `status`, `ms`, `request_id` and `attempt` as attributes
 of the record.
@@ -43,10 +43,10 @@ CONNECT_TIMEOUT = 5.0
 """Longest wait for a connection, per attempt [s]."""
 READ_TIMEOUT = 20.0
 """Longest silence while waiting for a reply, per attempt [s]; then the call is repeated and joins the first."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Pauses between attempts double from the first to the longest [s]; each is shortened at random by up to a half."""
+MIN_BACKOFF, MAX_BACKOFF = 0.05, 2.0
+"""Pauses between attempts double from the least to the largest [s]; each is shortened at random by up to a half."""
 
-_KINDS: dict[str, type[RemoteError]] = {
+_ERROR_TYPES: dict[str, type[RemoteError]] = {
     'unauthorized': AuthError,
     'wrong_host': AuthError,
     'unknown_session': SessionLostError,
@@ -59,8 +59,8 @@ _KINDS: dict[str, type[RemoteError]] = {
     'overloaded': ServerUnavailableError,
     'shutting_down': ServerUnavailableError,
 }
-_PASSING = frozenset({'busy', 'rate_limited', 'overloaded', 'shutting_down'})
-_GATEWAY = frozenset({502, 503, 504})
+_TRANSIENT = frozenset({'busy', 'rate_limited', 'overloaded', 'shutting_down'})
+_GATEWAY_STATUSES = frozenset({502, 503, 504})
 """Statuses of a proxy whose server does not answer."""
 
 
@@ -93,7 +93,7 @@ class Client:
         if user_token is not None:
             headers['Authorization'] = f'Bearer {user_token}'
         self._http = httpx.Client(base_url=self.base_url + PREFIX, headers=headers)
-        self._unsettled: tuple[str, bytes, str] | None = None  # path, body and key of the last call, if given up
+        self._unresolved: tuple[str, bytes, str] | None = None  # path, body and key of the last call, if given up
 
     def get(self, path: str, reply: type[ReplyT]) -> ReplyT:
         """GET a path below `/api/v1/`. Raises: as `post`."""
@@ -120,18 +120,18 @@ class Client:
         self.close()
 
     def _call(self, method: str, path: str, content: bytes, reply: type[ReplyT], timeout: float) -> ReplyT:
-        last, self._unsettled = self._unsettled, None
+        last, self._unresolved = self._unresolved, None
         key = last[2] if last and last[:2] == (path, content) else uuid.uuid4().hex
         try:
-            return reply.model_validate(self._repeat(method, path, content, key, timeout))
+            return reply.model_validate(self._call_with_retries(method, path, content, key, timeout))
         except ValidationError as error:
             raise RemoteError(f'{method} {path}: the reply is not as it should be: {error}') from error
         except BaseException as error:  # also a KeyboardInterrupt
             if not isinstance(error, RemoteError) or error.retry_after is not None:
-                self._unsettled = path, content, key
+                self._unresolved = path, content, key
             raise
 
-    def _repeat(self, method: str, path: str, content: bytes, key: str, timeout: float) -> Any:
+    def _call_with_retries(self, method: str, path: str, content: bytes, key: str, timeout: float) -> Any:
         """The body of the reply, after as many attempts as it takes and as fit into the time."""
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
@@ -140,17 +140,17 @@ class Client:
             except RemoteError as error:
                 if error.retry_after is None:
                     raise
-                pause = min(FIRST_PAUSE * 2.0 ** (attempt - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-                pause = max(pause, error.retry_after)
-                if time.monotonic() + pause >= deadline:
+                backoff = min(MIN_BACKOFF * 2.0 ** (attempt - 1), MAX_BACKOFF) * random.uniform(0.5, 1.0)
+                backoff = max(backoff, error.retry_after)
+                if time.monotonic() + backoff >= deadline:
                     error.add_note(f'given up after {attempt} attempts in {timeout:g} s')
                     raise
-            time.sleep(pause)
+            time.sleep(backoff)
 
     def _attempt(self, method: str, path: str, content: bytes, key: str, deadline: float, attempt: int) -> Any:
         """The body of the reply to one request, decoded."""
         begin = time.monotonic()
-        left = max(deadline - begin, FIRST_PAUSE)
+        left = max(deadline - begin, MIN_BACKOFF)
         limits = httpx.Timeout(min(READ_TIMEOUT, left), connect=min(CONNECT_TIMEOUT, left))
         headers = {KEY_HEADER: key} if method == 'POST' else {}
         try:
@@ -188,10 +188,11 @@ def _error_of(response: httpx.Response, body: bytes, call: str) -> RemoteError:
         fault = _decoded(response, body, call)['error']
         code, message, request_id = (str(fault[name]) for name in ('code', 'message', 'request_id'))
     except (RemoteError, TypeError, KeyError):
-        code, request_id = 'overloaded' if status in _GATEWAY else 'unauthorized' if status in (401, 403) else '', None
+        request_id = None
+        code = 'overloaded' if status in _GATEWAY_STATUSES else 'unauthorized' if status in (401, 403) else ''
         message = f'HTTP {status} {response.reason_phrase}, not from a server of InternUtopia'
-    kind = _KINDS.get(code, InvalidRequestError if 400 <= status < 500 else RemoteError)
-    retry_after = _seconds(response.headers.get('Retry-After')) if code in _PASSING else None
+    kind = _ERROR_TYPES.get(code, InvalidRequestError if 400 <= status < 500 else RemoteError)
+    retry_after = _seconds(response.headers.get('Retry-After')) if code in _TRANSIENT else None
     return kind(f'{call}: {message}', code, status, request_id, retry_after)
 
 

@@ -1,4 +1,4 @@
-"""A server for a single program: what tries, tests and measures things needs no second terminal."""
+"""Local server for a single program: what tries, tests and measures things needs no second terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from internutopia.core.config import Config
 
-_PATIENCE = 30.0  # s, for a server that was asked to stop
+_STOP_TIMEOUT = 30.0  # s, for a server that was asked to stop
 
 
 @contextmanager
@@ -39,11 +39,11 @@ def local_server(config: Config | str | os.PathLike[str], *options: str) -> Iter
             try:
                 line = process.stdout.readline()
                 if not line.startswith('serving on '):
-                    raise RuntimeError(f'the server did not start: exit code {process.wait(_PATIENCE)}')
+                    raise RuntimeError(f'the server did not start: exit code {process.wait(_STOP_TIMEOUT)}')
                 yield line.removeprefix('serving on ').strip()
             finally:
                 process.terminate()
                 try:
-                    process.wait(_PATIENCE)
+                    process.wait(_STOP_TIMEOUT)
                 except subprocess.TimeoutExpired:
                     process.kill()

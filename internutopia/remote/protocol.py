@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from internutopia.remote.arrays import Bools, Doubles, Floats, Ints, Numbers, Rows
+from internutopia.remote.arrays import Bools, Doubles, Floats, Ints, Matrix, Numbers
 from internutopia.remote.encoding import MAX_ITEMS
 
 API = 1
@@ -233,7 +233,7 @@ class Closed(Reply):
 class ResetReply(Reply):
     """Reply to episode/vectorized_reset; rows in the order of the request."""
 
-    observations: Rows
+    observations: Matrix
     """First observations `(m, k)`; zero without an episode."""
     active: Bools
     """Whether the env has an episode `(m,)`: False when the queue is exhausted."""
@@ -248,7 +248,7 @@ class StepReply(Reply):
     its flags, with reward 0. An env without an episode, or one that `next_step` starts, has length 0.
     """
 
-    observations: Rows
+    observations: Matrix
     """Observations after each step `(sum(lengths), k)`: those of the first row, then those of the second ..."""
     lengths: Ints
     """Observations of each row `(m,)`."""
@@ -274,7 +274,7 @@ class StepReply(Reply):
     """Steps of an episode that ended in this call `(m,)`, else 0."""
     started: Bools
     """Whether autoreset started an episode in this call `(m,)`."""
-    start_observations: Rows
+    start_observations: Matrix
     """First observations of those `(count(started), k)`, in the order of the rows."""
 
 

@@ -1,4 +1,4 @@
-"""Envs of one's own on a server, as the protocol has them: what both kinds of remote envs are made of."""
+"""Remote session: envs of one's own on a server, as the protocol has them; both kinds of remote envs are made of it."""
 
 from __future__ import annotations
 

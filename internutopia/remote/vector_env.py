@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
@@ -83,6 +84,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._episodes: NDArray[np.int64] = np.full(num_envs, -1)
         self._ended: Bools = np.zeros(num_envs, bool)  # and not started anew yet
 
+    @override
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -108,6 +110,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended &= ~mask
         return self._obs.copy(), self._where_envs_are()
 
+    @override
     def step(self, actions: NDArray[Any]) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Advance all envs by up to `step_size` steps; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
@@ -147,6 +150,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             {**self._where_envs_are(), **info},
         )
 
+    @override
     def close_extras(self, **kwargs: Any) -> None:
         """End the session."""
         self.session.close()

@@ -25,10 +25,18 @@ def cluster(cache_folder: Path) -> Iterator[None]:
     import ray
     from ray import cloudpickle
 
+    options = {'num_cpus': 2, 'include_dashboard': False, 'logging_level': logging.ERROR, 'log_to_driver': False}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('RAY_USAGE_STATS_ENABLED', '0')
         patch.setenv('RAY_worker_niceness', '0')
-        ray.init(address='local', num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+        for attempts_left in reversed(range(5)):
+            try:
+                ray.init(address='local', **options)
+                break
+            except Exception as error:  # Ray waits 30 s for its raylet, which a busy machine may not keep
+                if 'timed out during startup' not in str(error) or not attempts_left:
+                    raise
+                ray.shutdown()
         cloudpickle.register_pickle_by_value(ray_toys)  # pyright: ignore[reportPrivateImportUsage]
         yield
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""What the tests of distribution share: tasks that fail or die on purpose, two Envs side by side.
+"""Toys that the tests of distribution share: tasks that fail or die on purpose, two Envs side by side.
 
 Robots and most controllers are those of `tests/conftest.py`.
 """
@@ -26,7 +26,7 @@ from internutopia.core.vec_env import Env
 
 PROCS, ENVS_EACH = 2, 2
 ENVS = PROCS * ENVS_EACH
-PATIENCE = 30.0  # s, that anything may take that is waited for
+PATIENCE = 300.0  # s, that anything may take that is waited for: a busy machine is slow
 
 
 def move(x: float = 0.2, y: float = 0.1) -> dict[str, Any]:

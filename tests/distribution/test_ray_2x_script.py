@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ray_toys import ENVS
+from ray_toys import ENVS, PATIENCE
 
 from internutopia.core.config import MetricCfg
 from internutopia.core.vec_env import Env
@@ -25,7 +25,7 @@ def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):
 
     environment = {**os.environ, 'RAY_ADDRESS': ray.get_runtime_context().gcs_address, 'INTERNUTOPIA_COMPAT': '2.x'}
     result = subprocess.run(
-        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert result.returncode == 0, result.stderr
 

@@ -114,9 +114,9 @@ def test_a_worker_that_dies_while_it_checks_actions(pair: Pair, toys, tmp_path):
     assert same(got[0][2:], comparable([before])[0][2:])
 
 
-@pytest.mark.parametrize('where', ['post_reset', 'plan'])
+@pytest.mark.parametrize('where', ['post_reset', 'prepare'])
 def test_a_worker_that_dies_while_it_starts_episodes_is_not_noticed(pair: Pair, toys, fault, where, tmp_path):
-    change = {'extra': Deadly(tmp_path / 'log')} if where == 'plan' else {'fault': fault(where)}
+    change = {'extra': Deadly(tmp_path / 'log')} if where == 'prepare' else {'fault': fault(where)}
     ids = pair.queue(*toys, ray=[*toys[:3], toys[3].model_copy(update=change)])
     expected, _ = run(pair.local)
     got, errors = run(pair.ray)
@@ -210,7 +210,7 @@ def test_a_worker_that_dies_while_it_starts_is_started_again(cluster, distribute
 
 
 def test_a_worker_that_always_dies_while_it_starts_is_an_error(cluster, distributed, toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_pool, '_ATTEMPTS', 2)
+    monkeypatch.setattr(worker_pool, '_MAX_SPAWNS', 2)
     monkeypatch.setitem(BaseTask.tasks, 'Deadly', Deadly(tmp_path / 'log', times=99))
     with pytest.raises(RuntimeError, match='worker 0 died 2 times while it was starting; its log says why'):
         Env(distributed(proc_num=1, tasks=[toy()]))

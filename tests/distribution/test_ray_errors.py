@@ -43,19 +43,19 @@ BAD = {
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What workers are told, in order."""
     told: list[str] = []
-    call = WorkerPool.call
+    call_async = WorkerPool.call_async
 
-    def spy(self: WorkerPool, group: int, method: str, *arguments: Any, **options: Any) -> Any:
-        told.append(f'{method} {group}')
-        return call(self, group, method, *arguments, **options)
+    def spy(self: WorkerPool, worker: int, method: str, *arguments: Any, **options: Any) -> Any:
+        told.append(f'{method} {worker}')
+        return call_async(self, worker, method, *arguments, **options)
 
-    monkeypatch.setattr(WorkerPool, 'call', spy)
+    monkeypatch.setattr(WorkerPool, 'call_async', spy)
     return told
 
 
 @pytest.mark.parametrize('bad', BAD.values(), ids=BAD)
 def test_a_bad_action_for_one_worker_moves_no_env_of_any(pair: Pair, toy, bad):
-    """At first, and when workers are known to take what has the form of earlier actions."""
+    """At first, and when workers are known to take what has the signature of earlier actions."""
     pair.queue(*(toy(max_steps=50) for _ in range(ENVS)))
     pair.reset()
     for _ in range(2):
@@ -66,13 +66,13 @@ def test_a_bad_action_for_one_worker_moves_no_env_of_any(pair: Pair, toy, bad):
         pair.step([move()] * ENVS)
 
 
-def test_workers_check_first_until_they_are_known_to_take_actions_of_this_form(pair: Pair, toy, calls: list[str]):
+def test_workers_check_first_until_they_are_known_to_take_actions_of_this_signature(pair: Pair, toy, calls: list[str]):
     def told(action: Any) -> list[str]:
         calls.clear()
         pair.step([action] * ENVS)
         return list(calls)
 
-    first, known = ['check 0', 'check 1', 'step 0', 'step 1'], ['step 0', 'step 1']
+    first, known = ['validate 0', 'validate 1', 'step 0', 'step 1'], ['step 0', 'step 1']
     pair.queue(*[toy(max_steps=50)] * ENVS)
     pair.reset()
     assert [told(move(0.1)), told(move(0.2)), told(move(-1.0))] == [first, known, known]

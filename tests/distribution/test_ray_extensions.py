@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray_toys import PATIENCE
 
 pytestmark = pytest.mark.xdist_group('ray')
 
@@ -123,7 +124,7 @@ def test_classes_of_the_script_and_of_a_module_sent_along(cluster, models, tmp_p
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert result.returncode == 0, result.stderr

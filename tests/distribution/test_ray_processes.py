@@ -1,4 +1,4 @@
-"""The processes of a run: they end with it, however it ends, and the run goes on from its results."""
+"""Processes of a run: they end with it, however it ends, and the run goes on from its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray_toys import ENVS, alive, pid_of, wait_until
+from ray_toys import ENVS, PATIENCE, alive, pid_of, wait_until
 
 from internutopia.core.config import Config
 from internutopia.core.gym_env import Env as GymEnv
@@ -58,20 +58,26 @@ config = Config(
 env = Env(config.distribute(RayDistributionCfg(proc_num=2)))
 obs, _ = env.reset()
 print(*(o['process']['pid'] for o in (obs[0], obs[2])), flush=True)
+left = MOST
 while env.simulation_app.is_running():
     _, _, terminated, _, _ = env.step([None] * 4)
     ended = [i for i, done in enumerate(terminated) if done]
-    if ended:
+    if ended and left > 0:
         env.reset(ended)
-        time.sleep(0.25)
+        left -= len(ended)
+    elif ended:
+        time.sleep(0.01)
 env.close()
 """
 
 
-def lives(folder: Path, address: str) -> Any:
-    """A run in a process of its own that is under way, and the processes of its workers."""
+def lives(folder: Path, address: str, most: int) -> Any:
+    """A run in a process of its own that is under way, and the processes of its workers.
+
+    It goes on until it is told to stop when its envs have ended `most` episodes, if there are more.
+    """
     script = folder / 'run.py'
-    script.write_text(SCRIPT.replace('EPISODES', str(EPISODES)))
+    script.write_text(SCRIPT.replace('EPISODES', str(EPISODES)).replace('MOST', str(most)))
     process = subprocess.Popen(
         [sys.executable, script],
         cwd=folder,
@@ -92,14 +98,14 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
     address = ray.get_runtime_context().gcs_address
     counts = []
     for number in (signal.SIGINT, signal.SIGKILL, None):
-        process, pids = lives(tmp_path, address)
+        process, pids = lives(tmp_path, address, EPISODES if number is None else 12)
         assert len(pids) == 2, process.communicate()
         if number is not None:
             # two, for a line whose writing is interrupted is taken back
             wanted = results.read_bytes().count(b'\n') + 2
             wait_until(lambda lines=wanted: results.read_bytes().count(b'\n') >= lines)
             process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode == 0) == (number is None), errors
         assert ('KeyboardInterrupt' in errors) == (number == signal.SIGINT), errors
         wait_until(lambda pids=pids: not any(map(alive, pids)))
@@ -122,7 +128,7 @@ config = Config(simulator=SimConfig(physics_dt='1/200'), metrics_save_path='none
 Env(config.distribute(RayDistributionCfg(head_address='127.0.0.1:1')))
 """
     command = [sys.executable, '-c', script]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert "ConnectionError: distribution_config.head_address='127.0.0.1:1': no Ray cluster answers" in result.stderr
     assert "start one with 'ray start --head'" in result.stderr
 
@@ -144,7 +150,7 @@ def test_close_frees_the_processes_and_several_envs_run_side_by_side(cluster, di
     wait_until(lambda: not any(map(alive, pids)))
 
 
-def test_gymnasium_front_door(cluster, make_config, distributed, toy):
+def test_gymnasium_api(cluster, make_config, distributed, toy):
     def run(config: Config) -> list[str]:
         env = GymEnv(config)
         (obs, _), *steps = env.reset(), *(env.step({'drive': [[0.1, 0.2]]}) for _ in range(3))
@@ -158,6 +164,6 @@ def test_gymnasium_front_door(cluster, make_config, distributed, toy):
         GymEnv(distributed(proc_num=2, env_num=1, tasks=tasks))
 
 
-def test_array_front_doors_run_in_one_process(distributed, toy):
-    with pytest.raises(ValueError, match='array front doors step all envs in one process: use distribution'):
+def test_the_array_api_runs_in_one_process(distributed, toy):
+    with pytest.raises(ValueError, match='steps? all envs in one process: use distribution'):
         VectorEnv(distributed(tasks=[toy()]))

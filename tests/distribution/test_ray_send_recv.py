@@ -65,7 +65,7 @@ def test_a_slow_worker_does_not_hold_up_the_other_one(pair: Pair, toy, slow, tmp
 def test_a_bad_action_of_one_worker_does_not_stop_the_other_one(pair: Pair, toy):
     pair.queue(*[toy(max_steps=50)] * ENVS)
     pair.ray.reset()
-    pair.ray.step([move()] * ENVS)  # of a form that is known now
+    pair.ray.step([move()] * ENVS)  # of a signature that is known now
     before = pair.ray.get_state([2, 3])
     for bad in (move(float('nan')), {'arm': {'push': [0.1]}}):
         with pytest.raises(ValueError, match='env 3'):

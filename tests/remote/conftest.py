@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE
 
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config
@@ -22,7 +23,6 @@ from internutopia.remote.server.serve import Server, listen
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
-_PATIENCE = 60.0  # s, within which anything happens that happens at all
 _FREE = {'requests_per_second': 1e6, 'burst': 10**6}  # tests do not wait for one another
 
 
@@ -52,7 +52,7 @@ class ServerProcess:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal; returns the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(_PATIENCE)
+        return self.process.wait(PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def serve() -> Iterator[Callable[..., Served]]:
 
         thread = threading.Thread(target=lambda: asyncio.run(run()), name='server', daemon=True)
         thread.start()
-        assert ready.wait(_PATIENCE)
+        assert ready.wait(PATIENCE)
         if faults:
             raise faults[0]
         made[key] = Served(f'http://127.0.0.1:{sock.getsockname()[1]}', config)
@@ -101,7 +101,7 @@ def serve() -> Iterator[Callable[..., Served]]:
     for server, _ in running:
         server.should_exit = True
     for _, thread in running:
-        thread.join(_PATIENCE)
+        thread.join(PATIENCE)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+from waiting import PATIENCE
 
 from internutopia.remote.encoding import MSGPACK, decode, encode
 from internutopia.remote.protocol import KEY_HEADER, PREFIX
@@ -39,7 +40,7 @@ class Raw:
 
     def __init__(self, url: str, token: str | None = None):
         headers = {} if token is None else {'Authorization': f'Bearer {token}'}
-        self.http = httpx.Client(base_url=url, headers=headers, timeout=60.0)
+        self.http = httpx.Client(base_url=url, headers=headers, timeout=PATIENCE)
 
     def get(self, path: str, **options: Any) -> Answer:
         return self._answer(self.http.get(PREFIX + path, **options))

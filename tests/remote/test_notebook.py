@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE
 
 from internutopia.cli.run_file import read_run_file
 from internutopia_extension import import_extensions
@@ -66,7 +67,7 @@ print('ended', ends, observations[0].shape, env.get_active_count())
 @pytest.mark.parametrize('num_envs', [1, 4])
 def test_the_cells_run(serve: Callable[..., Any], num_envs: int) -> None:
     script = SCRIPT.format(num_envs=num_envs, url=serve(read_run_file(SERVED).config).url)
-    done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     start, *_, going, end = done.stdout.strip().splitlines()
     assert start.startswith(f'start ({num_envs}, 9) [')

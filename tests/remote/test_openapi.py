@@ -1,4 +1,4 @@
-"""What the OpenAPI document promises, asked of a real server by schemathesis, with all its checks."""
+"""Promises of the OpenAPI document, asked of a real server by schemathesis, with all its checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server offers, route by route, against the local envs of the same config: bit for bit."""
+"""Routes of the server, one by one, against the local envs of the same config: bit for bit."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from raw import Raw, RawSession
+from waiting import PATIENCE
 
 from internutopia.remote.encoding import JSON, MSGPACK, encode
 from internutopia.remote.protocol import PREFIX
@@ -189,7 +190,7 @@ def test_bodies_that_are_too_large(session: RawSession) -> None:
 
 def test_a_body_without_end_is_not_read_to_it(session: RawSession) -> None:
     url = session.caller.http.base_url
-    with socket.create_connection((url.host, url.port), timeout=30) as sock:
+    with socket.create_connection((url.host, url.port), timeout=PATIENCE) as sock:
         head = [
             f'POST {PREFIX}{STEP} HTTP/1.1',
             'Host: localhost',
@@ -199,7 +200,7 @@ def test_a_body_without_end_is_not_read_to_it(session: RawSession) -> None:
         sock.sendall('\r\n'.join([*head, '', '']).encode())
         answer = b''
         sock.settimeout(0.05)
-        for _ in range(400):
+        for _ in range(6000):
             try:
                 sock.sendall(bytes(4096))
                 answer += sock.recv(4096)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from raw import Answer, Raw, RawSession
+from raw import Answer, Raw
+from waiting import PATIENCE, FakeTime, alive, until
 
 from internutopia.core.config import Config
 from internutopia.remote.server.limits import RateLimit
+from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
@@ -24,7 +24,7 @@ from internutopia_extension.learning_tasks import cart_pole
 import_extensions()
 
 ENVS = 2
-PATIENCE = 60.0  # s
+IDLE_TIMEOUT = 1000.0  # s
 
 
 @pytest.fixture(scope='module')
@@ -50,20 +50,6 @@ def standing_still(pid: int) -> Iterator[Callable[[], None]]:
         yield go_on
     finally:
         go_on()
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_sessions_and_envs(serve: Callable[..., Any], config: Config, users: tuple[Path, list[str]]) -> None:
@@ -156,42 +142,59 @@ def test_requests_at_work(serve: Callable[..., Any], config: Config, worker_pid:
 
 
 def test_a_call_that_takes_too_long(
-    serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int]
+    serve: Callable[..., Any],
+    config: Config,
+    worker_pid: Callable[[str], int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    raw = Raw(serve(config, call_timeout=0.5).url)
-    session, pid = raw.session(ENVS), worker_pid
-    number = pid(session.id)
-    os.kill(number, signal.SIGSTOP)
+    raw = Raw(serve(config, call_timeout=PATIENCE).url)
+    session = raw.session(ENVS)
+    pid = worker_pid(session.id)
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(Settings, 'call_timeout', property(lambda _: 0.5), raising=False)  # not yet for its reset
     assert session.step().fault == (503, 'session_failed')
-    until(lambda: gone(number))
+    until(lambda: not alive(pid))
     assert session.step().fault == (503, 'session_failed')
     assert 'internutopia_worker_deaths_total 1.0' in raw.http.get('/metrics').text
 
 
-def test_idle_sessions_end(serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int]) -> None:
-    raw = Raw(serve(config, idle_timeout=1.0, call_timeout=60.0).url)
+@pytest.fixture
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    """The clock of sessions."""
+    fake = FakeTime()
+    monkeypatch.setattr('internutopia.remote.server.session.time', fake)
+    return fake
+
+
+def test_idle_sessions_end(
+    serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int], fake_time: FakeTime
+) -> None:
+    raw = Raw(serve(config, idle_timeout=IDLE_TIMEOUT).url)
     used, idle = raw.session(ENVS), raw.session(ENVS)
     pid = worker_pid(idle.id)
-
-    def over() -> bool:
+    for _ in range(2):
+        fake_time.skip(0.6 * IDLE_TIMEOUT)
         assert used.step().status == 200
         assert raw.get('/status').status == 200  # looking does not count
-        return idle.state().status == 404
-
-    until(over)
+    until(lambda: idle.state().status == 404)
     answer = idle.step()
-    assert answer.fault == (404, 'unknown_session') and 'was not used for 1 s and has ended' in answer.message
-    until(lambda: gone(pid))
+    assert answer.fault == (404, 'unknown_session') and 'was not used for 1000 s and has ended' in answer.message
+    until(lambda: not alive(pid))
     assert [each['session_id'] for each in raw.get('/sessions').body['sessions']] == [used.id]
     used.close()
 
 
-def test_a_call_is_no_idleness(serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int]) -> None:
-    raw = Raw(serve(config, idle_timeout=0.3, call_timeout=60.0).url)
-    session: RawSession = raw.session(ENVS)
+def test_a_call_is_no_idleness(
+    serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int], fake_time: FakeTime
+) -> None:
+    raw = Raw(serve(config, idle_timeout=IDLE_TIMEOUT).url)
+    session, idle = raw.session(ENVS), raw.session(ENVS)
     with ThreadPoolExecutor(1) as threads, standing_still(worker_pid(session.id)) as go_on:
         call = threads.submit(session.step)
-        until(lambda: raw.get('/status').body['sessions'][0]['age'] > 1.0)
-        assert raw.get('/status').body['sessions'][0]['state'] == 'busy'
+        until(lambda: session.state().body['idle'] == 0.0)
+        fake_time.skip(1.2 * IDLE_TIMEOUT)
+        until(lambda: idle.state().status == 404)
+        (status,) = raw.get('/status').body['sessions']
+        assert status['session_id'] == session.id and status['state'] == 'busy' and status['age'] > IDLE_TIMEOUT
         go_on()
         assert call.result(PATIENCE).status == 200

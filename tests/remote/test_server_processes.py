@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx
 import psutil
 import pytest
 from raw import Raw, RawSession
+from waiting import PATIENCE, alive, until
 
 from internutopia.core.config import Config
 from internutopia.remote.protocol import PREFIX
@@ -30,7 +30,6 @@ from internutopia_extension.learning_tasks import cart_pole
 import_extensions()
 
 ENVS = 2
-PATIENCE = 60.0  # s
 
 
 @pytest.fixture(scope='module')
@@ -51,20 +50,6 @@ def other(raw: Raw) -> Iterator[RawSession]:
     yield session
     assert session.step().body['steps'].tolist() == [2, 2]
     session.close()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def pids(log: Path) -> list[int]:
@@ -181,7 +166,7 @@ def test_no_worker_survives_its_server(serve_process: Callable[..., Any], config
     call.start()
     until(lambda: any(each['state'] == 'busy' for each in raw.get('/status').body['sessions']))
     server.process.kill()
-    until(lambda: not any(alive(pid) for pid in workers), seconds=5.0)
+    until(lambda: not any(alive(pid) for pid in workers))
     call.join(PATIENCE)
     assert server.process.wait(PATIENCE) == -signal.SIGKILL
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faulty_proxy import Fault, FaultyProxy
+from waiting import PATIENCE
 
 from internutopia import rl
 from internutopia.core.config import Config
@@ -216,12 +217,14 @@ def test_a_session_is_made_once(url: str) -> None:
 
 
 def test_a_step_given_up_and_made_again_is_done_once(url: str) -> None:
-    with FaultyProxy(url) as proxy, create_vectorized_env(ENVS, 1, base_url=proxy.url, timeout=0.4) as env:
+    with FaultyProxy(url) as proxy, create_vectorized_env(ENVS, 1, base_url=proxy.url) as env:
         env.reset()
         proxy.faults = ['stall'] * 9
+        env._session.client.timeout = 0.4
         with pytest.raises(ServerUnavailableError, match='no answer'):
             env.step(ACTIONS)
         proxy.faults = []
+        env._session.client.timeout = PATIENCE
         assert env.step(ACTIONS)[-1][0]['step'] == 1
         assert env.step(ACTIONS)[-1][0]['step'] == 2  # the same actions, but another step
 
@@ -264,7 +267,7 @@ def test_a_session_ends_with_its_program(url: str) -> None:
         env.reset()
         print(env.session_id)
     """
-    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stderr == ''
     with pytest.raises(SessionLostError):
         create_vectorized_env(1, base_url=url, session_id=done.stdout.strip())

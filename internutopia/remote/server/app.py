@@ -1,4 +1,4 @@
-"""Puts the server together."""
+"""ASGI application of the server, put together."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from internutopia.remote.server.users import Users
 _CODES: dict[int, ErrorCode] = {404: 'not_found', 405: 'method_not_allowed'}
 
 
-def create_app(registry: SessionManager, users: Users, metrics: Metrics) -> FastAPI:
-    """The ASGI application; its lifespan ends the sessions of `registry`, whose config must have been probed."""
+def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) -> FastAPI:
+    """The ASGI application; its lifespan ends the sessions of `session_manager`, whose config must have been probed."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with registry.watching():
+        async with session_manager.watching():
             yield
 
     app = FastAPI(
@@ -39,18 +39,18 @@ def create_app(registry: SessionManager, users: Users, metrics: Metrics) -> Fast
         docs_url=None,  # these pages fetch scripts from elsewhere
         redoc_url=None,
     )
-    app.state.registry = registry
+    app.state.session_manager = session_manager
     app.state.metrics = metrics
-    # only named: the gate asks for the token, before anything is looked at
+    # only named: the middleware asks for the token, before anything is looked at
     token = [] if users.open else [Security(HTTPBearer(auto_error=False))]
     app.include_router(routes.simulator, dependencies=token)  # first, as they are tried in this order
     app.include_router(routes.insight, dependencies=token)
-    app.include_router(routes.open_to_all)
+    app.include_router(routes.public)
     app.include_router(page.router)
     app.add_exception_handler(ServiceError, _on_service_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
-    app.add_middleware(RequestMiddleware, users=users, settings=registry.settings, metrics=metrics)
+    app.add_middleware(RequestMiddleware, users=users, settings=session_manager.settings, metrics=metrics)
     return app
 
 

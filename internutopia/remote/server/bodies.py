@@ -15,7 +15,7 @@ from internutopia.remote import protocol
 from internutopia.remote.encoding import JSON, MSGPACK, MalformedError, decode, encode
 from internutopia.remote.server.context import Context
 from internutopia.remote.server.errors import ServiceError, invalid
-from internutopia.remote.server.replies import Body
+from internutopia.remote.server.reply_cache import Body
 from internutopia.remote.server.settings import Settings
 
 _MEDIA_TYPES = (MSGPACK, JSON)
@@ -85,7 +85,7 @@ async def fingerprint(request: Request) -> bytes:
 
 async def _received(request: Request, media_type: str) -> bytes:
     """The body. ServiceError if it is too large, or does not arrive in time."""
-    settings: Settings = request.app.state.registry.settings
+    settings: Settings = request.app.state.session_manager.settings
     most = min(settings.max_body, settings.max_json) if media_type == JSON else settings.max_body
     chunks: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""What is known of a request besides what its sender wrote: kept in the ASGI scope, from the gate to the reply."""
+"""Context of a request, besides what its sender wrote: kept in the ASGI scope, from the middleware to the reply."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ async def caller(request: Request) -> User:
     return user
 
 
-async def registry(request: Request) -> SessionManager:
+async def session_manager(request: Request) -> SessionManager:
     """The sessions of the server."""
-    return request.app.state.registry
+    return request.app.state.session_manager

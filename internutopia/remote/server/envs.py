@@ -1,4 +1,4 @@
-"""The envs of a session, as its calls see them: rows in the order of the request, several steps at a time."""
+"""Envs of a session, as its calls see them: rows in the order of the request, several steps at a time."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Progress:
 
 
 @dataclass
-class _Course:
-    """What the envs went through in a call, one row each."""
+class _Rollout:
+    """What came of the steps of a call, one row per env."""
 
-    frames: NDArray[np.float32]
+    observations: NDArray[np.float32]
     """Observations after each step `(n, step_size, k)`; the first `lengths` of them count."""
     lengths: NDArray[np.int64]
     rewards: NDArray[np.float32]
     ended: NDArray[np.bool_]
-    now: NDArray[np.float32]
+    latest: NDArray[np.float32]
     """Observations at the end `(n, k)`."""
     errors: dict[int, str] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class SessionEnvs:
         core = self._core
         if seed is not None:
             core.seed(seed)
-        self._restart(env_ids)
+        self._reset(env_ids)
         if not self._observed or len(env_ids) == core.env_num:
             observations = core.compute_observations()[env_ids]
         else:
@@ -93,38 +93,38 @@ class SessionEnvs:
         held[env_ids] = actions
         waiting = np.flatnonzero(~core.running & (core.episode_ids >= 0))
         starting = waiting if autoreset == 'next_step' else waiting[:0]
-        course = self._advance(self._format.decode(held), step_size, starting)
-        self.progress.steps += int(course.lengths.sum())
+        rollout = self._advance(self._format.decode(held), step_size, starting)
+        self.progress.steps += int(rollout.lengths.sum())
         if not len(starting):  # who stands still shows what was seen last
-            course.frames[waiting, 0] = self._last[waiting]
-            course.lengths[waiting] = 1
-        seen = np.flatnonzero(course.lengths)
-        self._last[seen] = course.frames[seen, course.lengths[seen] - 1]
-        ended = np.flatnonzero(course.ended)
+            rollout.observations[waiting, 0] = self._last[waiting]
+            rollout.lengths[waiting] = 1
+        seen = np.flatnonzero(rollout.lengths)
+        self._last[seen] = rollout.observations[seen, rollout.lengths[seen] - 1]
+        ended = np.flatnonzero(rollout.ended)
         reply: dict[str, Any] = {
-            'lengths': course.lengths,
-            'rewards': course.rewards,
+            'lengths': rollout.lengths,
+            'rewards': rollout.rewards,
             'terminated': self._terminated.copy(),
             'truncated': self._truncated.copy(),
-            'ended': course.ended,
+            'ended': rollout.ended,
             'steps': core.state.steps.astype(np.int64),
-            'episode_return': np.where(course.ended, core.returns, 0.0),
-            'episode_length': np.where(course.ended, core.state.steps, 0),
+            'episode_return': np.where(rollout.ended, core.returns, 0.0),
+            'episode_length': np.where(rollout.ended, core.state.steps, 0),
         }
-        self._note(ended, course.errors)
+        self._record(ended, rollout.errors)
         if autoreset == 'same_step' and len(ended):
             starting = ended
-            self._restart(starting)
-            course.now[starting] = core.compute_first_observations(EnvIdSelection(starting))
+            self._reset(starting)
+            rollout.latest[starting] = core.compute_first_observations(EnvIdSelection(starting))
         started = np.zeros(core.env_num, bool)
         started[starting] = core.episode_ids[starting] >= 0
         reply |= {'active': core.episode_ids >= 0, 'episodes': core.episode_ids, 'started': started}
         reply = {name: values[env_ids] for name, values in reply.items()}
-        rows = dict(zip(env_ids.tolist(), range(len(env_ids)), strict=True)) if course.errors else {}
+        rows = dict(zip(env_ids.tolist(), range(len(env_ids)), strict=True)) if rollout.errors else {}
         return reply | {
-            'observations': course.frames[env_ids][np.arange(step_size) < reply['lengths'][:, None]],
-            'start_observations': course.now[env_ids][reply['started']],
-            'errors': {str(rows[env_id]): text for env_id, text in course.errors.items()},
+            'observations': rollout.observations[env_ids][np.arange(step_size) < reply['lengths'][:, None]],
+            'start_observations': rollout.latest[env_ids][reply['started']],
+            'errors': {str(rows[env_id]): text for env_id, text in rollout.errors.items()},
         }
 
     def picture(self, width: int, height: int) -> bytes:
@@ -135,39 +135,39 @@ class SessionEnvs:
         Image.fromarray(self._core.runner.render(None, (width, height))).save(file, 'png', compress_level=1)
         return file.getvalue()
 
-    def _advance(self, held: NDArray[np.float32], step_size: int, starting: EnvIds) -> _Course:
+    def _advance(self, held: NDArray[np.float32], step_size: int, starting: EnvIds) -> _Rollout:
         """Step the running envs, each up to its end; at last start others, which are first seen together with them."""
         core, n = self._core, self._core.env_num
-        course = _Course(
-            frames=np.zeros((n, step_size, self._last.shape[1]), np.float32),
+        rollout = _Rollout(
+            observations=np.zeros((n, step_size, self._last.shape[1]), np.float32),
             lengths=np.zeros(n, np.int64),
             rewards=np.zeros(n, np.float32),
             ended=np.zeros(n, bool),
-            now=self._last,
+            latest=self._last,
         )
         for moment in range(step_size):
-            course.lengths += core.running
+            rollout.lengths += core.running
             outcome = core.step(held)
-            course.rewards += outcome.rewards
-            course.ended |= outcome.terminated | outcome.truncated
-            course.errors |= outcome.errors
+            rollout.rewards += outcome.rewards
+            rollout.ended |= outcome.terminated | outcome.truncated
+            rollout.errors |= outcome.errors
             self._terminated |= outcome.terminated
             self._truncated |= outcome.truncated
             done = moment == step_size - 1 or not core.running.any()
             if done and len(starting):
-                self._restart(starting)
-            course.now = core.compute_observations()
-            course.frames[:, moment] = course.now
+                self._reset(starting)
+            rollout.latest = core.compute_observations()
+            rollout.observations[:, moment] = rollout.latest
             if done:
                 break
-        return course
+        return rollout
 
     @property
     def was_reset(self) -> bool:
         """Whether an episode was ever started."""
         return self._observed
 
-    def _restart(self, env_ids: EnvIds) -> None:
+    def _reset(self, env_ids: EnvIds) -> None:
         self._core.reset(EnvIdSelection(env_ids))
         self._terminated[env_ids] = self._truncated[env_ids] = False
         started = int((self._core.episode_ids[env_ids] >= 0).sum())
@@ -175,7 +175,7 @@ class SessionEnvs:
         if self.progress.left is not None:
             self.progress.left -= started
 
-    def _note(self, ended: EnvIds, errors: dict[int, str]) -> None:
+    def _record(self, ended: EnvIds, errors: dict[int, str]) -> None:
         self.progress.ended += len(ended)
         results = [
             {

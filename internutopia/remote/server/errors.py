@@ -24,12 +24,12 @@ class ServiceError(Exception):
         self.message = message
         self.headers = dict(headers or {})
 
-    def again(self) -> ServiceError:
+    def copy(self) -> ServiceError:
         """The same fault, to be raised once more: an exception keeps alive what it went through."""
         return ServiceError(self.status, self.code, self.message, self.headers)
 
 
-def later(status: int, code: ErrorCode, message: str, seconds: float = 1.0) -> ServiceError:
+def retry_later(status: int, code: ErrorCode, message: str, seconds: float = 1.0) -> ServiceError:
     """Nothing was done, and the same request may work after some time [s]."""
     return ServiceError(status, code, message, {'Retry-After': str(max(1, round(seconds)))})
 

@@ -1,15 +1,15 @@
-"""How often a user may ask."""
+"""Rate limit: how often a user may ask."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from internutopia.remote.server.errors import later
+from internutopia.remote.server.errors import retry_later
 
 
 class RateLimit:
-    """A bucket of requests for each user, which fills at a steady rate.
+    """Token buckets: requests of each user, refilled at a steady rate.
 
     Args:
         rate: requests per second.
@@ -30,5 +30,5 @@ class RateLimit:
         left = min(self._burst, left + (now - then) * self._rate)
         if left < 1.0:
             message = f'more than {self._rate:g} requests per second (and {self._burst} at once)'
-            raise later(429, 'rate_limited', message, (1.0 - left) / self._rate)
+            raise retry_later(429, 'rate_limited', message, (1.0 - left) / self._rate)
         self._buckets[user] = (left - 1.0, now)

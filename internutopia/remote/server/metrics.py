@@ -1,4 +1,4 @@
-"""Figures for Prometheus."""
+"""Metrics of the server, for Prometheus."""
 
 from __future__ import annotations
 

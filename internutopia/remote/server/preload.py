@@ -1,4 +1,4 @@
-"""Imports what every worker needs, once, in the process that workers are forked from.
+"""Preload of what every worker needs: imported once, in the process that workers are forked from.
 
 Nothing is started here: neither threads, nor OpenGL, nor an event loop would survive a fork.
 """
@@ -11,7 +11,7 @@ import os
 for _name in ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'):
     os.environ.setdefault(_name, '1')
 _opengl = os.environ.get('MUJOCO_GL')
-os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker does so when it draws
+os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker does so when it renders
 
 import internutopia.core.world.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
 import internutopia.remote.server.worker  # noqa: E402

@@ -1,4 +1,4 @@
-"""Processes of workers, seen from the server: started by forking a process that has everything imported."""
+"""Worker processes, seen from the server: forked from a process that has everything imported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WorkerProcess:
         self._process.kill()
 
 
-class Workshop:
+class WorkerLauncher:
     """Starts workers, and sees to it that none is left."""
 
     def __init__(self):

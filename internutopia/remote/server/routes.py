@@ -1,4 +1,4 @@
-"""What the server offers. `protocol` has the messages; how they are read and written is in `bodies`."""
+"""Routes of the server. `protocol` has the messages; how they are read and written is in `bodies`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from internutopia.remote.protocol import KEY_HEADER, MAX_KEY_LENGTH, PREFIX
 from internutopia.remote.server import bodies
 from internutopia.remote.server.bodies import reader
 from internutopia.remote.server.checks import checked_actions, checked_step
-from internutopia.remote.server.context import caller, registry
-from internutopia.remote.server.documents import answers, takes
-from internutopia.remote.server.errors import later
-from internutopia.remote.server.replies import Body, KeptReplies
+from internutopia.remote.server.context import caller, session_manager
+from internutopia.remote.server.errors import retry_later
+from internutopia.remote.server.openapi import body, replies
+from internutopia.remote.server.reply_cache import Body, ReplyCache
 from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.users import User
 
 Caller = Annotated[User, Depends(caller)]
-Sessions = Annotated[SessionManager, Depends(registry)]
+Sessions = Annotated[SessionManager, Depends(session_manager)]
 SessionId = Annotated[protocol.Id, Path(description='Id of a session.')]
 Key = Annotated[
     str | None,
@@ -35,15 +35,15 @@ Key = Annotated[
 ]
 Pixels = Annotated[int, Query(ge=16, le=1024, description='[pixels]')]
 
-open_to_all = APIRouter(tags=['server'])
+public = APIRouter(tags=['server'])
 simulator = APIRouter(prefix=PREFIX, tags=['simulator'])
 insight = APIRouter(tags=['insight'])
 
 
 @simulator.post(
     '/episode/vectorized_step',
-    **answers(protocol.StepReply, 400, 404, 409, 413, 415, 422),
-    **takes(protocol.StepEpisodes),
+    **replies(protocol.StepReply, 400, 404, 409, 413, 415, 422),
+    **body(protocol.StepEpisodes),
 )
 async def step_episodes(
     request: Request,
@@ -67,13 +67,13 @@ async def step_episodes(
         )
         return Body(data, media_type)
 
-    return await _once(request, session.replies, key, act)
+    return await _once(request, session.reply_cache, key, act)
 
 
 @simulator.post(
     '/episode/vectorized_reset',
-    **answers(protocol.ResetReply, 400, 404, 413, 415, 422),
-    **takes(protocol.ResetEpisodes),
+    **replies(protocol.ResetReply, 400, 404, 413, 415, 422),
+    **body(protocol.ResetEpisodes),
 )
 async def reset_episodes(
     request: Request,
@@ -91,10 +91,10 @@ async def reset_episodes(
         data = await session.call('reset', env_ids=env_ids, seed=message.seed, media_type=media_type)
         return Body(data, media_type)
 
-    return await _once(request, session.replies, key, act)
+    return await _once(request, session.reply_cache, key, act)
 
 
-@simulator.post('/session/create', **answers(protocol.Session, 400, 413, 415, 422), **takes(protocol.CreateSession))
+@simulator.post('/session/create', **replies(protocol.Session, 400, 413, 415, 422), **body(protocol.CreateSession))
 async def create_session(
     request: Request,
     user: Caller,
@@ -107,11 +107,13 @@ async def create_session(
     async def act() -> Body:
         return bodies.reply(request, sessions.describe(await sessions.create(user, message)))
 
-    return await _once(request, sessions.kept_replies(user), key, act)
+    return await _once(request, sessions.reply_cache(user), key, act)
 
 
 @simulator.post(
-    '/episode/create', **answers(protocol.Episodes, 400, 404, 409, 413, 415, 422), **takes(protocol.CreateEpisodes)
+    '/episode/create',
+    **replies(protocol.Episodes, 400, 404, 409, 413, 415, 422),
+    **body(protocol.CreateEpisodes),
 )
 async def create_episodes(
     request: Request,
@@ -127,10 +129,10 @@ async def create_episodes(
         new = session.create_episodes(message.count)
         return bodies.reply(request, {'episode_ids': new, 'total': len(session.episodes)})
 
-    return await _once(request, session.replies, key, act)
+    return await _once(request, session.reply_cache, key, act)
 
 
-@simulator.post('/session/close', **answers(protocol.Closed, 400, 404, 413, 415, 422), **takes(protocol.CloseSession))
+@simulator.post('/session/close', **replies(protocol.Closed, 400, 404, 413, 415, 422), **body(protocol.CloseSession))
 async def close_session(
     request: Request,
     user: Caller,
@@ -144,23 +146,23 @@ async def close_session(
         sessions.close_session(user, message.session_id)
         return bodies.reply(request, {'closed': True})
 
-    return await _once(request, sessions.kept_replies(user), key, act)
+    return await _once(request, sessions.reply_cache(user), key, act)
 
 
-@simulator.get('/session/{session_id}', **answers(protocol.SessionState, 404, 422))
+@simulator.get('/session/{session_id}', **replies(protocol.SessionState, 404, 422))
 async def session_state(request: Request, user: Caller, sessions: Sessions, session_id: SessionId) -> Response:
     """A living session, to go on with it."""
     return _answer(request, sessions.describe_state(sessions.find(user, session_id)))
 
 
-@simulator.get('/sessions', **answers(protocol.Sessions))
+@simulator.get('/sessions', **replies(protocol.Sessions))
 async def own_sessions(request: Request, user: Caller, sessions: Sessions) -> Response:
     """The caller's living sessions."""
     states = [sessions.describe_state(session) for session in sessions.of(user)]
     return _answer(request, protocol.Sessions(sessions=states))
 
 
-@simulator.get('/status', **answers(protocol.Status))
+@simulator.get('/status', **replies(protocol.Status))
 async def status(request: Request, user: Caller, sessions: Sessions) -> Response:
     """How far the caller's sessions are; those of everybody, for an admin."""
     return _answer(request, sessions.status(user))
@@ -168,7 +170,7 @@ async def status(request: Request, user: Caller, sessions: Sessions) -> Response
 
 @simulator.get(
     '/session/{session_id}/picture',
-    **answers(None, 404, 422, content={'image/png': {'schema': {'type': 'string', 'format': 'binary'}}}),
+    **replies(None, 404, 422, content={'image/png': {'schema': {'type': 'string', 'format': 'binary'}}}),
 )
 async def picture(
     user: Caller,
@@ -177,18 +179,18 @@ async def picture(
     width: Pixels = 640,
     height: Pixels = 480,
 ) -> Response:
-    """All envs of a session in their places; drawn about once a second, in between the last picture comes again."""
-    png = await sessions.find(user, session_id, look=True).picture(width, height)
+    """All envs of a session in their places; rendered about once a second, in between the last picture comes again."""
+    png = await sessions.find(user, session_id, as_admin=True).picture(width, height)
     return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
 
 
-@insight.get('/metrics', **answers(None, content={'text/plain': {'schema': {'type': 'string'}}}))
+@insight.get('/metrics', **replies(None, content={'text/plain': {'schema': {'type': 'string'}}}))
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
     return Response(request.app.state.metrics.text(), media_type='text/plain; version=0.0.4')
 
 
-@open_to_all.get(f'{PREFIX}/version', **answers(protocol.Version))
+@public.get(f'{PREFIX}/version', **replies(protocol.Version))
 async def version(request: Request) -> Response:
     """Which server this is, and which clients it understands. Needs no token."""
     return _answer(
@@ -197,11 +199,11 @@ async def version(request: Request) -> Response:
     )
 
 
-@open_to_all.get('/health', **answers(protocol.Health, 503))
+@public.get('/health', **replies(protocol.Health, 503))
 async def health(request: Request, sessions: Sessions) -> Response:
     """Whether the server works. Needs no token."""
     if sessions.shutting_down:
-        raise later(503, 'shutting_down', 'the server is shutting down')
+        raise retry_later(503, 'shutting_down', 'the server is shutting down')
     return _answer(request, protocol.Health(status='ok'))
 
 
@@ -209,6 +211,6 @@ def _answer(request: Request, message: Any) -> Response:
     return bodies.response(bodies.reply(request, message))
 
 
-async def _once(request: Request, kept: KeptReplies, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
+async def _once(request: Request, kept: ReplyCache, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
     fingerprint = b'' if key is None else await bodies.fingerprint(request)
     return bodies.response(await kept.once(key, fingerprint, act))

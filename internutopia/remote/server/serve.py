@@ -1,4 +1,4 @@
-"""Runs the server until it is told to stop."""
+"""Life of the server: it listens and serves until it is told to stop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from typing_extensions import override
 
-from internutopia.cli.interrupts import interrupts
 from internutopia.core.config import Config
+from internutopia.core.util.interrupts import interrupts
 from internutopia.remote.server.app import create_app
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.session_manager import SessionManager
@@ -50,36 +51,37 @@ class Server(uvicorn.Server):
     and SIGTERM in the main thread.
     """
 
-    def __init__(self, registry: SessionManager, users: Users, metrics: Metrics):
+    def __init__(self, session_manager: SessionManager, users: Users, metrics: Metrics):
         super().__init__(
             uvicorn.Config(
-                create_app(registry, users, metrics),
+                create_app(session_manager, users, metrics),
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,  # nobody's word for who calls
                 ws='none',
-                limit_concurrency=registry.settings.connections,
+                limit_concurrency=session_manager.settings.connections,
                 timeout_graceful_shutdown=_GRACE,
             )
         )
-        self._registry = registry
+        self._session_manager = session_manager
 
     @classmethod
     async def of(cls, config: Config, users: Users, settings: Settings) -> Server:
         """A server of a config that is tried first. ValueError if it does not work."""
         metrics = Metrics()
-        registry = SessionManager(config, settings, metrics)
+        session_manager = SessionManager(config, settings, metrics)
         try:
-            await registry.probe()
+            await session_manager.probe()
         except BaseException:
-            await registry.close()
+            await session_manager.close()
             raise
-        return cls(registry, users, metrics)
+        return cls(session_manager, users, metrics)
 
+    @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal: what waits is refused from now on."""
-        self._registry.shut_down()
+        self._session_manager.shut_down()
         super().handle_exit(sig, frame)
 
 

@@ -1,4 +1,4 @@
-"""A session: the envs of a user, and the calls that wait for them."""
+"""Session: the envs of a user, and the calls that wait for them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from internutopia.core.util import log
 from internutopia.remote.protocol import QueueStatus, SessionStatus
 from internutopia.remote.server.envs import Progress
-from internutopia.remote.server.errors import ServiceError, invalid, later
+from internutopia.remote.server.errors import ServiceError, invalid, retry_later
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
-from internutopia.remote.server.replies import KeptReplies
+from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.worker import Done, Failed, Refused
 
-_PACE_WINDOW = 10.0  # s, over which steps per second are counted
+_RATE_WINDOW = 10.0  # s, over which steps per second are counted
 
 
 class Session:
@@ -51,7 +51,7 @@ class Session:
         self.user = user
         self.num_envs = num_envs
         self.episodes: dict[str, int] = {}  # env by episode id
-        self.replies = KeptReplies(settings.kept_replies)
+        self.reply_cache = ReplyCache(settings.kept_replies)
         self.progress = Progress()
         self.process: WorkerProcess | None = None
         self.end: ServiceError | None = None
@@ -61,9 +61,9 @@ class Session:
         self._lock = asyncio.Lock()
         self._calls = 0  # at work and waiting
         self._created = self._used = time.monotonic()
-        self._paces: deque[tuple[float, int]] = deque([(self._created, 0)])
-        self._drawing = asyncio.Lock()
-        self._picture = 0.0, b''  # when it was drawn
+        self._step_marks: deque[tuple[float, int]] = deque([(self._created, 0)])
+        self._picture_lock = asyncio.Lock()
+        self._picture = 0.0, b''  # when it was rendered
 
     @property
     def age(self) -> float:
@@ -108,13 +108,13 @@ class Session:
         return body
 
     async def picture(self, width: int, height: int) -> bytes:
-        """All envs in their places, as PNG; the last one again if it was drawn a moment ago, or while many calls wait.
+        """All envs in their places, as PNG; the last one again if it was made a moment ago, or while many calls wait.
 
         Looking does not keep a session from expiring.
         """
-        async with self._drawing:
-            drawn, png = self._picture
-            fresh = time.monotonic() - drawn < self._settings.picture_interval
+        async with self._picture_lock:
+            rendered, png = self._picture
+            fresh = time.monotonic() - rendered < self._settings.picture_interval
             if not png or not (fresh or self._calls > self._settings.waiting):
                 png = await self._queue('picture', {'width': width, 'height': height})
                 self._picture = time.monotonic(), png
@@ -127,7 +127,7 @@ class Session:
             user=self.user,
             num_envs=self.num_envs,
             steps=self.progress.steps,
-            steps_per_second=self._pace(),
+            steps_per_second=self._steps_per_second(),
             age=self.age,
             idle=self.idle,
             state='busy' if self._calls else 'idle',
@@ -146,17 +146,17 @@ class Session:
 
     async def _queue(self, name: str, arguments: dict[str, Any]) -> bytes:
         if self._calls > self._settings.waiting:
-            raise later(429, 'busy', f'{self._calls} calls of this session are waiting already')
+            raise retry_later(429, 'busy', f'{self._calls} calls of this session are waiting already')
         self._calls += 1
         try:
             async with self._lock:
-                return await self._exchange(name, arguments)
+                return await self._send_call(name, arguments)
         finally:
             self._calls -= 1
 
-    async def _exchange(self, name: str, arguments: dict[str, Any]) -> bytes:
+    async def _send_call(self, name: str, arguments: dict[str, Any]) -> bytes:
         if self.end is not None:
-            raise self.end.again()
+            raise self.end.copy()
         assert self.process is not None
         try:
             async with asyncio.timeout(self._settings.call_timeout):
@@ -171,21 +171,22 @@ class Session:
         if isinstance(answer, Refused):
             raise ServiceError(answer.status, answer.code, answer.message)
         assert isinstance(answer, Done)
-        self._note(answer.progress)
+        self._update_progress(answer.progress)
         return answer.body
 
-    def _note(self, progress: Progress) -> None:
+    def _update_progress(self, progress: Progress) -> None:
         self._metrics.steps.inc(progress.steps - self.progress.steps)
         self._metrics.episodes.inc(progress.ended - self.progress.ended)
         self.progress = progress
         now = time.monotonic()
-        if now - self._paces[-1][0] > 0.1 * _PACE_WINDOW:
-            self._paces.append((now, progress.steps))
-        while len(self._paces) > 1 and self._paces[0][0] < now - _PACE_WINDOW:
-            self._paces.popleft()
+        if now - self._step_marks[-1][0] > 0.1 * _RATE_WINDOW:
+            self._step_marks.append((now, progress.steps))
+        while len(self._step_marks) > 1 and self._step_marks[0][0] < now - _RATE_WINDOW:
+            self._step_marks.popleft()
 
-    def _pace(self) -> float:
+    def _steps_per_second(self) -> float:
         """Env steps per second, lately."""
         now = time.monotonic()
-        then, steps = next((mark for mark in self._paces if mark[0] >= now - _PACE_WINDOW), (now, self.progress.steps))
+        recent = (mark for mark in self._step_marks if mark[0] >= now - _RATE_WINDOW)
+        then, steps = next(recent, (now, self.progress.steps))
         return (self.progress.steps - steps) / max(now - then, 1e-3)

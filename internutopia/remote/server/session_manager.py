@@ -1,4 +1,4 @@
-"""The sessions of all users."""
+"""Session manager: the sessions of all users."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from internutopia.core.util import log
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import ServiceError, later
+from internutopia.remote.server.errors import ServiceError, retry_later
 from internutopia.remote.server.metrics import Metrics
-from internutopia.remote.server.process import WorkerProcess, Workshop
-from internutopia.remote.server.replies import KeptReplies
+from internutopia.remote.server.process import WorkerLauncher, WorkerProcess
+from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.session import Session
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import User
 from internutopia.remote.server.worker import Description, Failed
 
-_REMEMBERED = 4096  # sessions that are over
-_SWEEP = 0.5  # s between two looks for sessions that are over
+_MAX_ENDED = 4096  # sessions that are over
+_SWEEP_INTERVAL = 0.5  # s between two looks for sessions that are over
 
 
 class ConfigError(ValueError):
@@ -50,13 +50,13 @@ class SessionManager:
         self.shutting_down = False
         self._config = config.model_copy(update={'metrics_save_path': None})  # results are in the replies
         self._metrics = metrics
-        self._workshop = Workshop()
+        self._launcher = WorkerLauncher()
         self._sessions: dict[str, Session] = {}
-        self._over: OrderedDict[str, tuple[str, ServiceError]] = OrderedDict()  # user, and why
-        self._kept: defaultdict[str, KeptReplies] = defaultdict(lambda: KeptReplies(settings.kept_replies))
+        self._ended: OrderedDict[str, tuple[str, ServiceError]] = OrderedDict()  # user, and why
+        self._user_replies: defaultdict[str, ReplyCache] = defaultdict(lambda: ReplyCache(settings.kept_replies))
         self._description: Description | None = None
         self._started = time.monotonic()
-        self._endings: set[asyncio.Task[None]] = set()  # kept, or they could be collected before they are done
+        self._end_tasks: set[asyncio.Task[None]] = set()  # kept, or they could be collected before they are done
 
     @property
     def description(self) -> Description:
@@ -66,12 +66,12 @@ class SessionManager:
 
     async def probe(self) -> None:
         """Try the config in a worker of its own. ConfigError with the reason if it does not work."""
-        process = await self._workshop.start(worker.serve_description)
+        process = await self._launcher.start(worker.serve_description)
         try:
             process.send(pickle.dumps(self._session_config(CreateSession(num_envs=1))))
             answer = await process.receive()
         finally:
-            await self._workshop.end(process)
+            await self._launcher.end(process)
         if isinstance(answer, Failed):
             log.debug('%s', answer.traceback)
             raise ConfigError(answer.message)
@@ -87,9 +87,9 @@ class SessionManager:
             task.cancel()
             await self.close()
 
-    def kept_replies(self, user: User) -> KeptReplies:
+    def reply_cache(self, user: User) -> ReplyCache:
         """Replies to a user's calls that belong to no session yet."""
-        return self._kept[user.name]
+        return self._user_replies[user.name]
 
     async def create(self, user: User, request: CreateSession) -> Session:
         """New envs for a user, which are built in the background. ServiceError if there are too many."""
@@ -99,13 +99,13 @@ class SessionManager:
         self._sessions[session.id] = session
         self._count()
         try:
-            session.process = await self._workshop.start(worker.serve_session)
+            session.process = await self._launcher.start(worker.serve_session)
         except BaseException:
             self._end(session, ServiceError(503, 'session_failed', f'session {session.id} could not be started'))
             raise
         if session.end is not None:  # all sessions were ended meanwhile
             self._kill(session.process)
-            raise session.end.again()
+            raise session.end.copy()
         session.process.send(pickle.dumps((self._session_config(request, num_envs), self.description)))
         log.info(
             'session=%s user=%s envs=%d pid=%d client=%r created',
@@ -113,37 +113,37 @@ class SessionManager:
         )
         return session
 
-    def find(self, user: User, session_id: str, look: bool = False) -> Session:
-        """A living session of a user; of anybody, for an admin who wants to `look`. ServiceError if there is none.
+    def find(self, user: User, session_id: str, as_admin: bool = False) -> Session:
+        """A living session of a user; with `as_admin` of anybody, if the user is one. ServiceError if there is none.
 
         An unknown session looks like that of somebody else.
         """
         session = self._sessions.get(session_id)
-        if session is not None and (session.user == user.name or (look and user.admin)):
+        if session is not None and (session.user == user.name or (as_admin and user.admin)):
             if self.shutting_down:
                 raise _shutting_down()
             return session
-        owner, end = self._over.get(session_id, (None, None))
+        owner, end = self._ended.get(session_id, (None, None))
         if end is not None and owner == user.name:
-            raise end.again()
+            raise end.copy()
         raise ServiceError(404, 'unknown_session', f'there is no session {session_id}')
 
     def close_session(self, user: User, session_id: str) -> None:
         """End a session; twice is fine for some time. ServiceError if the user has no such session."""
-        owner, _ = self._over.get(session_id, (None, None))
+        owner, _ = self._ended.get(session_id, (None, None))
         if owner != user.name:
             session = self.find(user, session_id)
             self._end(session, ServiceError(404, 'unknown_session', f'session {session_id} was closed'))
 
-    def of(self, user: User, everybodys: bool = False) -> list[Session]:
-        """The sessions of a user; of everybody, for an admin who wants to see them."""
+    def of(self, user: User, all_users: bool = False) -> list[Session]:
+        """The sessions of a user; with `all_users` of everybody, if the user is an admin."""
         return [
-            session for session in self._sessions.values() if session.user == user.name or (everybodys and user.admin)
+            session for session in self._sessions.values() if session.user == user.name or (all_users and user.admin)
         ]
 
     def status(self, user: User) -> Status:
         """What the page shows a user."""
-        sessions = [session.status() for session in self.of(user, everybodys=True)]
+        sessions = [session.status() for session in self.of(user, all_users=True)]
         totals = Totals(
             sessions=len(sessions),
             envs=sum(session.num_envs for session in sessions),
@@ -191,8 +191,8 @@ class SessionManager:
         self.shut_down()
         for session in list(self._sessions.values()):
             self._forget(session)
-        await asyncio.gather(*self._endings)
-        self._workshop.close()
+        await asyncio.gather(*self._end_tasks)
+        self._launcher.close()
 
     def _session_config(self, request: CreateSession, num_envs: int = 1) -> Config:
         simulator = self._config.simulator.model_copy(update={'threads': self.settings.threads})
@@ -206,17 +206,17 @@ class SessionManager:
         own = self.of(user)
         if len(own) >= limits.user_sessions:
             message = f'you have {len(own)} sessions, the most that a user may have: close one'
-            raise later(429, 'too_many_sessions', message)
+            raise retry_later(429, 'too_many_sessions', message)
         envs = sum(session.num_envs for session in own)
         if envs + num_envs > limits.user_envs:
             message = f'num_envs: a user may have {limits.user_envs} envs, you have {envs} and want {num_envs} more'
-            raise later(429, 'too_many_envs', message)
+            raise retry_later(429, 'too_many_envs', message)
         if len(self._sessions) >= limits.max_sessions:
-            raise later(503, 'overloaded', f'the server has {limits.max_sessions} sessions, the most it takes')
+            raise retry_later(503, 'overloaded', f'the server has {limits.max_sessions} sessions, the most it takes')
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(min(_SWEEP, self.settings.idle_timeout / 4))
+            await asyncio.sleep(min(_SWEEP_INTERVAL, self.settings.idle_timeout / 4))
             for session in list(self._sessions.values()):
                 if session.process is not None and session.process.dead:
                     session.fail(f'process {session.process.pid} ended')
@@ -234,17 +234,17 @@ class SessionManager:
         """A session is over: remember only why."""
         if session.end is None or self._sessions.pop(session.id, None) is None:
             return
-        self._over[session.id] = session.user, session.end
-        while len(self._over) > _REMEMBERED:
-            self._over.popitem(last=False)
+        self._ended[session.id] = session.user, session.end
+        while len(self._ended) > _MAX_ENDED:
+            self._ended.popitem(last=False)
         self._count()
         if session.process is not None:
             self._kill(session.process)
 
     def _kill(self, process: WorkerProcess) -> None:
-        task = asyncio.create_task(self._workshop.end(process))
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
+        task = asyncio.create_task(self._launcher.end(process))
+        self._end_tasks.add(task)
+        task.add_done_callback(self._end_tasks.discard)
 
     def _count(self) -> None:
         self._metrics.sessions.set(len(self._sessions))
@@ -252,7 +252,7 @@ class SessionManager:
 
 
 def _shutting_down() -> ServiceError:
-    return later(503, 'shutting_down', 'the server is shutting down')
+    return retry_later(503, 'shutting_down', 'the server is shutting down')
 
 
 def _action(space: spaces.Box | spaces.Discrete) -> BoxAction | DiscreteAction:

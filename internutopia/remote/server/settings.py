@@ -1,4 +1,4 @@
-"""What the server allows."""
+"""Settings of the server: what it allows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Settings(BaseModel):
     threads: PositiveInt = 1
     """Threads of physics of a session: a server runs many of them at a time."""
     picture_interval: PositiveFloat = 1.0
-    """Time between two drawings of a session [s]."""
+    """Time between two pictures of a session [s]."""
 
     def limits(self) -> Limits:
         """What a client is told."""

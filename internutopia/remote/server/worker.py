@@ -1,4 +1,4 @@
-"""What runs in the process of a session: it builds the envs, then does one call after the other.
+"""Worker process of a session: it builds the envs, then does one call after the other.
 
 Messages are pickles behind their length, over a socket that only the server and this process have: what a client sends
 is decoded and checked before. The process ends when the server closes the socket or dies, at any moment of a call.
@@ -67,7 +67,7 @@ class Failed:
 
 def serve_session(server: socket.socket) -> None:
     """Entry point of a session's process. First message: config and description; then calls `(name, arguments)`."""
-    _end_with(server)
+    _exit_with(server)
     with server.makefile('rwb') as stream:
         try:
             config, description = _receive(stream)
@@ -83,7 +83,7 @@ def serve_session(server: socket.socket) -> None:
 
 def serve_description(server: socket.socket) -> None:
     """Entry point of a process that tries the config that is its first message, and tells what its envs are like."""
-    _end_with(server)
+    _exit_with(server)
     with server.makefile('rwb') as stream:
         try:
             _send(stream, _describe(_receive(stream)))
@@ -128,7 +128,7 @@ def _failure(error: Exception) -> Failed:
     return Failed(f'{type(error).__name__}: {error}', traceback.format_exc())
 
 
-def _end_with(server: socket.socket) -> None:
+def _exit_with(server: socket.socket) -> None:
     """Make this process end as soon as the other side of the socket is closed, and at no signal before."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of the server: its own to act on
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-// From a status to the page. All that comes from the server goes through `textContent`: it is text, never HTML.
+// View of a status on the page. All that comes from the server goes through `textContent`: it is text, never HTML.
 
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const SMALL_NUMBER = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });

@@ -1,4 +1,4 @@
-"""Replies that are kept, so that a request which is sent again does nothing again."""
+"""Reply cache: a request which is sent again does nothing again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Entry:
     outcome: asyncio.Future[Body]
 
 
-class KeptReplies:
+class ReplyCache:
     """The last replies, by idempotency key: at most `count` of them, and 64 MiB besides the last one."""
 
     def __init__(self, count: int):

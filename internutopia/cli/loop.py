@@ -1,4 +1,4 @@
-"""The loop of a run: every episode from its reset to its end."""
+"""Loop of a run: every episode from its reset to its end."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Result:
 
 
 @dataclass
-class Tally:
-    """What a run has done so far."""
+class RunStats:
+    """Statistics of a run so far."""
 
     step_seconds: float
     """Simulated time per step of an env [s]."""
@@ -64,8 +64,8 @@ def run_episodes(
     max_steps: int | None,
     stopped: Callable[[], bool],
     overview: Overview | None,
-    on_step: Callable[[Tally], None],
-) -> Tally:
+    on_step: Callable[[RunStats], None],
+) -> RunStats:
     """Run until no episode is left, `max_steps` steps are made or `stopped()` says so.
 
     Args:
@@ -77,14 +77,14 @@ def run_episodes(
         on_step: called after every step.
     """
     simulator = env.config.simulator
-    tally = Tally(float(simulator.physics_dt) * simulator.substeps, len(env.task_config_manager.done))
+    stats = RunStats(float(simulator.physics_dt) * simulator.substeps, len(env.task_config_manager.done))
     entropy = env.config.seed if env.config.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
     running: dict[int, tuple[TaskCfg, EpisodeActions]] = {}
 
     def reset(env_ids: Sequence[int]) -> None:
         first_obs, task_configs = env.reset(env_ids)
         if overview is not None:
-            overview.started(env_ids, first_obs, task_configs)
+            overview.on_reset(env_ids, first_obs, task_configs)
         for env_id, task_config in zip(env_ids, task_configs, strict=True):
             running.pop(env_id, None)
             if task_config is not None:
@@ -97,16 +97,16 @@ def run_episodes(
     while not env.done:
         step_actions = [running[i][1].next() if i in running else None for i in range(env.num_envs)]
         obs, _, terminated, truncated, infos = env.step(step_actions)
-        tally.steps += 1
-        tally.env_steps += len(running)
+        stats.steps += 1
+        stats.env_steps += len(running)
         if overview is not None:
-            overview.stepped(obs)
+            overview.on_step(obs)
         ended = [env_id for env_id in running if terminated[env_id] or truncated[env_id]]
         for env_id in ended:
             info = infos[env_id] or {}
             if info.get('requeued'):  # its worker died; it will be run again
                 continue
-            tally.results.append(
+            stats.results.append(
                 Result(
                     task=running[env_id][0].type,
                     scene=running[env_id][0].scene_asset_path,
@@ -117,12 +117,12 @@ def run_episodes(
                     metrics=info['metrics'],
                 )
             )
-        on_step(tally)
+        on_step(stats)
         if ended and overview is not None:
-            overview.ended(ended, obs)
-        if stopped() or tally.steps == max_steps:
-            tally.unfinished = len(running) - len(ended)
+            overview.on_end(ended, obs)
+        if stopped() or stats.steps == max_steps:
+            stats.unfinished = len(running) - len(ended)
             break
         if ended:
             reset(sorted(ended))
-    return tally
+    return stats

@@ -1,4 +1,4 @@
-"""What each worker reserves of the cluster, and has of this process."""
+"""Resources of a worker: what it reserves of the cluster, and the environment that it has of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 
 
 @dataclass(frozen=True)
-class Share:
+class WorkerResources:
     """What one worker reserves, and the threads that its world gets."""
 
     cpus: float
@@ -22,7 +22,7 @@ class Share:
     threads: int
 
 
-def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Share:
+def worker_resources(config: DistributedConfig, distribution: RayDistributionCfg) -> WorkerResources:
     """What each worker reserves. ValueError if the cluster has not enough GPUs.
 
     CPUs that are free are divided, so that workers always find room, if need be in a fraction of a CPU. GPUs are
@@ -41,9 +41,9 @@ def share_of(config: DistributedConfig, distribution: RayDistributionCfg) -> Sha
             f'distribution_config: {count} workers with gpu_num_per_proc={distribution.gpu_num_per_proc:g} need '
             f'{gpus * count:g} GPUs, the cluster has {resources.get("GPU", 0.0):g}; gpu_num_per_proc=0 asks for none'
         )
-    return Share(cpus, gpus, threads)
+    return WorkerResources(cpus, gpus, threads)
 
 
-def environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """The environment variables of this process that workers shall have, too."""
     return {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}

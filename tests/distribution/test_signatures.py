@@ -1,4 +1,4 @@
-"""Forms of actions: what is covered is sure to be taken by controllers that check forms only."""
+"""Signatures of actions: what is covered is sure to be taken by controllers that check signatures only."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def taken(action: Any) -> bool:
 
 @given(st.lists(st.lists(ACTIONS, min_size=2, max_size=2), max_size=12))
 def test_what_is_covered_is_taken(steps: list[list[Any]]):
-    forms = SignatureCache()
+    cache = SignatureCache()
     for actions in steps:
         packed = pack(actions)
-        if forms.covers(packed, [0, 0]):
+        if cache.covers(packed, [0, 0]):
             assert all(map(taken, actions)), actions
         if all(map(taken, actions)):
-            forms.add(packed, [0, 0])
+            cache.add(packed, [0, 0])
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
-def test_numbers_of_a_known_form_are_covered_in_envs_of_the_same_task_alone(first: list[float], second: list[float]):
-    forms = SignatureCache()
-    forms.add(pack([{'arm': {'drive': first}}]), [3])
-    assert forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
-    assert not forms.covers(pack([{'arm': {'drive': second}}] * 2), [3, 4])
-    assert not forms.covers(pack([{'leg': {'drive': second}}]), [3])
-    assert not forms.covers(pack([{'arm': {'drive': [*second, 0.0]}}]), [3])
-    assert not forms.covers(pack([{'arm': {'drive': np.array(second)}}]), [3])
+def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(first: list[float], second: list[float]):
+    cache = SignatureCache()
+    cache.add(pack([{'arm': {'drive': first}}]), [3])
+    assert cache.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
+    assert not cache.covers(pack([{'arm': {'drive': second}}] * 2), [3, 4])
+    assert not cache.covers(pack([{'leg': {'drive': second}}]), [3])
+    assert not cache.covers(pack([{'arm': {'drive': [*second, 0.0]}}]), [3])
+    assert not cache.covers(pack([{'arm': {'drive': np.array(second)}}]), [3])
 
 
 @pytest.mark.parametrize(

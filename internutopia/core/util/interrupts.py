@@ -1,4 +1,4 @@
-"""Ctrl-C, and what else asks a command to stop."""
+"""Interrupts: Ctrl-C, and what else asks a program to stop."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-INTERRUPTED = 130
-"""Exit code of a command that was asked to stop with Ctrl-C."""
-
 
 class Interruption:
-    """Whether a signal has asked the command to stop, and which one."""
+    """Whether a signal has asked the program to stop, and which one."""
 
     def __init__(self) -> None:
         self.signal: int | None = None

@@ -54,11 +54,11 @@ def test_footprints_are_where_the_geoms_stand(env):
 def test_a_picture_of_a_run(env, tmp_path):
     overview = Overview(env)
     obs, tasks = env.reset()
-    overview.started([0, 1], obs, tasks)
+    overview.on_reset([0, 1], obs, tasks)
     for _ in range(40):
         obs, *_ = env.step([{'jetbot': {'move_by_speed': [0.5, 0.0]}}] * 2)
-        overview.stepped(obs)
-    overview.ended([0, 1], obs)
+        overview.on_step(obs)
+    overview.on_end([0, 1], obs)
     overview.save(tmp_path / 'picture.png')
     from matplotlib import image
 

@@ -81,7 +81,7 @@ def test_a_run_is_saved_with_the_facts_of_the_machine(
     saved = json.loads((tmp_path / 'out' / 'bench.json').read_text())
     assert {'cpu', 'cores', 'python', 'mujoco', 'date'} <= saved['machine'].keys()
     assert {row['row'] for row in saved['rows']} == {'list', 'start'}
-    assert 'list front door' in capsys.readouterr().out
+    assert 'list API' in capsys.readouterr().out
     table = (tmp_path / 'out' / 'bench.md').read_text()
     assert table.count('\n|') == 2 + len(saved['rows'])
 
@@ -114,14 +114,14 @@ def test_contenders_take_turns_on_the_same_steps() -> None:
     calls: list[tuple[str, int]] = []
     race = measure.race(
         {'a': lambda k: calls.append(('a', k)), 'b': lambda k: calls.append(('b', k))},
-        lambda: calls.append(('restart', 0)),
+        lambda: calls.append(('reset', 0)),
         rounds=1,
         steps=4,
         turn=2,
         before_turn=lambda: calls.append(('before', 0)),
     )
     a, b, before = [[('a', k), ('a', k + 1)] for k in (0, 2)], [[('b', k), ('b', k + 1)] for k in (0, 2)], ('before', 0)
-    one_round = [('restart', 0), before, *a[0], before, *b[0], before, *b[1], before, *a[1]]
+    one_round = [('reset', 0), before, *a[0], before, *b[0], before, *b[1], before, *a[1]]
     assert calls == one_round * 2  # the first round is the warm-up
     assert race.speed('a', 'a').median == 1.0
     assert race.median('a') > 0

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies, which FastAPI does not read and write itself."""
+"""OpenAPI document: what it says of bodies, which FastAPI does not read and write itself."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _FAULTS = {
 _ALWAYS = 401, 403, 429, 500, 503
 
 
-def answers(message: type[BaseModel] | None, *faults: int, content: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Arguments of a route that say what it answers: a message, or something else of other media types."""
+def replies(message: type[BaseModel] | None, *faults: int, content: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Arguments of a route that document its replies: a message, or something else of other media types."""
     success: dict[str, Any] = {'description': 'Done.'}
     if message is not None:
         success |= _message(message)
@@ -49,8 +49,8 @@ def _message(model: type[BaseModel]) -> dict[str, Any]:
     return {'model': model, 'content': {MSGPACK: {'schema': schema}}}
 
 
-def takes(message: type[Request]) -> dict[str, Any]:
-    """Arguments of a route that say what its body is."""
+def body(message: type[Request]) -> dict[str, Any]:
+    """Arguments of a route that document its body."""
     schema = message.model_json_schema()
     content = {media_type: {'schema': schema} for media_type in (JSON, MSGPACK)}
     return {'openapi_extra': {'requestBody': {'required': True, 'content': content}}}

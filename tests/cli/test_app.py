@@ -1,0 +1,35 @@
+"""Command line as a whole: its packages, its version, options that are passed on."""
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+import internutopia
+from internutopia.cli import app as cli_app
+
+
+def test_without_its_packages_the_command_says_what_to_install():
+    command = "import sys; sys.modules['typer'] = None; from internutopia.cli import main; main()"
+    result = subprocess.run([sys.executable, '-c', command, '--version'], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "pip install 'internutopia[cli]'" in result.stderr and 'Traceback' not in result.stderr
+
+
+def test_version():
+    result = CliRunner().invoke(cli_app.app, ['--version'])
+    assert (result.exit_code, result.stdout) == (0, f'internutopia {internutopia.__version__}\n')
+
+
+def test_bench_gets_its_options(monkeypatch):
+    calls = []
+    stand_in: Any = types.ModuleType('internutopia.bench')
+    stand_in.run = lambda *arguments: calls.append(arguments) or 3
+    monkeypatch.setitem(sys.modules, 'internutopia.bench', stand_in)
+    monkeypatch.setattr(internutopia, 'bench', stand_in, raising=False)
+    result = CliRunner().invoke(cli_app.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
+    assert result.exit_code == 3
+    assert calls == [(Path('here'), True, ['one', 'two'], 'mujoco', 'cpu')]
