@@ -45,7 +45,7 @@ def different_scenes(quick: bool) -> list[Row]:
                         reference=env_num / result.median('one'),
                         ratio=result.speed('mixed', 'one'),
                         bound=0.80,
-                        note=f'H1, {len(mujoco_world(mixed.runner.world).groups)} batches',
+                        note=f'H1, {len(mujoco_world(mixed.runner.world).env_batches)} batches',
                     )
                 )
     return rows

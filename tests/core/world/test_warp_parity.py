@@ -204,7 +204,7 @@ def test_rays(worlds, arm, models):
 
 
 def test_scenes_that_differ_in_numbers(worlds, write_model):
-    """Envs of one group, in scenes whose walls stand elsewhere."""
+    """Envs of one batch, in scenes whose walls stand elsewhere."""
     scenes = []
     for i, wall in enumerate((0.5, 0.32)):
         asset = write_model(
