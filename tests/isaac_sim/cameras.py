@@ -40,10 +40,10 @@ class Pictures:
         physics = self._simulator.running_physics()
         kinds: tuple[PictureKind, ...] = tuple(dict.fromkeys(_ANNOTATORS[name][0] for name in self._annotators))
         views = [physics.camera(path) for path in self._paths]
-        drawn = {view: view.pictures(self._size, kinds) for view in dict.fromkeys(view for view, _ in views)}
+        rendered = {view: view.pictures(self._size, kinds) for view in dict.fromkeys(view for view, _ in views)}
         for name in self._annotators:
             kind, channels = _ANNOTATORS[name]
-            rows = np.stack([np.asarray(drawn[view][kind])[env] for view, env in views])
+            rows = np.stack([np.asarray(rendered[view][kind])[env] for view, env in views])
             self._taken[name] = rows.reshape(*rows.shape[:3], -1)[..., :channels]
 
     def last(self, annotator: str) -> wp.array | None:
@@ -67,10 +67,10 @@ class CameraPrims(PosedPrims):
         orientations = [view.get_poses()[1][env] for view, env, _ in rows]
         return np.array(positions, np.float32), np.array(orientations, np.float32)
 
-    def _lens(self, attribute: str) -> Floats:
+    def _optics(self, attribute: str) -> Floats:
         return np.array([prim.GetAttribute(attribute).Get() for prim in self._prims], np.float32)
 
-    def _set_lens(self, attribute: str, values: Any) -> None:
+    def _set_optics(self, attribute: str, values: Any) -> None:
         for prim, value in zip(self._prims, np.broadcast_to(values, len(self._prims)), strict=True):
             prim.GetAttribute(attribute).Set(float(value))
 
@@ -109,10 +109,10 @@ class CameraView(CameraPrims, LegacyPrims):
         self._move_cameras(positions, orientations, indices)
 
     def get_vertical_apertures(self) -> list[float]:
-        return self._lens('verticalAperture').tolist()
+        return self._optics('verticalAperture').tolist()
 
     def set_horizontal_apertures(self, values: list[float]) -> None:
-        self._set_lens('horizontalAperture', values)
+        self._set_optics('horizontalAperture', values)
 
     def get_data(self, annotator_type: str, *, tiled: bool = False) -> tuple[Any, dict[str, Any]]:
         return self._pictures.last(annotator_type), {}
@@ -135,15 +135,15 @@ class Camera(CameraPrims):
         self._move_cameras(positions, orientations, indices)
 
     def get_apertures(self) -> tuple[wp.array, wp.array]:
-        films = (self._lens(name) for name in ('horizontalAperture', 'verticalAperture'))
-        horizontal, vertical = (wp.array(film, device='cpu') for film in films)
+        apertures = (self._optics(name) for name in ('horizontalAperture', 'verticalAperture'))
+        horizontal, vertical = (wp.array(aperture, device='cpu') for aperture in apertures)
         return horizontal, vertical
 
     def set_apertures(self, horizontal_apertures: Any = None) -> None:
-        self._set_lens('horizontalAperture', horizontal_apertures)
+        self._set_optics('horizontalAperture', horizontal_apertures)
 
     def set_focal_lengths(self, focal_lengths: Any) -> None:
-        self._set_lens('focalLength', focal_lengths)
+        self._set_optics('focalLength', focal_lengths)
 
 
 @class_standing_for('isaacsim.sensors.experimental.rtx.TiledCameraSensor')

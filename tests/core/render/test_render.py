@@ -62,13 +62,13 @@ def cast(env, camera_pose: CameraPose, size=SIZE) -> tuple[np.ndarray, np.ndarra
     return depth, geoms
 
 
-def assert_same_depth(drawn: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) -> None:
+def assert_same_depth(rendered: np.ndarray, cast: tuple[np.ndarray, np.ndarray]) -> None:
     depth, geoms = cast
-    # at an edge, round shapes being drawn as polyhedra, a pixel may show either side
+    # at an edge, round shapes being rendered as polyhedra, a pixel may show either side
     neighbours = [np.roll(geoms, shift, axis) for axis in (0, 1) for shift in (-1, 1)]
     plain = (np.array(neighbours) == geoms).all(axis=0)
     assert plain.mean() > 0.6
-    np.testing.assert_allclose(drawn[plain], depth[plain], rtol=RELATIVE, atol=ABSOLUTE)
+    np.testing.assert_allclose(rendered[plain], depth[plain], rtol=RELATIVE, atol=ABSOLUTE)
 
 
 @pytest.mark.parametrize('quality', ['fast', 'full'])
@@ -126,7 +126,7 @@ OPEN_VIEWS = {
 
 
 def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
-    """Depth is that of the same scene without a sky, whatever else is drawn with it, and changes no colour."""
+    """Depth is that of the same scene without a sky, whatever else is rendered with it, and changes no colour."""
     scenes = [write_model(f'open_{bool(sky)}', OPEN.format(sky=sky)) for sky in (SKY, '')]
     env = make_env(tasks=[make_task(scene, robots=[]) for scene in scenes], env_num=2)
     env.reset()

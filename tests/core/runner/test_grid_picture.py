@@ -29,9 +29,9 @@ def grid(make_env, make_task, write_model, opengl):
     return env
 
 
-def seen_colour(picture: np.ndarray, eye: CameraPose, point: np.ndarray) -> tuple[int, ...]:
+def seen_colour(picture: np.ndarray, camera_pose: CameraPose, point: np.ndarray) -> tuple[int, ...]:
     """Which of the three colours is strong where a point of the world frame is in the picture."""
-    (x, y), ahead = eye.project(point)
+    (x, y), ahead = camera_pose.project(point)
     assert ahead > 0 and abs(x) < 1 and abs(y) < 1
     pixel = picture[int(0.5 * (1 - y) * SIZE[1]), int(0.5 * (x + 1) * SIZE[0])].astype(int)
     return tuple(int(value > 0.6 * pixel.max()) for value in pixel)
@@ -41,9 +41,9 @@ def seen_colour(picture: np.ndarray, eye: CameraPose, point: np.ndarray) -> tupl
 def test_every_env_is_in_its_place(grid, view):
     picture = grid.render(view, SIZE)
     assert picture.shape == (SIZE[1], SIZE[0], 3) and picture.dtype == np.uint8
-    eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
+    camera_pose = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
     for offset, colour in zip(grid.runner.world.env_origins, COLOURS, strict=True):
-        assert seen_colour(picture, eye, offset + [0.0, 0.0, 1.0]) == colour
+        assert seen_colour(picture, camera_pose, offset + [0.0, 0.0, 1.0]) == colour
 
 
 def test_the_default_camera_sees_all_of_them(grid):
@@ -70,8 +70,10 @@ def test_a_large_grid_shows_the_cells(make_env, make_task, write_model, opengl):
     middle = env.runner.world.env_origins.mean(axis=0)
     view = (middle + [-9.0, -11.0, 9.0], middle)
     picture = env.render(view, SIZE)
-    eye = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
-    assert all(seen_colour(picture, eye, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.env_origins)
+    camera_pose = CameraPose.looking_at(view[1], view[0], Intrinsics.of_height(half_angle(45.0), SIZE))
+    assert all(
+        seen_colour(picture, camera_pose, offset + [0, 0, 1.0]) == (1, 0, 0) for offset in env.runner.world.env_origins
+    )
 
 
 def test_an_infinite_floor_reaches_far_however_small_what_stands_on_it(make_env, make_task, write_model, opengl):

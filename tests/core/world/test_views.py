@@ -138,7 +138,7 @@ def test_a_handle_of_an_episode_that_is_over_touches_nothing(env):
 
 
 def test_a_handle_of_another_env_survives_a_stale_one(make_env, make_task, make_robot):
-    # one group is left for the stale handle to write into, and it is not its env's any more
+    # one batch is left for the stale handle to write into, and it is not its env's any more
     tasks = [make_task(robots=[make_robot(name=name)]) for name in ('arm', 'arm', 'other')]
     env = make_env(tasks=tasks, env_num=2)
     env.reset()

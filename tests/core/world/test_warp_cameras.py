@@ -168,8 +168,8 @@ def test_pictures_follow_the_world(
     assert ahead(world)[1] == pytest.approx(FACE + 1.0 - position[1], abs=1e-4)
 
 
-def test_groups_and_envs_that_come_and_go(make_world: Any, scene: SceneSpec, models: dict[str, str]) -> None:
-    """Three structures, an env that joins later so that its group grows, and one that leaves."""
+def test_env_batches_and_envs_that_come_and_go(make_world: Any, scene: SceneSpec, models: dict[str, str]) -> None:
+    """Three structures, an env that joins later so that its batch grows, and one that leaves."""
     crates = dataclasses.replace(scene, asset=models['crates'], objects=())
     bare = dataclasses.replace(scene, objects=())
     world = make_world(scene, crates, bare, env_num=5)
@@ -185,12 +185,14 @@ def test_groups_and_envs_that_come_and_go(make_world: Any, scene: SceneSpec, mod
     assert (look(world, env_id=1)['labels'][1:] == 0).any(axis=(1, 2)).tolist() == [True, False, True, True]
 
 
-def test_colours_and_lenses_of_scenes_that_share_a_group(make_world: Any, scene: SceneSpec, write_model: Any) -> None:
+def test_colours_and_intrinsics_of_scenes_that_share_a_batch(
+    make_world: Any, scene: SceneSpec, write_model: Any
+) -> None:
     wide = write_model('wide', SCOUT.replace('fovy="60"', 'fovy="90"'))
     blue = dataclasses.replace(CUBE, color=(0.0, 0.0, 1.0))
     other = dataclasses.replace(scene, robots=(dataclasses.replace(scene.robots[0], asset=wide),), objects=(blue,))
     world = make_world(scene, other, scene)
-    assert len(set(world.group_id.tolist())) == 1
+    assert len(set(world.batch_id.tolist())) == 1
     pictures = look(world)
     red, _, blue = np.moveaxis(pictures['rgba'][:, H // 2, W // 2].astype(int), -1, 0)[:3]
     assert red[0] > 2 * blue[0] and blue[1] > 2 * red[1] and red[2] > 2 * blue[2]

@@ -204,7 +204,7 @@ def test_rays(worlds, arm, models):
 
 
 def test_scenes_that_differ_in_numbers(worlds, write_model):
-    """Envs of one group, in scenes whose walls stand elsewhere."""
+    """Envs of one batch, in scenes whose walls stand elsewhere."""
     scenes = []
     for i, wall in enumerate((0.5, 0.32)):
         asset = write_model(
@@ -216,7 +216,7 @@ def test_scenes_that_differ_in_numbers(worlds, write_model):
         )
         scenes.append(SceneSpec(asset))
     pair = worlds(*scenes)
-    assert len(pair[1].groups) == 1
+    assert len(pair[1].env_batches) == 1
     for world in pair:
         world.body('block', 0).set_velocities([0, 1], [[1.0, 0, 0]] * 2)
     step_both(pair)

@@ -129,7 +129,7 @@ def test_the_host_waits_once_per_step(make_world, hopper, monkeypatch):
 
 
 def test_scenes_of_different_structure(make_world, hopper, models):
-    """Each forms a group; an env that changes scenes moves from one to the other."""
+    """Each forms a batch; an env that changes scenes moves from one to the other."""
     crates = SceneSpec(models['crates'], robots=hopper.robots)
     world = make_world(hopper, crates, hopper, crates)
     assert len(world.env_batches) == 2
