@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from internutopia.cli import app
 
 ROOT = Path(__file__).parents[1]
-BRIEFLY = {  # tests/rl/test_learning.py trains to the end with their functions
+BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with their functions
     'train_sb3.py': ['--steps', '2048'],
     'train_rsl_rl.py': ['--steps', '4096'],
 }
