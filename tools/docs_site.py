@@ -31,7 +31,7 @@ _LINK = re.compile(r'(?<=\]\()([^)\s#]+)(?=[)#])')
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that lie outside of docs/."""
     for file, page in PAGES.items():
-        files.append(File.generated(config, page, content=_content(ROOT / file)))
+        files.append(File.generated(config, page, content=content_of(ROOT / file)))
     return files
 
 
@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _LINK.sub(on_site, markdown)
 
 
-def _content(file: Path) -> str:
+def content_of(file: Path) -> str:
     """A page with what a file or folder of the repository holds."""
     if file.suffix == '.md':
         return file.read_text()

@@ -1,4 +1,4 @@
-"""Lazy names: public names of a package that are imported from their modules when they are first used."""
+"""Lazy names: public names of a package that are imported from their modules when they are used."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ def lazy(
             raise AttributeError(f'module {package!r} has no attribute {name!r}')
         module, _, attribute = modules[name].partition(':')
         try:
-            value = getattr(import_module(module), attribute or name)
+            return getattr(import_module(module), attribute or name)
         except ModuleNotFoundError as error:
             if extra is None:
                 raise
             raise ImportError(f'{package} needs {error.name}: {install_hint(extra)}') from error
-        setattr(sys.modules[package], name, value)
-        return value
 
     return get, lambda: sorted({*vars(sys.modules[package]), *modules})
