@@ -17,6 +17,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/lint-imports
 	$(BIN)/python tools/make_robots.py --check
 	$(BIN)/python tools/make_terrain.py --check
 	$(BIN)/python tools/make_reference.py --check

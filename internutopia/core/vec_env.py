@@ -18,7 +18,7 @@ from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
-from internutopia.core.runner.base import EnvRunner
+from internutopia.core.runner.factory import create_runner
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
@@ -76,13 +76,7 @@ class Env:
         self.is_remote = distribution is not None
         self.closed = False
         self.task_config_manager = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
-        self._runner: EnvRunner
-        if isinstance(config, DistributedConfig) and distribution is not None:
-            from internutopia.distribution import create_runner
-
-            self._runner = create_runner(config, distribution, self.task_config_manager)
-        else:
-            self._runner = LocalRunner(config, self.task_config_manager)
+        self._runner = create_runner(config, self.task_config_manager)
         if self.compat is not None:
             self.compat.start_results(self._runner)
         self.num_envs = self._runner.env_num
