@@ -1,1 +1,1 @@
-"""The simulation itself: configs, scenes, worlds, robots, sensors, tasks and the two front doors."""
+"""The simulation itself: configs, scenes, worlds, robots, sensors, tasks and the list API."""

@@ -1,4 +1,4 @@
-"""What code outside the env tells the tasks that run in it."""
+"""Data hub: what code outside of envs tells the tasks that run in them."""
 
 from __future__ import annotations
 

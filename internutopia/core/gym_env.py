@@ -1,4 +1,4 @@
-"""The Gymnasium front door: one env with one robot (or none)."""
+"""Gymnasium env: one env with one robot (or none)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All registries of implementations, by the kind of thing that is registered in them."""
+"""Registries of implementations, by the kind of thing that is registered in them."""
 
 from __future__ import annotations
 

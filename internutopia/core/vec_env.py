@@ -1,4 +1,4 @@
-"""The list front door: `env_num` envs, one entry per env in every list.
+"""List API: `env_num` envs, one entry per env in every list.
 
 The exact behaviour of every call, in every state of an env, is written down in `docs/environments.md`.
 """

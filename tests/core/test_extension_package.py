@@ -1,4 +1,4 @@
-"""A package outside the project, driven through the list front door; its classes per env and batched side by side."""
+"""A package outside the project, driven through the list API; its classes per env and batched side by side."""
 
 import importlib
 import json

@@ -112,7 +112,7 @@ class ResultsWriter:
             self._pending += json.dumps(shown, allow_nan=False).encode() + b'\n'
 
     def flush(self) -> None:
-        """See `Results.flush`. OSError if there is no room for them."""
+        """Make what was written last. OSError if there is no room for it."""
         if self._file is None or not self._pending:
             return
         try:

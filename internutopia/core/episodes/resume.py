@@ -1,4 +1,4 @@
-"""Which episodes of a run are done, as its results file says."""
+"""Resumed runs: which episodes are done, as the results file says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some joints of a robot, in an order of one's own."""
+"""Articulation subset: some joints of a robot, in an order of one's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From pictures to geometry: camera parameters, point clouds, boxes around labelled things.
+"""Projection, from pictures to geometry: camera parameters, point clouds, boxes around labelled things.
 
 Camera parameters have the names and conventions of Omniverse Replicator's `camera_params`: matrices are flattened and
 act on row vectors from the right, camera axes are those of USD.

@@ -1,4 +1,4 @@
-"""From a `TaskCfg` to what physics needs of it, and the check that everything it names is implemented."""
+"""Scene builder: what physics needs of a `TaskCfg`, and the check that everything it names is implemented."""
 
 from __future__ import annotations
 

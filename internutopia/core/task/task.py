@@ -34,7 +34,7 @@ class BaseTask(ABC):
 
     tasks: ClassVar[dict[str, type[BaseTask]]] = {}
     ends_itself: ClassVar[bool] = True
-    """Whether `is_done` can be true at all; front doors for learning do not ask tasks that say no."""
+    """Whether `is_done` can be true at all; the array API does not ask tasks that say no."""
 
     def __init__(self, config: TaskCfg, scene: IScene):
         self.name = ''

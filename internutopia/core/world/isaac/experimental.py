@@ -147,12 +147,12 @@ class _Moving(ExperimentalPrims):
     """What has velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
-        """See `BodyHandle`."""
+        """Linear and angular velocities, `(n, 3)` each."""
         linear, angular = self._view.get_velocities()
         return linear.numpy(), angular.numpy()
 
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """See `BodyHandle`."""
+        """Set linear and angular velocities of some, `(m, 3)` each."""
         self._view.set_velocities(linear_velocities=_floats(linear), angular_velocities=_floats(angular), indices=rows)
 
 

@@ -213,12 +213,12 @@ class _Moving(LegacyPrims):
     """What has velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
-        """See `BodyHandle`."""
+        """Linear and angular velocities, `(n, 3)` each."""
         velocities = _host(self._view.get_velocities())
         return velocities[:, :3], velocities[:, 3:]
 
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """See `BodyHandle`."""
+        """Set linear and angular velocities of some, `(m, 3)` each."""
         velocities = np.concatenate([linear, angular], axis=1)
         self._view.set_velocities(velocities=self._sim.native(velocities), indices=self._sim.indices(rows))
 

@@ -35,11 +35,11 @@ class LinkedRobot(Protocol):
         ...
 
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        """See `ArticulationView`."""
+        """Teleport the root, `(n, 3)` and `(n, 4)`."""
         ...
 
     def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        """See `ArticulationView`."""
+        """Set root velocities, `(n, 3)` each."""
         ...
 
 
