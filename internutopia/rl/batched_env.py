@@ -157,7 +157,7 @@ class BatchedRLEnv:
         started = np.array(env_ids, np.intp)
         if not len(started):
             return
-        slots = [self.runner.slot(env_id) for env_id in env_ids]
+        slots = self.runner.slots(env_ids)
         where = self.arrays.asarray(started)
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
