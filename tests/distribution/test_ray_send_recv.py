@@ -1,4 +1,4 @@
-"""`send` and `recv` with workers that need not wait for each other; see also `tests/core/test_exchange.py`."""
+"""`send` and `recv` with workers that need not wait for each other; see also `test_async_stepper.py`."""
 
 from __future__ import annotations
 

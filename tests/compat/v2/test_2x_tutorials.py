@@ -35,7 +35,7 @@ def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL) -> None:
         stdin=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -49,7 +49,7 @@ def evaluate(settings: str, data: Path, output: Path, *arguments: str) -> dict[s
     here = Path(__file__).parent
     environment = {**os.environ, 'INTERNUTOPIA_COMPAT': '2.x', 'PYTHONPATH': os.pathsep.join([str(here), *sys.path])}
     command = [sys.executable, '-m', 'vln_client.evaluate', settings, '--data', data, '--output', output, *arguments]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     results = {path.stem: json.loads(path.read_text()) for path in (output / 'episodes').glob('*.json')}
     merged = json.loads((output / 'result.json').read_text())

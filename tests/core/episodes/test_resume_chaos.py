@@ -124,7 +124,7 @@ def wait(process: int) -> int:
 
 
 def wait_for_lines(file: Path, count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (file.exists() and file.read_bytes().count(b'\n') >= count):
         assert time.monotonic() < deadline
         time.sleep(0.001)

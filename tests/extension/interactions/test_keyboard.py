@@ -20,7 +20,7 @@ from internutopia.core.util.interaction import BaseInteraction
 from internutopia_extension.interactions import keyboard
 from internutopia_extension.interactions.keyboard import REPEAT, TAP, KeyboardInteraction
 
-PATIENCE = 60  # s until a program that does not answer is given up
+PATIENCE = 300  # s until a program that does not answer is given up
 
 
 class Clock:

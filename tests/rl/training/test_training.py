@@ -157,7 +157,7 @@ def test_kill_and_go_on(tmp_path):
     arguments = ['train', CART_POLE, '--out', str(folder), '--threads', '1', *quick]
     process = subprocess.Popen([sys.executable, '-c', command, *arguments], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not (folder / 'model_10.pt').exists() and time.monotonic() < deadline:
             assert process.poll() is None
             time.sleep(0.01)

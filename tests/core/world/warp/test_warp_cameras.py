@@ -21,7 +21,7 @@ from internutopia.core.world.warp import arrays
 from internutopia_extension import import_extensions
 
 import_extensions()
-_names = runpy.run_path(str(Path(__file__).parents[2] / 'extension' / 'test_rep_camera.py'))
+_names = runpy.run_path(str(Path(__file__).parents[3] / 'extension' / 'sensors' / 'test_rep_camera.py'))
 globals().update({name: value for name, value in _names.items() if name.startswith('test_') or name == 'scout'})
 
 RAYTRACE = {'backend': 'mujoco_warp', 'renderer': 'raytrace'}
