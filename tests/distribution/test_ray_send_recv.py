@@ -79,6 +79,7 @@ def test_a_bad_action_of_one_worker_does_not_stop_the_other_one(pair: Pair, toy)
     assert [i['step'] for i in pair.ray.recv()[4]] == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_at_work(pair: Pair, toy, slow, tmp_path: Path):
     ids = pair.queue(*[toy(max_steps=50)] * ENVS, ray=[*[toy(max_steps=50)] * 3, slow])
     pair.ray.reset()

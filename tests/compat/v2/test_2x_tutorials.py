@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 
 SCRIPTS = Path(__file__).parent / 'scripts'
 RUNS = [
@@ -46,7 +47,7 @@ def test_a_tutorial_runs_to_its_end(script: str):
     run(script)
 
 
-@pytest.mark.parametrize('script', WITH_CAMERAS)
+@pytest.mark.parametrize('script', slow_but('tutorial_camera_loop', of=WITH_CAMERAS))
 def test_a_tutorial_with_cameras_runs_to_its_end(script: str, opengl: None):
     run(script)
 

@@ -14,12 +14,16 @@ import time
 import traceback
 from pathlib import Path
 
+import pytest
+
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.metrics import TraveledDistanceMetricCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+pytestmark = pytest.mark.slow
 
 KILLS = 50
 EPISODES = 150
@@ -112,7 +116,7 @@ def live(config: Config, step_seconds: float = 0.0, results: int = EPISODES) -> 
             if ended:
                 env.reset(ended)
             time.sleep(step_seconds)
-            while results < EPISODES and count_lines(Path(config.metrics_save_path)) >= results:
+            while results < EPISODES and count_lines(Path(str(config.metrics_save_path))) >= results:
                 time.sleep(0.01)
         env.close()
         os._exit(0)
