@@ -24,6 +24,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
+from internutopia.core.util.errors import EnvValueError
 
 
 class SimulationApp:
@@ -130,7 +131,7 @@ class Env:
         self._check_open('action_space')
         (env_id,) = self._check_ids([env_id], 'env_id')
         if env_id not in self.active_task_configs:
-            raise ValueError(f'action_space: env {env_id} holds no episode; reset it first')
+            raise EnvValueError(env_id, f'action_space: env {env_id} holds no episode; reset it first')
         return self._runner.action_space(env_id, robot, controller)
 
     def reset(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.config.learning import ActionCfg
 from internutopia.core.util.arrays import ArrayMaker, is_tensor
+from internutopia.core.util.errors import EnvValueError
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class ActionFormat:
         wrong &= counts
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise ValueError(f'action of env {row if env_ids is None else env_ids[row]} {fault}: {actions[row]}')
+            env_id = row if env_ids is None else int(env_ids[row])
+            raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
         """The actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice, which must not count, become one."""

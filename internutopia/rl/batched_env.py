@@ -25,6 +25,7 @@ from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
+from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.managers import (
     CommandManager,
@@ -156,7 +157,7 @@ class BatchedRLEnv:
         started = np.array(env_ids, np.intp)
         if not len(started):
             return
-        slots = [self.runner.slot(env_id) for env_id in env_ids]
+        slots = self.runner.slots(env_ids)
         where = self.arrays.asarray(started)
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
@@ -268,10 +269,11 @@ class BatchedRLEnv:
         for env_id in started.tolist():
             robots = self.runner.slot(env_id).task.robots
             if not robots:
-                raise ValueError(f'env {env_id}: the task has no robot to learn with')
+                raise EnvValueError(env_id, f'env {env_id}: the task has no robot to learn with')
             robot = robots.get(name) if name is not None else next(iter(robots.values()))
             if robot is None:
-                raise ValueError(f'learning.robot: env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+                hint = did_you_mean(name, robots)
+                raise EnvValueError(env_id, f'learning.robot: env {env_id} has no robot {name!r}; {hint}')
             batches[env_id] = robot.batch
         distinct = {id(batch): batch for batch in batches.values()}
         waiting = to_host(self.running).copy()

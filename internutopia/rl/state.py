@@ -27,6 +27,7 @@ class RobotState:
         robot: the robot.
         articulation: its joints and root in all envs.
         world: the physics world.
+        env_num: number of envs, n.
         arrays: makes arrays of the kind that all of these are: of numpy, or torch tensors on the device of the engine.
         xp: functions for such arrays, under numpy's names.
         rng: source of everything random, `numpy.random.Generator` or `DeviceRandom`.
@@ -43,6 +44,7 @@ class RobotState:
     def __init__(self, world: World, step_dt: float, rng: Any, action_size: int):
         n, arrays = world.env_num, world.arrays
         self.world = world
+        self.env_num = n
         self.arrays = arrays
         self.xp: Any = arrays.xp
         self.rng = rng
@@ -57,11 +59,6 @@ class RobotState:
         self.robot: BaseRobot
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._facts: dict[Any, Any] = {}  # until another robot comes
-
-    @property
-    def env_num(self) -> int:
-        """Number of envs, n."""
-        return self.world.env_num
 
     @property
     def home(self) -> Array:

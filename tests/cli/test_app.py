@@ -16,7 +16,7 @@ def test_without_its_packages_the_command_says_what_to_install():
     command = "import sys; sys.modules['typer'] = None; from internutopia.cli import main; main()"
     result = subprocess.run([sys.executable, '-c', command, '--version'], capture_output=True, text=True)
     assert result.returncode == 1
-    assert "pip install 'internutopia[cli]'" in result.stderr and 'Traceback' not in result.stderr
+    assert "pip install -e '.[cli]'" in result.stderr and 'Traceback' not in result.stderr
 
 
 def test_version():

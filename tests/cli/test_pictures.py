@@ -50,7 +50,7 @@ def test_a_run_is_filmed(write, tmp_path, opengl):
 def test_an_mp4_needs_its_library(write, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'imageio_ffmpeg', None)
     result = run(write(), '--out', tmp_path, '--no-picture', '--video', tmp_path / 'run.mp4')
-    assert result.exit_code == 2 and "pip install 'internutopia[video]'" in result.stderr
+    assert result.exit_code == 2 and "pip install -e '.[video]'" in result.stderr
     result = run(write(), '--out', tmp_path, '--no-picture', '--video', tmp_path / 'run.avi')
     assert result.exit_code == 2 and "'.avi'" in result.stderr and "'.mp4'" in result.stderr
 

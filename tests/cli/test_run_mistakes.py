@@ -81,7 +81,7 @@ def test_a_picture_without_matplotlib_is_refused_before_the_run(write, tmp_path,
     monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
     result = run(write(), '--out', tmp_path)
     assert result.exit_code == 2
-    assert "pip install 'internutopia[cli]'" in result.stderr and '--no-picture' in result.stderr
+    assert "pip install -e '.[cli]'" in result.stderr and '--no-picture' in result.stderr
 
 
 def test_a_crash_in_user_code_keeps_its_traceback(write, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from ray_toys import ENVS, Failure, Pair, move, outcome, same, take_ids
 
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.episodes.results import EpisodeRecord
 from internutopia.core.vec_env import Env
 from internutopia.distribution.worker_pool import WorkerPool
 
@@ -123,11 +124,11 @@ def test_a_class_that_fails_in_a_step_costs_no_result_of_another_worker(pair: Pa
     pair.step([move()] * ENVS)
     errors = []
     for env in (pair.local, pair.ray):
-        lines: list[dict[str, Any]] = []
+        records: list[EpisodeRecord] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(env._runner.results, 'write', lines.append)  # pyright: ignore
+            patch.setattr(env._runner.results, 'write', records.append)  # pyright: ignore
             errors.append(outcome(env.step, [move()] * ENVS))
-        assert [(line['env_id'], line['steps']) for line in lines] == [(0, 2)]
+        assert [(record.env_id, record.steps) for record in records] == [(0, 2)]
     assert isinstance(errors[0], Failure) and same(*errors)
     assert any('ray_toys.py' in note for note in errors[1].error.__notes__)  # the place in the worker
 

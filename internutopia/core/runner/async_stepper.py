@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from internutopia.core.runner.base import Action, EnvRunner
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.util.errors import EnvValueError
+from internutopia.core.util.errors import EnvRuntimeError, EnvValueError
 
 
 class AsyncStepper:
@@ -67,7 +67,7 @@ class AsyncStepper:
         for group in sorted(self._at_work):
             busy = [i for i in self._runner.groups[group] if env_ids is None or i in env_ids]
             if busy:
-                raise RuntimeError(f'{call}: env {busy[0]} is at work; recv its result first')
+                raise EnvRuntimeError(busy[0], f'{call}: env {busy[0]} is at work; recv its result first')
 
     def forget(self, env_ids: Sequence[int]) -> None:
         """Drop actions that were sent to envs and have not begun."""

@@ -157,8 +157,11 @@ class LocalRunner:
 
     def judge(self, envs: EnvSelection, failures: Failures) -> dict[int, StepResult]:
         """Observation, reward and end of each env, by env id."""
-        steps = self.simulator.steps.tolist()
-        return {i: self._judge(i, steps[i], failures.errors.get(i)) for i in envs.host_ids.tolist()}
+        env_ids, steps = envs.host_ids.tolist(), self.simulator.steps.tolist()
+        slots = self.simulator.slots(env_ids)
+        return {
+            i: self._judge(i, slot, steps[i], failures.errors.get(i)) for i, slot in zip(env_ids, slots, strict=True)
+        }
 
     def _step(self, env_ids: Sequence[int]) -> list[StepResult]:
         """One step; results of these envs, of those that did not run their last ones again."""
@@ -167,11 +170,11 @@ class LocalRunner:
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
-        given = {env_id: (actions[env_id], self.simulator.slot(env_id).task) for env_id in env_ids}
+        slots = self.simulator.slots(env_ids)
+        given = {env_id: (actions[env_id], slot.task) for env_id, slot in zip(env_ids, slots, strict=True)}
         return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
 
-    def _judge(self, env_id: int, step: int, error: str | None) -> StepResult:
-        slot = self.simulator.slot(env_id)
+    def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None) -> StepResult:
         limit = slot.task.config.max_episode_steps
         truncated = error is not None or (limit is not None and step >= limit)
         if error is None:

@@ -10,7 +10,7 @@ A reset: take episodes, prepare them, unload, load, set up tasks, begin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -216,9 +216,12 @@ class SimulatorRunner:
 
     def slot(self, env_id: int) -> EnvSlot:
         """What an env holds that has an episode."""
-        slot = self.envs[env_id]
-        assert slot is not None
-        return slot
+        return self.slots([env_id])[0]
+
+    def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
+        """What envs hold that have episodes; those without are left out."""
+        envs = self.envs
+        return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
 
     def active(self) -> list[int]:
         """The envs whose episode goes on."""

@@ -13,6 +13,7 @@ from internutopia.core.config import TaskCfg
 from internutopia.core.runner.object_state import get_object_state, objects_of, set_object_state
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
+from internutopia.core.util.errors import EnvValueError
 
 
 def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
@@ -89,27 +90,29 @@ def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Map
     where = f'set_state: env {env_id}'
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]
     if different:
-        raise ValueError(
+        raise EnvValueError(
+            env_id,
             f'{where} runs another task than the one that the state was taken from; they differ in '
-            f'{", ".join(different)}'
+            f'{", ".join(different)}',
         )
     if runner.world.step_dt != saved.step_dt:
-        raise ValueError(
+        raise EnvValueError(
+            env_id,
             f'{where} makes steps of {runner.world.step_dt:g} s, the state is that of an env with steps of '
-            f'{saved.step_dt:g} s'
+            f'{saved.step_dt:g} s',
         )
     problem = runner.world.check_compatible(env_id, saved.physics)
     if problem is not None:
-        raise ValueError(f'{where}: {problem}')
+        raise EnvValueError(env_id, f'{where}: {problem}')
     if objects_of(env.task).keys() != saved.object_state.keys():
         names = ', '.join(sorted(objects_of(env.task).keys() ^ saved.object_state.keys()))
-        raise ValueError(f'{where} has other objects than the env that the state was taken from: {names}')
+        raise EnvValueError(env_id, f'{where} has other objects than the env that the state was taken from: {names}')
 
 
 def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:
     env = runner.envs[env_id]
     if env is None:
-        raise ValueError(f'{call}: env {env_id} holds no episode; reset it first')
+        raise EnvValueError(env_id, f'{call}: env {env_id} holds no episode; reset it first')
     return env
 
 

@@ -1,4 +1,4 @@
-"""Start checks: what is probably not meant, said before an episode starts, a scene of the wrong size, a robot above nothing.
+"""Start checks: what is probably not meant, said before an episode starts (a scene of the wrong size, nothing below).
 
 Each is one warning per run and process: of a scene with a scale, of a scene with a scale and a robot.
 """

@@ -26,3 +26,7 @@ class EnvValueError(EnvError, ValueError):
 
 class EnvKeyError(EnvError, KeyError):
     """One env has nothing of that name."""
+
+
+class EnvRuntimeError(EnvError, RuntimeError):
+    """Now is not the time to do that with one env."""

@@ -28,6 +28,7 @@ from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
+from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
@@ -173,7 +174,7 @@ class BatchedWorld(World):
         """KeyError with close matches."""
         robots = self.scene(env_id).robots
         if name not in robots:
-            raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+            raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
         layout = robots[name]
         key = ('robot', name, layout.signature)
         view = self._views.get(key)
@@ -186,7 +187,7 @@ class BatchedWorld(World):
         """KeyError with close matches."""
         bodies = self.scene(env_id).bodies
         if name not in bodies:
-            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
+            raise EnvKeyError(env_id, f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
         view = self._views.get(('body', name))
         if view is None:
             view = self._views[('body', name)] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
@@ -216,7 +217,7 @@ class BatchedWorld(World):
         """The compiled scene that an env runs; ValueError if it runs none."""
         scene = self._scenes[env_id]
         if scene is None:
-            raise ValueError(f'env {env_id} runs no scene: reset it first')
+            raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
         return scene
 
     def model(self, env_id: int) -> mujoco.MjModel:

@@ -30,6 +30,7 @@ from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
+from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
 from internutopia.core.world.isaac.api import IsaacSim
 from internutopia.core.world.isaac.app import start_isaac_sim
@@ -182,7 +183,7 @@ class IsaacWorld(World):
         prims = self._prims_of(env_id)
         robots = prims.compiled.robots
         if name not in robots:
-            raise KeyError(f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
+            raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
         key = name, robots[name].signature
         if key not in self._robots:
             self._robots[key] = IsaacArticulationView(self, name, prims)
@@ -193,7 +194,9 @@ class IsaacWorld(World):
         """KeyError with close matches."""
         prims = self._prims_of(env_id)
         if name not in prims.compiled.bodies:
-            raise KeyError(f'env {env_id} has no movable body {name!r}; {did_you_mean(name, prims.compiled.bodies)}')
+            raise EnvKeyError(
+                env_id, f'env {env_id} has no movable body {name!r}; {did_you_mean(name, prims.compiled.bodies)}'
+            )
         key = name, kind_of(prims, name)
         if key not in self._bodies:
             self._bodies[key] = IsaacBodyView(self, *key)
@@ -278,7 +281,7 @@ class IsaacWorld(World):
 
     def _prims_of(self, env_id: int) -> EnvPrims:
         if not self._running[env_id]:
-            raise ValueError(f'env {env_id} runs no scene: reset it first')
+            raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
         return self.env_prims[env_id]
 
     def _views_of(self, env_id: int) -> list[StateView]:
