@@ -1,17 +1,23 @@
-# make demo | test | lint | docs | bench: each installs all it needs into .venv first.
+# make demo | test | test-all | lint | docs | bench: each installs all it needs into .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export MUJOCO_GL ?= egl
 
-.PHONY: demo test lint format docs bench clean
+PYTEST = $(BIN)/pytest -n auto --dist loadgroup
+
+.PHONY: demo test test-all lint format docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/internutopia run configs/demo.yaml --out out/demo --overwrite
 
 test: $(VENV)/.dev
 	tools/install_system_packages.sh
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(PYTEST) -m 'not slow'
+
+test-all: $(VENV)/.dev
+	tools/install_system_packages.sh
+	$(PYTEST)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,88 +1,27 @@
-"""Tiny robots, scenes and tasks that the tests of the core share.
+"""Fixtures of tiny robots, scenes and tasks (`toys.py`), and of what all tests need.
 
 The models are written once per session, so that every test after the first finds its scenes compiled.
 """
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from policy_files import write_onnx, write_torchscript
+from toys import MODELS
 
 from internutopia import compat
-from internutopia.core.config import Config, ControllerCfg, MetricCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
-from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec
-from internutopia.core.object import BaseObject
+from internutopia.core.config import Config, ControllerCfg, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError, open_context
-from internutopia.core.robot.articulation_action import ArticulationAction
-from internutopia.core.robot.controller import BaseController, box_action
-from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env
 from internutopia.rl.policy import PolicyMetadata, write_metadata
-
-MODELS = {
-    # two hinges that turn in the x-z plane, on a fixed base
-    'arm': """
-<mujoco model="arm">
-  <compiler angle="radian"/>
-  <worldbody>
-    <body name="base">
-      <geom type="box" size="0.1 0.1 0.05" mass="1"/>
-      <body name="upper" pos="0 0 0.1">
-        <joint name="shoulder" axis="0 1 0" range="-2 2"/>
-        <geom type="capsule" fromto="0 0 0 0 0 0.3" size="0.03" mass="0.5"/>
-        <body name="lower" pos="0 0 0.3">
-          <joint name="elbow" axis="0 1 0"/>
-          <geom type="capsule" fromto="0 0 0 0 0 0.3" size="0.03" mass="0.5"/>
-        </body>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>""",
-    # a floating box on a hinged leg: falls, touches the ground, bounces about
-    'hopper': """
-<mujoco model="hopper">
-  <compiler angle="radian"/>
-  <worldbody>
-    <body name="torso">
-      <freejoint name="root"/>
-      <geom type="box" size="0.1 0.08 0.06" mass="2"/>
-      <body name="leg" pos="0.02 0 -0.05">
-        <joint name="hip" axis="0 1 0" range="-1.2 1.2"/>
-        <geom type="capsule" fromto="0 0 0 0.05 0 -0.2" size="0.02" mass="0.3"/>
-      </body>
-      <body name="tail" pos="-0.1 0 0">
-        <joint name="tail" axis="0 0 1" range="-1.5 1.5"/>
-        <geom type="capsule" fromto="0 0 0 -0.15 0 0.03" size="0.015" mass="0.1"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>""",
-    'floor': """
-<mujoco model="floor">
-  <worldbody>
-    <geom name="ground" type="plane" size="20 20 0.1"/>
-  </worldbody>
-</mujoco>""",
-    'crates': """
-<mujoco model="crates">
-  <worldbody>
-    <geom name="ground" type="plane" size="20 20 0.1"/>
-    <geom name="wall" type="box" size="0.05 1 0.5" pos="1.5 0 0.5"/>
-    <body name="crate" pos="0.5 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="1"/></body>
-    <body name="drum" pos="-0.5 0 0.2"><freejoint/><geom type="cylinder" size="0.1 0.2" mass="2"/></body>
-  </worldbody>
-</mujoco>""",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -91,130 +30,6 @@ def no_stand_ins_left() -> Iterator[None]:
     yield
     if compat.is_installed():
         compat.uninstall()
-
-
-class ModelRobot(BaseRobot):
-    """Whatever model the config names; that the arm has a fixed base is meant."""
-
-    @classmethod
-    def model(cls, config: RobotCfg) -> RobotSpec:
-        model = super().model(config)
-        return replace(model, fixed_base=True) if Path(model.asset).stem == 'arm' else model
-
-
-@BaseRobot.register('ToyRobot')
-class ToyRobot(ModelRobot):
-    """Joint drives; one object for all envs."""
-
-    batched = True
-    drives = Drives(stiffness=50.0, damping=5.0)
-
-
-@BaseRobot.register('PassiveRobot')
-class PassiveRobot(ModelRobot):
-    """Joint drives without stiffness or damping: moves freely until told otherwise."""
-
-    batched = True
-
-
-@BaseController.register('ToyDrive')
-class ToyDrive(BaseController):
-    """Position targets for all joints; batched."""
-
-    batched = True
-
-    def parse_action(self, action: Any) -> np.ndarray:
-        return box_action(action, (self.robot.articulation.num_dof,))
-
-    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        return ArticulationAction(joint_positions=self.parsed(action, env_ids))
-
-    def get_obs(self) -> dict[str, Any]:
-        return {'error': self.robot.articulation.get_joint_positions() * 2.0}
-
-
-@BaseController.register('ToyPush')
-class ToyPush(BaseController):
-    """Joint efforts; one object per env."""
-
-    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        return ArticulationAction(joint_efforts=box_action(action, (self.robot.articulation.num_dof,)))
-
-
-@BaseTask.register('ToyTask')
-class ToyTask(BaseTask):
-    """Done after `config.max_steps` steps; `calls` records the order of the calls it gets."""
-
-    def __init__(self, config: TaskCfg, scene: Any):
-        self.calls: list[str] = []
-        super().__init__(config, scene)
-
-    def post_reset(self) -> None:
-        super().post_reset()
-        self.calls.append('post_reset')
-
-    def get_observations(self) -> dict[str, Any]:
-        self.calls.append('observe')
-        return super().get_observations()
-
-    def is_done(self) -> bool:
-        self.calls.append('is_done')
-        self.steps += 1
-        return self.steps >= getattr(self.config, 'max_steps', np.inf)
-
-    def calculate_metrics(self) -> dict[str, Any]:
-        self.calls.append('calculate')
-        return super().calculate_metrics()
-
-    def cleanup(self) -> None:
-        self.calls.append('cleanup')
-        super().cleanup()
-
-
-@BaseMetric.register('ToyMetric')
-class ToyMetric(BaseMetric):
-    """Counts updates; `calc` gives the count, or `metric_config['value']` if there is one."""
-
-    def __init__(self, config: MetricCfg, task_config: TaskCfg):
-        super().__init__(config, task_config)
-        self.seen: list[dict[str, Any]] = []
-
-    def update(self, obs: dict[str, Any]) -> None:
-        self.seen.append(copy.deepcopy(obs))
-
-    def calc(self) -> Any:
-        assert isinstance(self.metric_config, dict)
-        return self.metric_config.get('value', len(self.seen))
-
-
-@BaseReward.register('ToyReward')
-class ToyReward(BaseReward):
-    """The number of steps so far, times `settings['scale']`."""
-
-    def calc(self) -> float:
-        task: Any = self.task
-        task.calls.append('reward')
-        self._calc_next_state()
-        return self.settings.get('scale', 1.0) * self.state
-
-    def _calc_next_state(self) -> None:
-        self.state = self.task.steps
-
-
-@BaseObject.register('ToyBlock')
-class ToyBlock(BaseObject):
-    """A box; `mass` None makes it a fixed one."""
-
-    @classmethod
-    def model(cls, config: Any) -> ObjectSpec:
-        return ObjectSpec(
-            name=config.name,
-            scale=config.scale,
-            position=config.position,
-            orientation=config.orientation,
-            mass=config.mass,
-            dynamic=config.mass is not None,
-        )
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -365,7 +180,7 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
     def write(layers: list[tuple[Any, Any]], suffix: str = '.onnx', with_metadata: bool = True, **metadata: Any) -> str:
         path = tmp_path_factory.mktemp('policy') / f'policy{suffix}'
         layers = [(np.asarray(w, np.float32), np.asarray(b, np.float32)) for w, b in layers]
-        (_write_onnx if suffix == '.onnx' else _write_torchscript)(path, layers)
+        (write_onnx if suffix == '.onnx' else write_torchscript)(path, layers)
         if with_metadata:
             count = layers[-1][0].shape[1]
             fields: dict[str, Any] = {
@@ -383,38 +198,3 @@ def write_policy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]
         return str(path)
 
     return write
-
-
-def _write_onnx(path: Path, layers: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    from onnx import TensorProto, helper, numpy_helper, save
-
-    nodes, constants, value = [], [], 'obs'
-    for index, (weights, bias) in enumerate(layers):
-        constants += [
-            numpy_helper.from_array(weights.T.copy(), f'w{index}'),
-            numpy_helper.from_array(bias, f'b{index}'),
-        ]
-        last = index == len(layers) - 1
-        result = 'actions' if last else f'sum{index}'
-        nodes.append(helper.make_node('Gemm', [value, f'w{index}', f'b{index}'], [result], transB=1))
-        value = result
-        if not last:
-            nodes.append(helper.make_node('Elu', [value], [f'elu{index}']))
-            value = f'elu{index}'
-    inputs, outputs = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ['n', size])]
-        for name, size in (('obs', layers[0][0].shape[0]), ('actions', layers[-1][0].shape[1]))
-    )
-    graph = helper.make_graph(nodes, 'policy', inputs, outputs, constants)
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=8), path)
-
-
-def _write_torchscript(path: Path, layers: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    import torch
-
-    modules: list[Any] = []
-    for weights, bias in layers:
-        linear = torch.nn.Linear(weights.shape[0], weights.shape[1])
-        linear.load_state_dict({'weight': torch.from_numpy(weights.T.copy()), 'bias': torch.from_numpy(bias)})
-        modules += [linear, torch.nn.ELU()]
-    torch.jit.save(torch.jit.script(torch.nn.Sequential(*modules[:-1])), path)

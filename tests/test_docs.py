@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
@@ -16,6 +17,8 @@ from internutopia.core.render.gl import NoOpenGLError, open_context
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'CHANGELOG.md', *sorted((ROOT / 'docs').rglob('*.md'))]
+
+QUICK = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'docs' / 'quickstart.md']
 
 FENCE = re.compile(r'^```(\w*)\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
@@ -60,7 +63,7 @@ def can_render() -> bool:
     return True
 
 
-@pytest.mark.parametrize('page', pages_with('python'), ids=name_of)
+@pytest.mark.parametrize('page', slow_but(*QUICK, of=pages_with('python')), ids=name_of)
 def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
     if page.stem == 'sensors' and not can_render():
         pytest.skip('its snippets draw pictures')
@@ -76,7 +79,10 @@ def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
     assert result.returncode == 0, f'{name_of(page)}, same line numbers:\n{result.stderr}'
 
 
-COMMANDS = sorted({(page, block[2]) for page in PAGES for block in blocks(page, 'bash')})
+COMMANDS = [
+    pytest.param(page, commands, marks=() if page in QUICK else pytest.mark.slow)
+    for page, commands in sorted({(page, block[2]) for page in PAGES for block in blocks(page, 'bash')})
+]
 
 
 @pytest.mark.parametrize(('page', 'commands'), COMMANDS, ids=name_of)

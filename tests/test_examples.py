@@ -6,18 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / 'examples').glob('*.py'))
+QUICK = [ROOT / 'examples' / name for name in ('generic_robot.py', 'pick_and_place.py', 'vectorized_jetbots.py')]
 BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with their functions
     'train_sb3.py': ['--steps', '2048'],
     'train_rsl_rl.py': ['--steps', '4096'],
 }
 
 
-@pytest.mark.parametrize('example', sorted((ROOT / 'examples').glob('*.py')), ids=lambda path: path.name)
+@pytest.mark.parametrize('example', slow_but(*QUICK, of=EXAMPLES), ids=lambda path: path.name)
 def test_example(example, tmp_path):
     command = [sys.executable, str(example), *BRIEFLY.get(example.name, [])]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -32,6 +35,7 @@ def test_run_file(config, tmp_path):
     assert (tmp_path / 'results.jsonl').read_text() == ''
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_every_robot_at_the_end_of_its_path(tmp_path):
     """Each of its tasks once, in four envs."""
     text = (ROOT / 'configs' / 'demo.yaml').read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markers import slow_but
 
 import internutopia_extension
 from internutopia.core.render.canvas import Canvas
@@ -23,7 +24,7 @@ KEYS = {
 
 
 @pytest.mark.usefixtures('importable_classes')
-@pytest.mark.parametrize('name', bench.ROWS)
+@pytest.mark.parametrize('name', slow_but('array', 'start', 'walking', of=bench.ROWS))
 def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
     internutopia_extension.import_extensions()
     assert_measured(bench.ROWS[name](True))
@@ -42,7 +43,7 @@ def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch,
     assert len(drawn) >= 8 * 3  # of 8 envs: at the reset, and in two steps at least
 
 
-@pytest.mark.parametrize('name', ['h1', 'ant', 'scenes', 'cameras', 'list'])
+@pytest.mark.parametrize('name', slow_but('h1', of=['h1', 'ant', 'scenes', 'cameras', 'list']))
 def test_every_group_of_rows_of_a_gpu_is_measured_on_the_cpu(name: str) -> None:
     pytest.importorskip('mujoco_warp')
     warp = importlib.import_module('internutopia.bench.warp')

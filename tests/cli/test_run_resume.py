@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 from runs import TASK, results_in, run, task
 
 from internutopia.cli.run_file import read_run_file
@@ -38,7 +39,7 @@ def start():
         process.kill()
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', slow_but(signal.SIGINT, of=[signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path, number):
     # one is always under way
     file = write(task_configs=[TASK, task(max_steps=4000), task(repeat=30, max_steps=100)])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import ray_toys
+import toys
 from ray_toys import ENVS, ENVS_EACH, PROCS, Pair
 
 from internutopia.core.config import Config, ControllerCfg, RobotCfg, TaskCfg
@@ -37,7 +38,8 @@ def cluster(cache_folder: Path) -> Iterator[None]:
                 if 'timed out during startup' not in str(error) or not attempts_left:
                     raise
                 ray.shutdown()
-        cloudpickle.register_pickle_by_value(ray_toys)  # pyright: ignore[reportPrivateImportUsage]
+        for module in (toys, ray_toys):
+            cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportPrivateImportUsage]
         yield
         ray.shutdown()
 
@@ -46,7 +48,7 @@ def cluster(cache_folder: Path) -> Iterator[None]:
 def own_classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What other test files have registered stays here: workers cannot import them."""
     import_extensions()
-    known = ('internutopia', 'conftest', 'ray_toys', request.module.__name__)
+    known = ('internutopia', 'toys', 'ray_toys', request.module.__name__)
     for classes in REGISTRIES.values():
         for name in [name for name, cls in classes.items() if not cls.__module__.startswith(known)]:
             monkeypatch.delitem(classes, name)

@@ -1,6 +1,6 @@
 """Toys that the tests of distribution share: tasks that fail or die on purpose, two Envs side by side.
 
-Robots and most controllers are those of `tests/conftest.py`.
+Robots and most controllers are those of `tests/toys.py`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.xdist_group('ray')
 SCRIPT = Path(__file__).parent.parent / 'compat' / 'v2' / 'scripts' / 'h1_locomotion_multi_sim.py'
 
 
+@pytest.mark.slow
 def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):
     import ray
 
@@ -56,6 +57,7 @@ def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, t
     assert [(list(line), line['seen']) for line in lines] == [(['seen', 'steps', 'joints'], 1)] * 3
 
 
+@pytest.mark.slow
 def test_workers_take_scaled_files_in_raw_lengths(cluster, distributed, make_task, models, tmp_path):
     """Robots fall onto a block whose top is at 400 units / 2 * 0.02 = 4 m; without the switch it is 0.04 m high."""
     scene = tmp_path / 'block.usda'

@@ -19,7 +19,7 @@ from ray_toys import alive, move
 from internutopia.core.config import Config, MetricCfg
 from internutopia.core.vec_env import Env
 
-pytestmark = pytest.mark.xdist_group('ray')
+pytestmark = [pytest.mark.xdist_group('ray'), pytest.mark.slow]
 
 EPISODES = 200
 SHORTEST, LONGEST = 6, 19  # steps of an episode

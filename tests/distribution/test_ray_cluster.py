@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from markers import slow_but
 from ray_toys import PATIENCE, alive, wait_until
 
 from internutopia.core.vec_env import Env
@@ -151,6 +152,7 @@ def head() -> Iterator[tuple[str, psutil.Process]]:
         process.wait()
 
 
+@pytest.mark.slow
 def test_runs_on_one_machine_do_not_see_each_other(cluster, tmp_path: Path):
     """Nor the cluster of this process, which is there all the time."""
     import ray
@@ -178,6 +180,7 @@ sys.stdin.readline()
         assert all(map(alive, pids(facts[1], 'gcs_server', 'raylet', 'ray::Worker')))
 
 
+@pytest.mark.slow
 def test_the_envs_of_a_program_share_a_cluster_until_the_last_is_closed(cluster, tmp_path: Path):
     """Whichever thread has made them, and however long that one lives."""
     body = """
@@ -207,6 +210,7 @@ tell_cluster()
         assert not any(map(alive, pids(first) + pids(second)))
 
 
+@pytest.mark.slow
 def test_a_run_joins_where_it_is_told_and_the_death_of_that_cluster_is_an_error(head, tmp_path: Path):
     address, gcs = head
     port = address.partition(':')[2]
@@ -233,6 +237,7 @@ env.close()
     assert [line['episode_id'] for line in results(tmp_path)] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_program_survives_the_death_of_its_cluster(cluster, tmp_path: Path):
     """All calls say why they fail, `close` works, and another Env goes on."""
     body = """
@@ -264,6 +269,7 @@ env.close()
     wait_until(lambda: not any(map(alive, pids(told, 'gcs_server', 'ray::Worker'))))
 
 
+@pytest.mark.slow
 def test_calls_that_need_no_worker_say_that_the_cluster_is_gone(cluster, tmp_path: Path):
     """The episode has ended, so no worker has anything to do."""
     body = """
@@ -295,7 +301,7 @@ for call in (env.get_observations, lambda: env.step([None]), lambda: env.warm_up
             assert read(process)['error'].startswith(f'the Ray cluster at {told["address"]} is gone')
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
 def test_a_cluster_ends_with_its_program(cluster, tmp_path: Path, number: signal.Signals):
     body = """
 env = make(proc_num=2)

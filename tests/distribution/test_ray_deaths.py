@@ -88,6 +88,7 @@ def test_a_worker_that_dies_between_steps(pair: Pair, toys):
     assert results_of(pair.ray, ids) == results_of(pair.local, ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('where', ['is_done', 'calculate_metrics'])
 def test_a_worker_that_dies_in_a_step(pair: Pair, toys, fault, where):
     step = 2 if where != 'calculate_metrics' else STEPS
@@ -114,6 +115,7 @@ def test_a_worker_that_dies_while_it_checks_actions(pair: Pair, toys, tmp_path):
     assert same(got[0][2:], comparable([before])[0][2:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('where', ['post_reset', 'prepare'])
 def test_a_worker_that_dies_while_it_starts_episodes_is_not_noticed(pair: Pair, toys, fault, where, tmp_path):
     change = {'extra': Deadly(tmp_path / 'log')} if where == 'prepare' else {'fault': fault(where)}
@@ -125,6 +127,7 @@ def test_a_worker_that_dies_while_it_starts_episodes_is_not_noticed(pair: Pair, 
     assert results_of(pair.ray, ids) == results_of(pair.local, ids)
 
 
+@pytest.mark.slow
 def test_the_other_envs_of_a_worker_that_dies_while_one_is_reset(pair: Pair, toy, toys, fault):
     ids = pair.queue(*toys)
     pair.ray.reset()
@@ -141,6 +144,7 @@ def test_the_other_envs_of_a_worker_that_dies_while_one_is_reset(pair: Pair, toy
     assert results_of(pair.ray, ids) == []
 
 
+@pytest.mark.slow
 def test_an_episode_that_kills_every_worker_is_given_up(pair: Pair, toy, fault):
     """After `episode_retries`, which is 2 here; the other worker goes on all the time."""
     (survivor, killer, last) = pair.queue(*[toy(max_steps=9), toy(fault=fault('is_done', 2, 99)), toy(max_steps=9)])
@@ -159,6 +163,7 @@ def test_an_episode_that_kills_every_worker_is_given_up(pair: Pair, toy, fault):
     assert (line['metrics'], line['error']) == ({}, info[3]['error'])
 
 
+@pytest.mark.slow
 def test_an_episode_that_kills_every_worker_at_its_start_is_an_error_and_runs_nowhere(pair: Pair, toy, fault):
     ids = pair.queue(*[toy(), toy(fault=fault('load', 0, 99))])
     with pytest.raises(RuntimeError, match=rf'episode {ids[1]} \(task_configs\[{ids[1]}\]\): 3 workers have died'):
@@ -167,6 +172,7 @@ def test_an_episode_that_kills_every_worker_at_its_start_is_an_error_and_runs_no
     assert take_ids(pair.ray, 2) == ids
 
 
+@pytest.mark.slow
 def test_a_worker_may_die_again_and_again(pair: Pair, toy):
     ids = pair.queue(toy(max_steps=3, tell_pid=True), toy(max_steps=3))
     pair.ray.reset([3, 0])
@@ -180,6 +186,7 @@ def test_a_worker_may_die_again_and_again(pair: Pair, toy):
     assert [line['error'] for line in results_of(pair.ray, ids)] == [None, None]
 
 
+@pytest.mark.slow
 def test_calls_between_steps_survive_a_death(pair: Pair, toy, opengl):
     """Observations are the last ones, pictures are without the lost envs, states are refused."""
     pair.queue(*(toy('floor', max_steps=50, tell_pid=True) for _ in range(ENVS)))
@@ -200,6 +207,7 @@ def test_calls_between_steps_survive_a_death(pair: Pair, toy, opengl):
     assert not alive(pid)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_it_starts_is_started_again(cluster, distributed, toy, tmp_path, monkeypatch):
     monkeypatch.setitem(BaseTask.tasks, 'Deadly', Deadly(tmp_path / 'log'))  # read with the classes
     env = Env(distributed(proc_num=1, tasks=[toy(max_steps=1)]))
@@ -209,6 +217,7 @@ def test_a_worker_that_dies_while_it_starts_is_started_again(cluster, distribute
     assert (tmp_path / 'log').read_text().count('\n') == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_always_dies_while_it_starts_is_an_error(cluster, distributed, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(worker_pool, '_MAX_SPAWNS', 2)
     monkeypatch.setitem(BaseTask.tasks, 'Deadly', Deadly(tmp_path / 'log', times=99))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ray_toys import PATIENCE
 
-pytestmark = pytest.mark.xdist_group('ray')
+pytestmark = [pytest.mark.xdist_group('ray'), pytest.mark.slow]
 
 MODULE = """
 from internutopia.core.robot.articulation_action import ArticulationAction

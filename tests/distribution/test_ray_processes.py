@@ -90,6 +90,7 @@ def lives(folder: Path, address: str, most: int) -> Any:
     return process, [int(pid) for pid in process.stdout.readline().split()]
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Path):
     """Stopped with Ctrl-C, killed, and let run to its end; every episode is recorded once."""
     import ray
@@ -116,6 +117,7 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
     assert [line['steps'] for line in lines] == [3 + i % 5 for i in range(EPISODES)]
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_an_error_at_once(tmp_path: Path):
     script = """
 from internutopia.core.config import Config, SimConfig, TaskCfg
@@ -133,6 +135,7 @@ Env(config.distribute(RayDistributionCfg(head_address='127.0.0.1:1')))
     assert "start one with 'ray start --head'" in result.stderr
 
 
+@pytest.mark.slow
 def test_close_frees_the_processes_and_several_envs_run_side_by_side(cluster, distributed, toy):
     """Two times two workers on two CPUs."""
     envs = [Env(distributed(tasks=[toy(tell_pid=True)] * ENVS)) for _ in range(2)]

@@ -177,6 +177,7 @@ def test_a_task_reported_finished_ends_in_its_worker(pair: Pair, toy):
         DataHub.clear(str(ids[1]))
 
 
+@pytest.mark.slow
 def test_joints_of_envs_are_made_in_their_worker(cluster, distributed, make_config, make_robot, toy):
     robot = make_robot('hopper', type='PassiveRobot', position=(0.0, 0.0, 1.0), controllers=[])
     heights = []

@@ -1,4 +1,4 @@
-"""`send` and `recv` with workers that need not wait for each other; see also `tests/core/test_exchange.py`."""
+"""`send` and `recv` with workers that need not wait for each other; see also `test_async_stepper.py`."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ def test_a_bad_action_of_one_worker_does_not_stop_the_other_one(pair: Pair, toy)
     assert [i['step'] for i in pair.ray.recv()[4]] == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_at_work(pair: Pair, toy, slow, tmp_path: Path):
     ids = pair.queue(*[toy(max_steps=50)] * ENVS, ray=[*[toy(max_steps=50)] * 3, slow])
     pair.ray.reset()

@@ -13,7 +13,11 @@ from internutopia_extension.learning_tasks import cart_pole
 SERVED = Path(__file__).parents[2] / 'configs' / 'served.yaml'
 
 
-@pytest.mark.parametrize(('source', 'size'), [(SERVED, 9), (cart_pole.config(), 4)], ids=['file', 'config'])
+@pytest.mark.parametrize(
+    ('source', 'size'),
+    [pytest.param(SERVED, 9, marks=pytest.mark.slow), (cart_pole.config(), 4)],
+    ids=['file', 'config'],
+)
 def test_it_serves_as_long_as_the_block_lasts(source: Path | Config, size: int) -> None:
     with local_server(source, '--user-sessions', '1') as url, create_vectorized_env(2, base_url=url) as env:
         assert env.reset()[0].shape == (2, size)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markers import slow_but
 from waiting import PATIENCE
 
 from internutopia.cli.run_file import read_run_file
@@ -64,7 +65,7 @@ print('ended', ends, observations[0].shape, env.get_active_count())
 """
 
 
-@pytest.mark.parametrize('num_envs', [1, 4])
+@pytest.mark.parametrize('num_envs', slow_but(4, of=[1, 4]))
 def test_the_cells_run(serve: Callable[..., Any], num_envs: int) -> None:
     script = SCRIPT.format(num_envs=num_envs, url=serve(read_run_file(SERVED).config).url)
     done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=PATIENCE, check=False)

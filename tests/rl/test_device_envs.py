@@ -15,6 +15,7 @@ from device_poles import N, assert_same, on_device, on_warp, poles, pushes
 from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markers import slow_but
 from no_host import OnDevice
 from torch.profiler import ProfilerActivity, profile
 from warp_device import DEVICE
@@ -73,7 +74,7 @@ def test_the_same_as_with_numpy_arrays(mode: AutoresetMode) -> None:
         assert host.core.episode_ids.max() > 2 * N
 
 
-@pytest.fixture(scope='module', params=['NextStep', 'SameStep'])
+@pytest.fixture(scope='module', params=slow_but('SameStep', of=['NextStep', 'SameStep']))
 def twins(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
     """Envs with arrays on the host and on the device; episodes are cut after 7 steps at the latest."""
     config = poles()
@@ -108,7 +109,7 @@ def test_the_same_whatever_is_done(twins: tuple[Any, Any], course: list[list[flo
         assert_same(*results)
 
 
-@pytest.mark.parametrize('order', ['once', 'cycle', 'shuffle'])
+@pytest.mark.parametrize('order', slow_but('once', of=['once', 'cycle', 'shuffle']))
 def test_several_tasks_and_queues_that_run_dry(
     order: str, tmp_path: Path, write_model: Callable[[str, str], str]
 ) -> None:
@@ -240,6 +241,7 @@ def test_what_is_random_is_random() -> None:
     np.testing.assert_allclose(first.std(axis=(0, 1)), 0.1 / np.sqrt(12), rtol=0.15)
 
 
+@pytest.mark.slow
 def test_long_runs_have_the_statistics_of_the_cpu_engine() -> None:
     """Poles that are pushed at random fall after as many steps, at angles and places as wide apart."""
 

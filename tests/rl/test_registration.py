@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from markers import slow_but
 
 import internutopia.rl
 from internutopia_extension.learning_tasks import TASKS, cart_pole
 
 CART_POLE = 'InternUtopia/CartPole-v0'
+QUICK = (CART_POLE, 'InternUtopia/H1-Velocity-v0')
 MODES: list[Any] = ['sync', 'async', 'vector_entry_point', None]
 
 
@@ -34,7 +36,7 @@ def zeros(envs: Any) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings('ignore:.*Box observation space|.*Box action spaces')
-@pytest.mark.parametrize('env_id', TASKS)
+@pytest.mark.parametrize('env_id', slow_but(*QUICK, of=TASKS))
 def test_check_env(env_id: str) -> None:
     check_env(gym.make(env_id, threads=1).unwrapped)
 
@@ -84,7 +86,7 @@ def test_make_vec(mode: Any) -> None:
     envs.close()
 
 
-@pytest.mark.parametrize('env_id', TASKS)
+@pytest.mark.parametrize('env_id', slow_but(*QUICK, of=TASKS))
 def test_random_actions(env_id: str) -> None:
     envs = make_vec(env_id, num_envs=2, threads=1)
     obs, _ = envs.reset(seed=[3, 4])

@@ -4,10 +4,10 @@ They are written as for 2.x; all that is done for them is `INTERNUTOPIA_COMPAT=2
 those of 2.x but for these, where the number does not depend on how long the script runs:
 
 - `rep_camera_pointcloud`: looks every 20 steps instead of 500; each of them is at a frame of a robot that stands;
-- `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/test_memory.py` looks closer.
+- `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/runner/test_memory.py` looks closer.
 
 The script of two processes is run by `tests/distribution/test_ray_2x_script.py`. Two more scripts, of a user:
-`tests/test_seed_script.py` and, robots that walk in several envs without the switch, `test_walking_goals.py`.
+`test_seed_script.py` and, robots that walk in several envs without the switch, `test_walking_goals.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 
 SCRIPTS = Path(__file__).parent / 'scripts'
 ROBOTS = ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'jetbot')
@@ -35,6 +36,15 @@ RUNS = [  # script and its arguments
     *(f'rotate {robot} 3' for robot in ROBOTS),
     *(f'vec_env_robots {robot} 4' for robot in ROBOTS),
 ]
+QUICK = (
+    'h1_locomotion',
+    'load_scene_without_robot 1',
+    'franka_manipulation_multi_env_with_reset',
+    'franka',
+    'move_to_point jetbot 3',
+    'rotate jetbot 3',
+    'vec_env_robots jetbot 4',
+)
 WITH_CAMERAS = [
     'h1_locomotion_multi_env_no_remainder 500',
     'h1_locomotion_multi_episodes',
@@ -55,12 +65,12 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
 
 
-@pytest.mark.parametrize('call', RUNS)
+@pytest.mark.parametrize('call', slow_but(*QUICK, of=RUNS))
 def test_a_script_runs_to_its_end(call: str, switch: None, monkeypatch: pytest.MonkeyPatch):
     run(call, monkeypatch)
 
 
-@pytest.mark.parametrize('call', WITH_CAMERAS)
+@pytest.mark.parametrize('call', slow_but('rep_camera_pose', 'rep_camera_pointcloud 1 20', of=WITH_CAMERAS))
 def test_a_script_with_cameras_runs_to_its_end(call: str, opengl: None, switch: None, monkeypatch: pytest.MonkeyPatch):
     run(call, monkeypatch)
 

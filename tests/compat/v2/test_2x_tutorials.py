@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import slow_but
 
 SCRIPTS = Path(__file__).parent / 'scripts'
 RUNS = [
@@ -35,7 +36,7 @@ def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL) -> None:
         stdin=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert result.returncode == 0, result.stderr
@@ -46,7 +47,7 @@ def test_a_tutorial_runs_to_its_end(script: str):
     run(script)
 
 
-@pytest.mark.parametrize('script', WITH_CAMERAS)
+@pytest.mark.parametrize('script', slow_but('tutorial_camera_loop', of=WITH_CAMERAS))
 def test_a_tutorial_with_cameras_runs_to_its_end(script: str, opengl: None):
     run(script)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from client_data import EPISODES
+from markers import slow_but
 from vln_client.collector import Collector
 
 FLASH = 2e-3  # m and 1, that physics may do to flash; the figures are of the order of 1
@@ -49,7 +50,7 @@ def evaluate(settings: str, data: Path, output: Path, *arguments: str) -> dict[s
     here = Path(__file__).parent
     environment = {**os.environ, 'INTERNUTOPIA_COMPAT': '2.x', 'PYTHONPATH': os.pathsep.join([str(here), *sys.path])}
     command = [sys.executable, '-m', 'vln_client.evaluate', settings, '--data', data, '--output', output, *arguments]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     results = {path.stem: json.loads(path.read_text()) for path in (output / 'episodes').glob('*.json')}
     merged = json.loads((output / 'result.json').read_text())
@@ -77,10 +78,12 @@ def flash(client_data: Path, tmp_path_factory: pytest.TempPathFactory, opengl: N
     return evaluate('flash', client_data, tmp_path_factory.mktemp('flash'))
 
 
+@pytest.mark.slow
 def test_figures_of_robots_that_are_there_at_once(flash):
     check_flash(flash)
 
 
+@pytest.mark.slow
 def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_path):
     results = evaluate('centimetre_scene', client_data, tmp_path)
     check_flash(results)
@@ -88,12 +91,13 @@ def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_p
         assert results[name] == pytest.approx(figures, abs=1e-6)  # a hundredth of a float32 is another one
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group('ray')
 def test_two_processes_give_the_same_figures(flash, client_data, tmp_path):
     assert evaluate('ray', client_data, tmp_path) == flash
 
 
-@pytest.mark.parametrize('settings', ['single_env', 'vec_env'])
+@pytest.mark.parametrize('settings', slow_but('vec_env', of=['single_env', 'vec_env']))
 def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp_path, opengl):
     results = evaluate(settings, client_data, tmp_path, '--limit', '4')
     assert sorted(results) == ['corner', 'leaning', 'past', 'straight']
@@ -104,6 +108,7 @@ def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp
         assert (result['SR'], result['OS']) == (success, near)
 
 
+@pytest.mark.slow
 def test_data_is_collected_and_goes_on_where_it_was_stopped(client_data, tmp_path, opengl):
     evaluate('collect', client_data, tmp_path, '--limit', '4')
     collector = Collector(tmp_path / 'episodes.lmdb')

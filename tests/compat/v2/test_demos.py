@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markers import slow_but
 
 from internutopia.demo import franka_manipulation_mocap_teleop, h1_traveled_distance
 from internutopia.demo.teleop import KeyboardTarget, MocapTarget
@@ -24,12 +25,17 @@ BY_THEMSELVES = [
     'jetbot_locomotion',
 ]
 BY_A_PERSON = ['franka_manipulation_mocap_teleop', 'g1_locomotion', 'gr1_teleop']
+QUICK = [(demo, '3.x') for demo in ('jetbot_locomotion', 'h1_traveled_distance', 'gr1_teleop')]
 HAND = [[0.0, 0.0, 0.0]] * 21  # points of a captured hand [m], axes of the camera
 
 
 @pytest.mark.parametrize(
     ('demo', 'switch'),
-    [*((demo, '3.x') for demo in BY_THEMSELVES + BY_A_PERSON), ('h1_locomotion', '2.x'), ('gr1_teleop', '2.x')],
+    [
+        *slow_but(*QUICK, of=((demo, '3.x') for demo in BY_THEMSELVES + BY_A_PERSON)),
+        ('h1_locomotion', '2.x'),
+        ('gr1_teleop', '2.x'),
+    ],
 )
 def test_a_demo_runs(demo: str, switch: str):
     program = [sys.executable, '-m', f'internutopia.demo.{demo}', '--steps', '12']

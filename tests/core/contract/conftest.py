@@ -12,6 +12,7 @@ from typing import Any
 import isaac_sim
 import numpy as np
 import pytest
+from markers import slow_but
 from warp_device import DEVICE
 
 from internutopia.core.config import Config
@@ -39,7 +40,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
 ROUNDED = 1e-3  # float32 positions some metres away from the origin, through contacts of many steps
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=slow_but('mujoco', of=BACKENDS))
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Fields of `SimConfig` that choose the backend."""
     name, _, version = request.param.partition('-')

@@ -227,7 +227,7 @@ def test_in_another_env_object_and_another_process(make_env: Any, config: Any, a
     out = context.Queue()
     child = context.Process(target=_continue, args=(config(), data, out))
     child.start()
-    assert_same(out.get(timeout=60), expected)
+    assert_same(out.get(timeout=300), expected)
     child.join()
 
 

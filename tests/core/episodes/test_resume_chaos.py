@@ -14,12 +14,16 @@ import time
 import traceback
 from pathlib import Path
 
+import pytest
+
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.metrics import TraveledDistanceMetricCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+pytestmark = pytest.mark.slow
 
 KILLS = 50
 EPISODES = 150
@@ -56,10 +60,10 @@ def main(folder: Path) -> None:
     import_extensions()
     (folder / 'hopper.xml').write_text(HOPPER)
     config = make_config(folder)
-    assert wait(live(config.update(metrics_save_path=folder / 'whole.jsonl'), step_seconds=0.0)) == 0
+    assert wait(live(config.update(metrics_save_path=folder / 'whole.jsonl'))) == 0
     rng = random.Random(0)
     for kill in range(1, KILLS + 1):
-        life = live(config, step_seconds=0.004)
+        life = live(config, step_seconds=0.004, results=2 * kill + 6)
         if rng.random() < 0.2:
             time.sleep(rng.uniform(0.0, 0.1))  # perhaps before the first step
         else:
@@ -69,7 +73,7 @@ def main(folder: Path) -> None:
         assert wait(life) == -signal.SIGKILL, f'life {kill} had ended before it was killed'
         if rng.random() < 0.3:
             tear(folder / 'killed.jsonl', rng)
-    assert wait(live(config, step_seconds=0.0)) == 0
+    assert wait(live(config)) == 0
 
 
 def make_config(folder: Path) -> Config:
@@ -98,8 +102,8 @@ def make_config(folder: Path) -> Config:
     )
 
 
-def live(config: Config, step_seconds: float) -> int:
-    """Start a process that runs what is left; returns its id."""
+def live(config: Config, step_seconds: float = 0.0, results: int = EPISODES) -> int:
+    """Start a process that runs what is left; returns its id. With as many results it stands still, to be killed."""
     process = os.fork()
     if process:
         return process
@@ -112,6 +116,8 @@ def live(config: Config, step_seconds: float) -> int:
             if ended:
                 env.reset(ended)
             time.sleep(step_seconds)
+            while results < EPISODES and count_lines(Path(str(config.metrics_save_path))) >= results:
+                time.sleep(0.01)
         env.close()
         os._exit(0)
     except BaseException:
@@ -123,9 +129,13 @@ def wait(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
+def count_lines(file: Path) -> int:
+    return file.read_bytes().count(b'\n') if file.exists() else 0
+
+
 def wait_for_lines(file: Path, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while not (file.exists() and file.read_bytes().count(b'\n') >= count):
+    deadline = time.monotonic() + 300
+    while count_lines(file) < count:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markers import slow_but
 
 from internutopia.core.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
@@ -86,7 +87,9 @@ def places(env: Env, robot: str, palm: str) -> tuple[Any, Any]:
     return cubes[:, 2].copy(), cubes - palms
 
 
-@pytest.mark.parametrize(('edge', 'mass'), [(0.04, 0.1), (0.04, 0.5), (0.04, 2.0), (0.02, 0.5)])
+@pytest.mark.parametrize(
+    ('edge', 'mass'), slow_but((0.04, 0.5), of=[(0.04, 0.1), (0.04, 0.5), (0.04, 2.0), (0.02, 0.5)])
+)
 def test_franka_holds_what_it_has_picked_up(start, edge, mass):
     env = start(FrankaRobotCfg(controllers=[arm_ik_cfg, gripper_cfg]), SPOTS, edge, mass)
 

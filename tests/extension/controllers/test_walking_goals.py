@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markers import slow_but
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
@@ -57,7 +58,7 @@ def run(robot: str, controller: str, action: Callable[[float], Any], reached: Re
     return slowest
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_to_a_point_3_6_metres_away(robot: str) -> None:
     def reached(obs: dict[str, Any], y: float) -> bool:
         return bool(np.hypot(obs['position'][0] - 3.0, obs['position'][1] - 2.0 - y) < 0.1)
@@ -66,7 +67,7 @@ def test_to_a_point_3_6_metres_away(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', slow_but('h1', of=ROBOTS))
 def test_half_a_turn(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
         return bool(obs['controllers']['rotate']['finished'])
@@ -75,7 +76,7 @@ def test_half_a_turn(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_along_four_points(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
         return bool(obs['controllers']['move_along_path']['finished'])

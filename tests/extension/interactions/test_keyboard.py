@@ -20,7 +20,7 @@ from internutopia.core.util.interaction import BaseInteraction
 from internutopia_extension.interactions import keyboard
 from internutopia_extension.interactions.keyboard import REPEAT, TAP, KeyboardInteraction
 
-PATIENCE = 60  # s until a program that does not answer is given up
+PATIENCE = 300  # s until a program that does not answer is given up
 
 
 class Clock:
@@ -163,7 +163,9 @@ def run_on_a_terminal(code: str, typed: bytes) -> tuple[int, bytes, tuple[bool, 
     `typed` is typed as soon as the program is ready.
     """
     master, slave = pty.openpty()
-    lead = 'import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n'
+    lead = 'import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n'
+    # a shell lets what it starts in the background ignore Ctrl-C
+    lead += 'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
     program = subprocess.Popen(
         [sys.executable, '-c', lead + code], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     )

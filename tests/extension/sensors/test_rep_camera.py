@@ -260,6 +260,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 def test_envs_with_cameras_leave_nothing_behind(make_config, make_task, scout):
     """In a process of their own: what other tests leave to the allocator and to drivers is not theirs."""
     robot = scout(camera_cfg(depth=True), type='GenericRobot', controllers=[])

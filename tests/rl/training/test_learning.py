@@ -9,6 +9,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[3] / 'examples'
 LIMIT = 500  # steps of an episode of CartPole-v0: the optimum

@@ -210,7 +210,7 @@ decompose([pickle.loads(open({str(mesh)!r}, 'rb').read())])
 
 def wait_for(condition: Callable[[], bool]) -> None:
     """Wait long enough for a machine that is busy."""
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)

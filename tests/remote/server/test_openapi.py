@@ -21,6 +21,8 @@ from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
+pytestmark = pytest.mark.slow
+
 import_extensions()
 
 BOUNDED = settings(

@@ -17,7 +17,7 @@ from internutopia.core.world.isaac.assets import check_assets, check_scene, prim
 from internutopia.core.world.isaac.stage import EnvPrims, envs_of
 from internutopia.core.world.isaac.world import whole_steps
 
-ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
+ARM = Path(__file__).parents[4] / 'examples' / 'arm.usda'
 CRATE = """#usda 1.0
 (defaultPrim = "crate"
 upAxis = "Z")

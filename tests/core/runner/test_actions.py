@@ -12,7 +12,7 @@ DRIVE = {'arm': {'drive': [0.5, -0.3]}}
 
 @BaseRobot.register('PerEnvArm')
 class PerEnvArm(BaseRobot):
-    """As the arm of conftest, one object per env."""
+    """As the arm of the toys, one object per env."""
 
     drives = BaseRobot.robots['ToyRobot'].drives
 

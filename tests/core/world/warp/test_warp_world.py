@@ -218,6 +218,7 @@ def test_contact_options_that_the_engine_does_not_have_are_refused(models, conta
     world.close()
 
 
+@pytest.mark.slow
 def test_fingers_hold_a_cube(make_world, write_model):
     pinch = write_model(
         'pinch',

@@ -19,7 +19,9 @@ from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.remote import create_vectorized_env
 from internutopia.remote.server.users import add_token
 
-SERVED = Path(__file__).parents[2] / 'configs' / 'served.yaml'
+pytestmark = pytest.mark.slow
+
+SERVED = Path(__file__).parents[3] / 'configs' / 'served.yaml'
 _PATIENCE = 300_000  # ms, within which the page shows what it is to show
 
 expect.set_options(timeout=_PATIENCE)

@@ -18,6 +18,8 @@ from internutopia.remote import ServerUnavailableError, SessionLostError, Vector
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
+pytestmark = pytest.mark.slow
+
 import_extensions()
 
 CLIENTS = 8

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of worlds."""
+"""Fixtures of the tests of worlds and of what robots do in them."""
 
 from collections.abc import Callable
 from typing import Any

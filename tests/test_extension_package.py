@@ -20,7 +20,7 @@ STEPS = 60
 def lab() -> Any:
     """The configs of the extension, which has registered its classes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[1] / 'sample_extension'))
+        patch.syspath_prepend(str(Path(__file__).parent / 'sample_extension'))
         importlib.import_module('rover_lab').import_extensions()
         yield importlib.import_module('rover_lab.configs')
 

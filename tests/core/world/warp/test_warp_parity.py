@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markers import slow_but
 from warp_device import DEVICE
 
 from internutopia.core.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
@@ -101,7 +102,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize('fixed_base', [True, False])
-@pytest.mark.parametrize('targets', list(TARGETS))
+@pytest.mark.parametrize('targets', slow_but('positions', of=TARGETS))
 def test_joints_and_drives(worlds, arm, targets, fixed_base):
     """A base that floats or is bolted; hinge, slide and ball, in and beyond their ranges; every kind of target."""
     pair = worlds(SceneSpec(robots=(arm(fixed_base=fixed_base),)))
@@ -126,7 +127,7 @@ def test_joints_and_drives(worlds, arm, targets, fixed_base):
     assert_same(cpu.get_gains(), warp.get_gains())
 
 
-@pytest.mark.parametrize('ground', ['plane', 'box'])
+@pytest.mark.parametrize('ground', slow_but('box', of=['plane', 'box']))
 def test_contacts(worlds, write_model, ground):
     """Each shape slides over the ground, a little in it."""
     size = {'plane': '9 9 1', 'box': '9 9 .1" pos="0 0 -.1'}[ground]

@@ -126,6 +126,7 @@ def test_a_session_closed_in_a_call(raw: Raw, other: RawSession, worker_pid: Cal
     until(lambda: not alive(pid))
 
 
+@pytest.mark.slow
 def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Config) -> None:
     server = serve_process(config)
     raw = Raw(server.url)
@@ -156,6 +157,7 @@ def refuses(url: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_no_worker_survives_its_server(serve_process: Callable[..., Any], config: Config) -> None:
     """One is idle, one in the middle of a long call."""
     server = serve_process(config)

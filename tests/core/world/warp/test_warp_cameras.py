@@ -21,8 +21,11 @@ from internutopia.core.world.warp import arrays
 from internutopia_extension import import_extensions
 
 import_extensions()
-_names = runpy.run_path(str(Path(__file__).parents[2] / 'extension' / 'sensors' / 'test_rep_camera.py'))
-globals().update({name: value for name, value in _names.items() if name.startswith('test_') or name == 'scout'})
+_names = runpy.run_path(str(Path(__file__).parents[3] / 'extension' / 'sensors' / 'test_rep_camera.py'))
+_tests = {name: value for name, value in _names.items() if name.startswith('test_')}
+globals().update({'scout': _names['scout'], **_tests})
+for _name in _tests.keys() - {'test_a_known_box'}:
+    pytest.mark.slow(_tests[_name])
 
 RAYTRACE = {'backend': 'mujoco_warp', 'renderer': 'raytrace'}
 SIZE = W, H = 32, 24

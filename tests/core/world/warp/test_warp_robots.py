@@ -42,8 +42,10 @@ def episode(backend: Any, robot: RobotCfg, action: dict[str, Any], steps: int) -
     [
         # 4 m/s2 for a wheel that slips or not: a contact more or less at the first instant is some millimetres
         (JETBOT, {'move_to_point': [(1.0, 0.5, 0.0)]}, 60, 0.02),
-        (H1, {'move_by_speed': (0.6, 0.0, 0.2)}, 20, 1e-3),
-        (FRANKA, {'arm_ik_controller': [(0.4, 0.2, 0.5), (0.0, 1.0, 0.0, 0.0)]}, 10, 1e-3),
+        pytest.param(H1, {'move_by_speed': (0.6, 0.0, 0.2)}, 20, 1e-3, marks=pytest.mark.slow),
+        pytest.param(
+            FRANKA, {'arm_ik_controller': [(0.4, 0.2, 0.5), (0.0, 1.0, 0.0, 0.0)]}, 10, 1e-3, marks=pytest.mark.slow
+        ),
     ],
     ids=['jetbot', 'h1', 'franka'],
 )

@@ -8,10 +8,9 @@ import math
 import sys
 from typing import Any
 
+import isaac_sim
 import numpy as np
 import pytest
-
-import isaac_sim
 from isaac_sim.recorded import recording, signatures
 from isaac_sim.simulator import Simulator
 

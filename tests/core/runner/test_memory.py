@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import psutil
+import pytest
 
 MEBIBYTE = 1 << 20
 
@@ -32,6 +33,7 @@ def grown(run: Callable[[int], Any], warm_up: int, episodes: int) -> float:
     return 4 * min(after - before for before, after in pairwise(levels)) / MEBIBYTE
 
 
+@pytest.mark.slow
 def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     task = make_task(
         'crates', robots=[make_robot('hopper', position=(0, 0, 0.5))], max_steps=100, metrics=[{'type': 'ToyMetric'}]
@@ -46,6 +48,7 @@ def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     assert grown(episode, 10, 100) < 10
 
 
+@pytest.mark.slow
 def test_sixteen_scenes_in_turn(make_env, make_task, make_robot, write_model):
     # another structure each, so that every reset moves an env to another batch
     scenes = []

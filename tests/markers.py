@@ -1,0 +1,19 @@
+"""Parameters that make a test slow: one of a kind is enough for `make test`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def slow_but(*quick: Any, of: Iterable[Any]) -> list[Any]:
+    """Parameters of a test, of which all but the first ones given are `slow`; `of` has them all.
+
+    A tuple holds the values of several parameters.
+    """
+    return [value if value in quick else _slow(value) for value in of]
+
+
+def _slow(value: Any) -> Any:
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.slow)
