@@ -114,11 +114,8 @@ class BatchedRobot:
             rows = split_rows(self.robot.get_obs(), ids)
             for env_id, row in zip(mine, rows, strict=True):
                 robot = self.robots[env_id]
-                for name, controller in robot.controllers.items():
-                    row['controllers'][name] = own_values(controller.get_obs())
-                for name, sensor in robot.sensors.items():
-                    if name not in self.robot.sensors:
-                        row['sensors'][name] = own_values(sensor.observe())
+                if robot.controllers or robot.sensors:
+                    self._add_own(row, robot)
                 self._rows[env_id] = row
 
     def observation(self, env_id: int) -> dict[str, Any]:
@@ -126,6 +123,14 @@ class BatchedRobot:
         if env_id not in self._rows:
             self.observe(np.array([env_id]))
         return self._rows.pop(env_id)
+
+    def _add_own(self, row: dict[str, Any], robot: BaseRobot) -> None:
+        """Add what controllers and sensors report that an env's robot has of its own."""
+        for name, controller in robot.controllers.items():
+            row['controllers'][name] = own_values(controller.get_obs())
+        for name, sensor in robot.sensors.items():
+            if name not in self.robot.sensors:
+                row['sensors'][name] = own_values(sensor.observe())
 
     def _validate_one(self, name: str, env_ids: list[int], actions: list[Any]) -> list[Command]:
         controller = self.robot.controllers.get(name)

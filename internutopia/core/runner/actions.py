@@ -14,6 +14,8 @@ from internutopia.core.task.task import BaseTask
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
 
+_MAPPINGS = (dict, Mapping)  # dict first: checked much faster
+
 
 @dataclass(frozen=True)
 class BatchedActions:
@@ -52,7 +54,7 @@ def validate_actions(actions: Mapping[int, tuple[Action, BaseTask]]) -> BatchedA
     for env_id, (action, task) in actions.items():
         if action is None:
             continue
-        if not isinstance(action, dict | Mapping):  # dict first: checked much faster
+        if not isinstance(action, _MAPPINGS):
             expected = '{robot name: {controller name: action}} or None'
             raise EnvValueError(env_id, f'env {env_id}: expected {expected}, got {action!r}')
         for name, robot_action in action.items():
@@ -62,7 +64,7 @@ def validate_actions(actions: Mapping[int, tuple[Action, BaseTask]]) -> BatchedA
                 raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {hint}')
             if type(robot).apply_action is not BaseRobot.apply_action:
                 custom.append((robot, robot_action))
-            elif not isinstance(robot_action, dict | Mapping):
+            elif not isinstance(robot_action, _MAPPINGS):
                 where = f'env {env_id}, robot {name!r}'
                 raise EnvValueError(env_id, f'{where}: expected {{controller name: action}}, got {robot_action!r}')
             elif robot.batch is not None:

@@ -140,7 +140,7 @@ class LocalRunner:
             for name, robot in slot.task.robots.items():
                 if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
                     obs[name]['render'] = True  # what cameras show is of this episode
-            slot.last = StepResult(obs, 0.0, False, False, self._info(slot, 0))
+            slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
     def validate(self, envs: EnvSelection) -> None:
         """Check the actions of these envs, unless that was done. ValueError or KeyError for a bad one."""
@@ -185,7 +185,7 @@ class LocalRunner:
                 raise
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
-        info = self._info(slot, step)
+        info = {**slot.labels, 'step': step}
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # also if a metric fails
@@ -220,6 +220,3 @@ class LocalRunner:
         """What an env that does not run reports: nothing, or its last result again."""
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)
-
-    def _info(self, slot: EnvSlot, step: int) -> dict[str, Any]:
-        return {'episode_id': slot.episode.id, 'task_name': slot.episode.task_name, 'step': step}

@@ -51,6 +51,7 @@ class EnvSlot:
         task_config: as configured, the copy that `reset` returned.
         task: the task that runs.
         last: what its last step gave the list API.
+        labels: what every `info` of the list API says of it.
     """
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
@@ -58,6 +59,7 @@ class EnvSlot:
         self.task_config: TaskCfg = prepared.task_config
         self.task = task
         self.last: StepResult = EMPTY_RESULT
+        self.labels = {'episode_id': self.episode.id, 'task_name': self.episode.task_name}
         self._runner = runner
         self._env_id = env_id
 
