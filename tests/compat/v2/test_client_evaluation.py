@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from client_data import EPISODES
-from markers import slow_but
 from vln_client.collector import Collector
 
 FLASH = 2e-3  # m and 1, that physics may do to flash; the figures are of the order of 1
@@ -97,7 +96,8 @@ def test_two_processes_give_the_same_figures(flash, client_data, tmp_path):
     assert evaluate('ray', client_data, tmp_path) == flash
 
 
-@pytest.mark.parametrize('settings', slow_but('vec_env', of=['single_env', 'vec_env']))
+@pytest.mark.slow
+@pytest.mark.parametrize('settings', ['single_env', 'vec_env'])
 def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp_path, opengl):
     results = evaluate(settings, client_data, tmp_path, '--limit', '4')
     assert sorted(results) == ['corner', 'leaning', 'past', 'straight']
