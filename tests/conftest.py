@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from policy_files import write_onnx, write_torchscript
 from toys import MODELS
 
@@ -22,6 +23,10 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError, open_context
 from internutopia.core.vec_env import Env
 from internutopia.rl.policy import PolicyMetadata, write_metadata
+
+# no example is too slow: machines are busy at times
+settings.register_profile('tests', deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile('tests')
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Stage that `omni.usd` hands out: one in memory per process, z up, in metres, that mirrors the envs.
 
-What it shows are the envs of the Env whose code runs, or ran last, as of the last call of `current_stage`:
+What it shows are the envs of the Env whose code runs (outside of that, of all of them: of envs of the same number, that
+of the Env that was made last), as of the last call of `current_stage`:
 
 - `/World/env_<id>`: an `Xform` at the place of the env on the grid, new with each episode.
 - `.../scene`: an `Xform` with a reference to the scene asset if that is USD, else with its movable bodies by name.

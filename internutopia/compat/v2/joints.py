@@ -1,7 +1,7 @@
 """Joints between bodies of a scene that is not loaded yet: what `create_joint` asks for, per run and env.
 
-A joint belongs to the Env that was made or reset last, as prim paths do. It holds in all episodes of its env, from the
-next reset of that env on; a joint of the same path takes its place.
+A joint belongs to the Env that was made or reset last in its thread: it is asked for between `Env(config)` and a reset.
+It holds in all episodes of its env, from the next reset of that env on; a joint of the same path takes its place.
 """
 
 from __future__ import annotations

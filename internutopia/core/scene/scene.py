@@ -9,6 +9,7 @@ all of them is understood as long as one of them alone has an env of that number
 
 from __future__ import annotations
 
+import itertools
 import re
 import weakref
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class EnvScenes:
 
     def __init__(self) -> None:
         self.loaded: dict[int, IScene] = {}
-        _opened.add(self)
+        _opened[next(_numbers)] = self
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -44,7 +45,8 @@ class EnvScenes:
 
 
 _running: ContextVar[EnvScenes | None] = ContextVar('running_scenes', default=None)
-_opened: weakref.WeakSet[EnvScenes] = weakref.WeakSet()
+_opened: weakref.WeakValueDictionary[int, EnvScenes] = weakref.WeakValueDictionary()  # in the order they were made in
+_numbers = itertools.count()
 
 
 class IScene:
@@ -100,7 +102,7 @@ class IScene:
 
     @staticmethod
     def all() -> list[Any]:
-        """The scenes of the Env whose code is running; outside of that, of all that are not closed."""
+        """The scenes of the Env whose code is running; outside of that, of all, in the order they were made in."""
         return [scene for scenes in _candidates() for scene in scenes.loaded.values()]
 
     def articulation_at(self, prim_path: str) -> Any:
@@ -141,4 +143,4 @@ class IScene:
 
 def _candidates() -> list[EnvScenes]:
     running = _running.get()
-    return list(_opened) if running is None else [running]
+    return list(_opened.values()) if running is None else [running]
