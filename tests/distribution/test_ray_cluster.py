@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from markers import slow_but
 from ray_toys import PATIENCE, alive, wait_until
 
 from internutopia.core.vec_env import Env
@@ -301,7 +300,8 @@ for call in (env.get_observations, lambda: env.step([None]), lambda: env.warm_up
             assert read(process)['error'].startswith(f'the Ray cluster at {told["address"]} is gone')
 
 
-@pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_cluster_ends_with_its_program(cluster, tmp_path: Path, number: signal.Signals):
     body = """
 env = make(proc_num=2)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from client_data import EPISODES
-from markers import slow_but
 from vln_client.collector import Collector
+
+pytestmark = pytest.mark.slow
 
 FLASH = 2e-3  # m and 1, that physics may do to flash; the figures are of the order of 1
 THROUGH = 0.02  # m, the same for a robot that is put into a pillar
@@ -78,12 +79,10 @@ def flash(client_data: Path, tmp_path_factory: pytest.TempPathFactory, opengl: N
     return evaluate('flash', client_data, tmp_path_factory.mktemp('flash'))
 
 
-@pytest.mark.slow
 def test_figures_of_robots_that_are_there_at_once(flash):
     check_flash(flash)
 
 
-@pytest.mark.slow
 def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_path):
     results = evaluate('centimetre_scene', client_data, tmp_path)
     check_flash(results)
@@ -91,13 +90,12 @@ def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_p
         assert results[name] == pytest.approx(figures, abs=1e-6)  # a hundredth of a float32 is another one
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group('ray')
 def test_two_processes_give_the_same_figures(flash, client_data, tmp_path):
     assert evaluate('ray', client_data, tmp_path) == flash
 
 
-@pytest.mark.parametrize('settings', slow_but('vec_env', of=['single_env', 'vec_env']))
+@pytest.mark.parametrize('settings', ['single_env', 'vec_env'])
 def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp_path, opengl):
     results = evaluate(settings, client_data, tmp_path, '--limit', '4')
     assert sorted(results) == ['corner', 'leaning', 'past', 'straight']
@@ -108,7 +106,6 @@ def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp
         assert (result['SR'], result['OS']) == (success, near)
 
 
-@pytest.mark.slow
 def test_data_is_collected_and_goes_on_where_it_was_stopped(client_data, tmp_path, opengl):
     evaluate('collect', client_data, tmp_path, '--limit', '4')
     collector = Collector(tmp_path / 'episodes.lmdb')

@@ -8,6 +8,8 @@ from typing import Any
 import psutil
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = 1 << 20
 
 
@@ -33,7 +35,6 @@ def grown(run: Callable[[int], Any], warm_up: int, episodes: int) -> float:
     return 4 * min(after - before for before, after in pairwise(levels)) / MEBIBYTE
 
 
-@pytest.mark.slow
 def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     task = make_task(
         'crates', robots=[make_robot('hopper', position=(0, 0, 0.5))], max_steps=100, metrics=[{'type': 'ToyMetric'}]
@@ -48,7 +49,6 @@ def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     assert grown(episode, 10, 100) < 10
 
 
-@pytest.mark.slow
 def test_sixteen_scenes_in_turn(make_env, make_task, make_robot, write_model):
     # another structure each, so that every reset moves an env to another batch
     scenes = []

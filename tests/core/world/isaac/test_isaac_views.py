@@ -11,6 +11,7 @@ from typing import Any
 import isaac_sim
 import numpy as np
 import pytest
+from markers import slow_but
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.spec import CameraSpec, Drives, RobotSpec, SceneSpec
@@ -27,7 +28,7 @@ ROUNDED = 1e-4  # [m], of float32 positions some metres from the origin
 EDGES = 0.02  # share of pixels that may show something else: rounding moves edges
 
 
-@pytest.fixture(params=['5.1.0', '6.0.1'])
+@pytest.fixture(params=slow_but('6.0.1', of=['5.1.0', '6.0.1']))
 def worlds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A world on Isaac Sim and one on the CPU engine, of three envs."""
     isaac_sim.install(monkeypatch, request.param)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from isaac_sim.simulator import Simulator
 from isaac_sim.stage import get_world_pose
+from markers import slow_but
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.spec import Drives
@@ -54,7 +55,7 @@ class GhostlyRobot(BaseRobot):
     self_collisions = False
 
 
-@pytest.fixture(params=['5.1.0', '6.0.1'])
+@pytest.fixture(params=slow_but('6.0.1', of=['5.1.0', '6.0.1']))
 def simulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Simulator:
     return isaac_sim.install(monkeypatch, request.param)
 

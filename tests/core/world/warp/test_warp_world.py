@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markers import slow_but
 from warp_device import DEVICE
 
 from internutopia.core.config import SimConfig
@@ -20,7 +21,7 @@ from internutopia.core.world.warp.world import WarpWorld
 DT = 1 / 240
 
 
-@pytest.fixture(params=['shared', 'apart'])
+@pytest.fixture(params=slow_but('shared', of=['shared', 'apart']))
 def make_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a world on the CPU device whose envs are started in scenes, one for each.
 
