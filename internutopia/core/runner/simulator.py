@@ -35,6 +35,7 @@ from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.errors import EnvKeyError
 from internutopia.core.world.base import DeviceWorld
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection, select_envs
@@ -227,7 +228,7 @@ class SimulatorRunner:
 
     def active(self) -> list[int]:
         """The envs whose episode goes on."""
-        return np.flatnonzero(self.running).tolist()
+        return np.flatnonzero(to_host(self.running)).tolist()
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Remove what runs in these envs."""
