@@ -1,5 +1,6 @@
 """Robots and doors from USD files in an env: names, paths, drives."""
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene import scene
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
@@ -23,8 +25,14 @@ class PlainRobot(BaseRobot):
     batched = True
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Envs that earlier tests have left open, or to the garbage collector, are not looked into."""
+    monkeypatch.setattr(scene, '_opened', weakref.WeakValueDictionary())
+
+
 @pytest.mark.parametrize('fixed_base', [None, False])
-def test_a_robot_from_usd(make_env, make_task, make_robot, fixed_base):
+def test_a_robot_from_usd(alone, make_env, make_task, make_robot, fixed_base):
     config = GenericRobotCfg(usd_path=str(ARM), position=(1, 2, 3), fixed_base=fixed_base)
     env = make_env(tasks=[make_task(robots=[config])] * 2, env_num=2)
     env.reset()
