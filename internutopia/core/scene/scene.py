@@ -9,6 +9,7 @@ all of them is understood as long as one of them alone has an env of that number
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 import weakref
@@ -90,7 +91,11 @@ class IScene:
         """
         match = _ENV_PATH.match(prim_path)
         env_id = int(match[1]) if match else -1
-        places = [scenes for scenes in _candidates() if env_id in scenes.loaded]
+        places = _places(env_id)
+        if len(places) > 1:
+            places.clear()
+            gc.collect()  # of Envs that were forgotten without being closed, none is meant
+            places = _places(env_id)
         if not places:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
         if len(places) > 1:
@@ -139,6 +144,10 @@ class IScene:
     def unwrap(self) -> World:
         """The physics world."""
         return self.world
+
+
+def _places(env_id: int) -> list[EnvScenes]:
+    return [scenes for scenes in _candidates() if env_id in scenes.loaded]
 
 
 def _candidates() -> list[EnvScenes]:

@@ -147,3 +147,14 @@ def test_outside_of_envs_a_path_is_found_if_one_env_has_it(make_looking: Callabl
         IScene.at(PATH)
     first.close()
     assert IScene.at(PATH) is tasks_of(second)[0]._scene
+
+
+def test_an_env_that_was_forgotten_is_not_meant(
+    make_looking: Callable[..., Any], make_config: Any, make_task: Any
+) -> None:
+    forgotten = Env(make_config(tasks=[make_task()], env_num=1))
+    forgotten.reset()
+    del forgotten
+    env = make_looking(Env)
+    env.reset()
+    assert IScene.at(PATH) is tasks_of(env)[0]._scene
