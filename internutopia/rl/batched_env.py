@@ -81,9 +81,7 @@ class BatchedRLEnv:
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
         tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
         self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        # the array API has none of the behaviour of 2.x, even where the environment asks for it
-        runner_config = config.model_copy(update={'compat': '3.x'})
-        self.runner = SimulatorRunner(runner_config, self.queue, device_arrays=self.device_arrays)
+        self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
         self.action_repeat = self.learning.action.repeat
         self.running: Bools = self.runner.running
         self.arrays = arrays = self.runner.world.arrays

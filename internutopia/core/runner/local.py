@@ -188,11 +188,12 @@ class LocalRunner:
         info = {**slot.labels, 'step': step}
         ended = terminated or truncated
         if ended:
-            self.simulator.running[env_id] = False  # also if a metric fails
+            self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
             info['metrics'] = slot.task.calculate_metrics()
             if error is not None:
                 info['error'] = error
-            self.simulator.end_episode(env_id, terminated, truncated, info['metrics'], error)
+            ends = terminated, truncated, info['metrics'], error
+            self.simulator.record(env_id, slot.episode, step, *ends)
         result = StepResult(obs, reward, terminated, truncated, info)
         slot.last = copy.deepcopy(result) if ended else result  # to be repeated, whatever the caller does with it
         return result

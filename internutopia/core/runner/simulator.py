@@ -192,17 +192,6 @@ class SimulatorRunner:
                     api.judge(EnvIdSelection(np.array(failed)), failures)
             self.results.flush()
 
-    def end_episode(
-        self, env_id: int, terminated: bool, truncated: bool, metrics: dict[str, Any], error: str | None = None
-    ) -> None:
-        """Record that the episode in an env is over; the env stands still until it is reset.
-
-        The record lasts from the next `results.flush()`.
-        """
-        self.running[env_id] = False
-        slot = self.slot(env_id)
-        self.record(env_id, slot.episode, slot.step, terminated, truncated, metrics, error)
-
     def record(
         self,
         env_id: int,
@@ -213,7 +202,7 @@ class SimulatorRunner:
         metrics: dict[str, Any],
         error: str | None,
     ) -> None:
-        """Write the result of an episode that ended in an env."""
+        """Write the result of an episode that ended in an env; it lasts from the next `results.flush()`."""
         task = self.slot(env_id).task.config.type
         self.results.write(EpisodeRecord.of(episode, task, env_id, steps, terminated, truncated, metrics, error))
 
