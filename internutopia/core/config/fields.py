@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFloat
 
 
 def _as_list(value: Any) -> Any:
@@ -57,11 +57,13 @@ Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 Resolution = Annotated[tuple[Count, Count], BeforeValidator(_as_list)]
 """Width and height of an image, pixels."""
 
-if TYPE_CHECKING:
-    Seconds = float | str  # what a caller may write; a config holds the float
+if TYPE_CHECKING:  # what a caller may write; a config holds the number
+    Seconds = float | str
+    Bytes = int | str
 else:
     Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
-"""A time span, s: a number or a fraction written as text (`'1/240'`)."""
+    Bytes = Annotated[ByteSize, BeforeValidator(_not_bool), Field(ge=0)]
+"""A time span, s: a number or a fraction written as text (`'1/240'`). A size in bytes: a number, or text (`'2GiB'`)."""
 
 PathStr = Annotated[str, BeforeValidator(_as_path)]
 """A path as text; `pathlib` paths are accepted."""

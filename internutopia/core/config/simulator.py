@@ -9,7 +9,7 @@ from pydantic import NonNegativeInt, model_validator
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
-from internutopia.core.config.fields import Count, Seconds
+from internutopia.core.config.fields import Bytes, Count, Seconds
 
 
 class Simulator(Enum):
@@ -57,6 +57,13 @@ class SimConfig(BaseCfg):
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = None
     """Threads of the CPU engine; None means one per core."""
+    scene_cache: Bytes = 256 << 20
+    """Memory for compiled scenes that may be used again, bytes, or text such as `'2GiB'`; 256 MiB.
+
+    Scenes that no env runs are kept for later episodes and Envs, those used last first. With less than the scenes in
+    rotation need, they are compiled again each time they come, and a warning says so. There is one cache in a process:
+    the Env that was made last says how large it is.
+    """
     omni_compat: bool = False
     """Whether an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
     `Config(compat='2.x')` it does so in any case."""

@@ -45,17 +45,17 @@ class SceneBounds:
     def __init__(self, scene: CompiledScene):
         self._model = model = scene.model
         self._robots = scene.robots
-        self._data = mujoco.MjData(model)
         self._planes = model.geom_type == mjtGeom.mjGEOM_PLANE
         self._solid = (model.geom_contype | model.geom_conaffinity) > 0
         self._geoms: dict[str, tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
-        mujoco.mj_kinematics(model, self._data)
+        data = mujoco.MjData(model)  # not kept: it takes more memory than the model
+        mujoco.mj_kinematics(model, data)
         part = self._of_asset() & ~self._planes
-        self.extent = self._size_of(part)
-        self.solid_extent = self._size_of(part & self._solid)
+        self.extent = self._size_of(data, part)
+        self.solid_extent = self._size_of(data, part & self._solid)
         if self.solid_extent is None:
             self.solid_extent = self.extent
-        normals = self._data.geom_xmat.reshape(-1, 3, 3)[:, 2, 2]
+        normals = data.geom_xmat.reshape(-1, 3, 3)[:, 2, 2]
         self.has_ground = bool((self._planes & self._solid & (normals > _LEVEL)).any())
 
     def nothing_below(self, robot: str, state: Mapping[str, Array]) -> Nearest | None:
@@ -69,37 +69,38 @@ class SceneBounds:
         """
         if self.has_ground:
             return None
+        data = mujoco.MjData(self._model)
         for name in ('qpos', 'mocap_pos', 'mocap_quat'):
-            getattr(self._data, name)[:] = state[name]
-        mujoco.mj_kinematics(self._model, self._data)
+            getattr(data, name)[:] = state[name]
+        mujoco.mj_kinematics(self._model, data)
         own, others = self._geoms_of(robot)
-        places, reach = self._data.geom_xpos, self._model.geom_rbound
-        root = self._data.xpos[self._robots[robot].root.body]
+        places, reach = data.geom_xpos, self._model.geom_rbound
+        root = data.xpos[self._robots[robot].root.body]
         mine = np.concatenate([places[own], root[None]])
         top = float((mine[:, 2] + np.append(reach[own], 0.0)).max())
         corners = [(x, y) for x in (mine[:, 0].min(), mine[:, 0].max()) for y in (mine[:, 1].min(), mine[:, 1].max())]
         for x, y in (root[:2], *corners):
             start = np.array([x, y, top])
             near = others[np.hypot(places[others, 0] - x, places[others, 1] - y) <= reach[others]]
-            if any(self._meets(geom, start) for geom in near.tolist()):
+            if any(self._meets(data, geom, start) for geom in near.tolist()):
                 return None
-        return self._nearest(root, others)
+        return self._nearest(data, root, others)
 
-    def _nearest(self, place: Array, geoms: NDArray[np.intp]) -> Nearest:
+    def _nearest(self, data: mujoco.MjData, place: Array, geoms: NDArray[np.intp]) -> Nearest:
         if not len(geoms):
             return Nearest('', np.inf)
-        low, high = self._boxes()
+        low, high = self._boxes(data)
         gaps = np.maximum(np.maximum(low[geoms] - place, place - high[geoms]), 0.0)
         distances = np.linalg.norm(gaps, axis=1)
         nearest = int(geoms[distances.argmin()])
         name = self._model.geom(nearest).name or self._model.body(int(self._model.geom_bodyid[nearest])).name
         return Nearest(name, float(distances.min()))
 
-    def _boxes(self) -> tuple[Array, Array]:
+    def _boxes(self, data: mujoco.MjData) -> tuple[Array, Array]:
         """Lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
         centre, half = self._model.geom_aabb[:, :3], self._model.geom_aabb[:, 3:]
-        axes = self._data.geom_xmat.reshape(-1, 3, 3)
-        middle = self._data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
+        axes = data.geom_xmat.reshape(-1, 3, 3)
+        middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
         reach = np.einsum('gij,gj->gi', np.abs(axes), half)
         return middle - reach, middle + reach
 
@@ -124,13 +125,13 @@ class SceneBounds:
             self._geoms[robot] = np.flatnonzero(own), np.flatnonzero(self._solid & ~own & ~self._planes)
         return self._geoms[robot]
 
-    def _size_of(self, chosen: NDArray[np.bool_]) -> Array | None:
-        low, high = self._boxes()
+    def _size_of(self, data: mujoco.MjData, chosen: NDArray[np.bool_]) -> Array | None:
+        low, high = self._boxes(data)
         return high[chosen].max(axis=0) - low[chosen].min(axis=0) if chosen.any() else None
 
-    def _meets(self, geom: int, start: Array) -> bool:
+    def _meets(self, data: mujoco.MjData, geom: int, start: Array) -> bool:
         """Whether a ray down from somewhere meets a geom; one of a kind that rays do not know counts as met."""
-        model, data = self._model, self._data
+        model = self._model
         kind = int(model.geom_type[geom])
         if kind == mjtGeom.mjGEOM_MESH:
             return mujoco.mj_rayMesh(model, data, geom, start, _DOWN) >= 0

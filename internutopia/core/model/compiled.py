@@ -85,6 +85,7 @@ class CompiledScene:
             if name.startswith('scene/') and self.model.body_weldid[i] != 0:
                 short = name.removeprefix('scene/').lstrip('/')  # names from USD are prim paths
                 self.bodies[short] = _body(self.model, name, short)
+        self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
         self.labels, self.geom_labels = geom_labels(self.model, scene.objects)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
@@ -15,27 +16,68 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key
 from internutopia.core.model.overlaps import exclude_overlaps
 from internutopia.core.model.spec import RobotSpec, SceneSpec
+from internutopia.core.util.log import warn_once
+from internutopia.core.util.memory import return_free_memory
+
+_COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
+_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
 
 
 class SceneCache:
-    """Compiled scenes by content, the least recently used dropped first (envs keep the ones they run alive)."""
+    """Compiled scenes by content.
 
-    def __init__(self, capacity: int = 256):
+    The most recently used ones are kept, as far as their models fit into `capacity` [bytes]. A scene that anybody else
+    keeps, such as an env that runs it, is found in any case.
+    """
+
+    def __init__(self, capacity: int = 256 << 20):
         self.capacity = capacity
-        self._scenes: OrderedDict[str, CompiledScene] = OrderedDict()
+        self.size = 0  # [bytes], of the models that are kept
+        self._recent: OrderedDict[str, CompiledScene] = OrderedDict()  # the least recently used first
+        self._alive: WeakValueDictionary[str, CompiledScene] = WeakValueDictionary()
+        self._dropped: OrderedDict[int, None] = OrderedDict()  # hashes of keys
+        self._compiled = 0  # [bytes], since memory was given back
 
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
         robots = [_robot_key(robot) for robot in scene.robots]
         scene = exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, robots, timestep, contact)
-        compiled = self._scenes.get(key)
+        compiled = self._alive.get(key)
         if compiled is None:
-            compiled = self._scenes[key] = compile_scene(scene, timestep, contact)
-            if len(self._scenes) > self.capacity:
-                self._scenes.popitem(last=False)
-        self._scenes.move_to_end(key)
+            compiled = self._alive[key] = compile_scene(scene, timestep, contact)
+            self._compiled += compiled.size
+            if hash(key) in self._dropped:
+                warn_once(
+                    'scenes are compiled again and again: those in use need more than the %d MiB of '
+                    'SimConfig.scene_cache; if there is memory for them, let it be larger',
+                    self.capacity >> 20,
+                )
+        if key not in self._recent:
+            self._recent[key] = compiled
+            self.size += compiled.size
+        self._recent.move_to_end(key)
+        self._drop_oldest()
         return compiled
+
+    def __contains__(self, compiled: CompiledScene) -> bool:
+        """Whether a scene is among those that are kept."""
+        return compiled in self._recent.values()
+
+    def _drop_oldest(self) -> None:
+        while self.size > self.capacity:
+            key, dropped = self._recent.popitem(last=False)
+            self.size -= dropped.size
+            self._dropped[hash(key)] = None
+            if len(self._dropped) > _DROPPED_KEPT:
+                self._dropped.popitem(last=False)
+        if self._compiled > _COMPILED_PER_RETURN:
+            self._compiled = 0
+            return_free_memory()
+
+
+SCENES = SceneCache()
+"""The scenes of the process: a second Env of the same scenes starts at once."""
 
 
 def _asset_key(path: str | None) -> str | None:

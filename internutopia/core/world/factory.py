@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import SimConfig
+from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.util.install import install_hint
 from internutopia.core.world.base import World
 
@@ -21,6 +22,7 @@ def create_world(
     """
     arguments = (env_num, env_origins, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
     engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
+    SCENES.capacity = int(config.scene_cache)
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp.world import WarpWorld

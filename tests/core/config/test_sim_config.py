@@ -24,8 +24,24 @@ def test_defaults():
         'max_timestep': 1 / 200,
         'contact': dict.fromkeys(ContactCfg.model_fields),
         'threads': None,
+        'scene_cache': 256 * 2**20,
         'omni_compat': False,
     }
+
+
+@pytest.mark.parametrize(
+    ('given', 'size'), [(0, 0), (10**10, 10**10), ('2GiB', 2 << 30), ('1.5 MB', 1_500_000), ('64k', 64_000)]
+)
+def test_size_as_number_or_text(given, size):
+    config = SimConfig(scene_cache=given)
+    assert config.scene_cache == size
+    assert SimConfig.model_validate_json(config.model_dump_json()) == config
+
+
+@pytest.mark.parametrize('given', [-1, '-1MB', 1.5, 'much', True, None])
+def test_no_size(given):
+    with pytest.raises(ValidationError, match='scene_cache'):
+        SimConfig(scene_cache=given)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Scene cache: what is compiled anew, and what is not."""
 
 import dataclasses
+import gc
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from internutopia.core.model import compilation
 from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
+from internutopia.core.util.log import warn_once
 
 
 @pytest.fixture
@@ -128,12 +131,43 @@ def test_a_file_that_an_asset_includes_counts_too(scene, write_model, tmp_path):
 
 
 def test_the_least_recently_used_scene_is_dropped(scene):
-    cache = SceneCache(capacity=2)
-    scenes = [cache.get(scene, dt) for dt in (0.01, 0.02)]
-    assert cache.get(scene, 0.01) is scenes[0]
-    cache.get(scene, 0.03)
-    assert cache.get(scene, 0.01) is scenes[0]
-    assert cache.get(scene, 0.02) is not scenes[1]
+    cache = SceneCache(capacity=2 * SceneCache().get(scene, 0.01).size)
+    first, second = (weakref.ref(cache.get(scene, dt)) for dt in (0.01, 0.02))
+    cache.get(scene, 0.01)
+    third = weakref.ref(cache.get(scene, 0.03))
+    gc.collect()
+    assert first() is not None and second() is None and third() is not None
+    assert cache.size == cache.capacity
+
+
+def test_a_large_scene_takes_the_place_of_several_small_ones(scene, write_model):
+    cells = ' '.join(['0', '1'] * 5000)
+    field = f'<asset><hfield name="f" nrow="100" ncol="100" elevation="{cells}" size="1 1 1 1"/></asset>'
+    large = SceneSpec(write_model('large', field + '<worldbody><geom type="hfield" hfield="f"/></worldbody>'))
+    size = SceneCache().get(large, 0.01).size
+    assert size > 100 * 100 * 4  # [bytes] of its heights alone
+    cache = SceneCache(capacity=size)
+    small = [weakref.ref(cache.get(SceneSpec(), dt)) for dt in (0.01, 0.02)]
+    cache.get(large, 0.01)
+    gc.collect()
+    assert [ref() for ref in small] == [None, None] and cache.size == size
+
+
+def test_a_scene_that_is_in_use_is_found_though_nothing_is_kept(scene):
+    cache = SceneCache(capacity=0)
+    first = cache.get(scene, 0.01)
+    assert cache.get(scene, 0.01) is first
+    assert cache.size == 0
+
+
+def test_scenes_that_are_compiled_again_and_again_are_said_once(caplog):
+    warn_once.cache_clear()
+    cache = SceneCache(capacity=0)
+    cache.get(SceneSpec(), 0.01)
+    assert not caplog.messages
+    for _ in range(3):
+        cache.get(SceneSpec(), 0.01)
+    assert len(caplog.messages) == 1 and 'SimConfig.scene_cache' in caplog.messages[0]
 
 
 def test_a_scene_that_failed_is_tried_again(scene, write_model):
@@ -185,3 +219,20 @@ def test_an_env_keeps_its_model_when_the_file_changes(make_env, make_task, write
     env.step([None] * 2)
     env.reset([0])
     assert [env.runner.get_obj('b', i).get_mass() for i in range(2)] == pytest.approx([3.0, 3.0])
+
+
+def test_an_env_that_goes_through_scenes_keeps_those_that_run_alone(make_env, make_task, write_model):
+    geom = '<worldbody><geom size="0.1" pos="{} 0 0"/>{}</worldbody>'
+    paths = [write_model(f'scene{k}', geom.format(k, '<geom size="0.2"/>' * k)) for k in range(3)]
+    config = make_env(tasks=[make_task(path, robots=[]) for path in paths], env_num=1).config
+    env = make_env(config.update(simulator=config.simulator.update(scene_cache=0)))
+    scenes = []
+    for _ in paths:
+        env.reset([0])
+        scenes.append(weakref.ref(env.runner.world.scene(0)))
+        gc.collect()
+        assert [ref() is not None for ref in scenes] == [False] * (len(scenes) - 1) + [True]
+        assert len(env.runner.world.env_batches) == 1
+    env.close()
+    assert scenes[-1]() is None  # at once, though the Env is still in a variable
+    assert not env.runner.world.env_batches

@@ -43,6 +43,12 @@ class MujocoArticulationView(View, ArticulationView):
         self._bodies: dict[str, MujocoBodyView] = {}
 
     @override
+    def close(self) -> None:
+        super().close()
+        for body in (self._root, *self._bodies.values()):
+            body.close()
+
+    @override
     def get_joint_positions(self) -> Array:
         return self._joint_values('qpos', 'qpos')
 

@@ -205,6 +205,12 @@ class View:
                     self._slices.append(ViewSlice(arrays, slots, envs, layout, self._world.upload))
         return self._slices
 
+    def close(self) -> None:
+        """Let go of the batches: robots that keep the view must not keep their memory."""
+        self._slices = []
+        self._last_targets = []
+        self._buffers.clear()
+
     def _write_targets(self, env_ids: EnvIds) -> list[WriteTarget]:
         """Where a setter's values for these envs go.
 

@@ -22,13 +22,14 @@ from typing_extensions import override
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.scene_cache import SceneCache
+from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
+from internutopia.core.util.memory import return_free_memory
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
@@ -37,8 +38,6 @@ from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Ind
 
 T = TypeVar('T')
 
-# Scenes are cached for the whole process: a second Env of the same scenes starts at once
-_SCENES = SceneCache()
 _EMPTY_BATCHES_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
 _FLAGS = None, True, False  # of self-collisions: a number of each in states
@@ -96,7 +95,7 @@ class BatchedWorld(World):
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
-        compiled = _SCENES.get(scene, self.timestep, self._contact)
+        compiled = SCENES.get(scene, self.timestep, self._contact)
         compiled.check(scene)
         return compiled
 
@@ -241,8 +240,11 @@ class BatchedWorld(World):
         self.unload(np.arange(self.env_num))
         self.env_batches.clear()
         self._stepped.clear()
+        for view in self._views.values():
+            view.close()
         self._views.clear()
         self._renderers.close()
+        return_free_memory()
 
     @property
     def scenes(self) -> Sequence[CompiledScene | None]:
@@ -257,7 +259,7 @@ class BatchedWorld(World):
         """The scene of an env with other self-collisions of its robots."""
         scene = self.scene(env_id)
         source = scene.with_self_collisions(self_collisions)
-        return scene if source == scene.source else _SCENES.get(source, self.timestep, self._contact)
+        return scene if source == scene.source else SCENES.get(source, self.timestep, self._contact)
 
     def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
         """The scene of an env, with self-collisions as they are in a state."""
@@ -323,11 +325,12 @@ class BatchedWorld(World):
         return [env_batch for env_batch in self.env_batches if env_batch.used]
 
     def _clean_up(self) -> None:
-        """Drop the oldest empty batches and views of what is gone."""
-        occupied = self._occupied()
-        empty = [env_batch for env_batch in self.env_batches if env_batch not in occupied]
-        for env_batch in empty[: max(0, len(empty) - _EMPTY_BATCHES_KEPT)]:
-            self.env_batches.remove(env_batch)
+        """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone."""
+        empty = [env_batch for env_batch in self.env_batches if not env_batch.used]
+        kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
+        for env_batch in empty:
+            if env_batch not in kept:
+                self.env_batches.remove(env_batch)
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.slices()}
         self._update_placement()

@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.scene_cache import SceneCache
+from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
@@ -43,7 +43,6 @@ from internutopia.core.world.isaac.stage import EnvPrims, InitialState, build_st
 StateView = IsaacArticulationView | IsaacBodyView
 ViewState = tuple[StateView, EnvIds, dict[str, NDArray[np.float32]]]
 
-_SCENES = SceneCache()
 _WHOLE_STEPS = 1e-6  # how far from a whole number the steps of a second may be: text such as '1/240' is exact
 _DIVERGED = 'the simulation diverged: its state is not finite any more'
 
@@ -78,7 +77,7 @@ class IsaacWorld(World):
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """NotImplementedError for what Isaac Sim has no counterpart of."""
         check_assets(scene)
-        compiled = _SCENES.get(scene, self.dt)
+        compiled = SCENES.get(scene, self.dt)
         compiled.check(scene)
         check_scene(scene, compiled)
         return compiled

@@ -1,0 +1,27 @@
+"""Memory of the process: what it has freed goes back to the operating system."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+
+def return_free_memory() -> None:
+    """Give freed memory back to the operating system; nothing where the C library is not glibc.
+
+    glibc keeps what was freed below anything that is still in use. Compiling leaves much of that behind: small pieces
+    that stay, between large ones that are free again. It takes about a millisecond per GB.
+    """
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """https://man7.org/linux/man-pages/man3/malloc_trim.3.html."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # another C library, another system
+        return None
