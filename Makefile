@@ -15,9 +15,8 @@ test: $(VENV)/.dev
 	tools/install_system_packages.sh
 	$(PYTEST) -m 'not slow'
 
-test-all: $(VENV)/.dev
-	tools/install_system_packages.sh
-	$(PYTEST)
+test-all: test
+	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
