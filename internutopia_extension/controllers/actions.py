@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.world.base import LARGEST_NUMBER
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
-    """All actions as one array of finite numbers `(n, ...)`; None if they have no common shape or are not that."""
+    """All actions as one array of numbers `(n, ...)`; None if they have no common shape or `box_action` refuses one."""
     try:
         stacked = np.asarray(actions)
     except ValueError:  # shapes differ
@@ -22,7 +23,7 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
         return None
     with np.errstate(over='ignore'):  # too large for a float32: infinite
         stacked = stacked.astype(np.float32)
-    return stacked if np.isfinite(stacked).all() else None
+    return stacked if (np.abs(stacked) <= LARGEST_NUMBER).all() else None
 
 
 def checks_as(cls: type[BaseController], base: type[BaseController]) -> bool:
