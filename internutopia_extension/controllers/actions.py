@@ -19,7 +19,7 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
         stacked = np.asarray(actions)
     except ValueError:  # shapes differ
         return None
-    if stacked.dtype.kind not in 'iuf':
+    if stacked.dtype.kind not in 'biuf':
         return None
     with np.errstate(over='ignore'):  # too large for a float32: infinite
         stacked = stacked.astype(np.float32)
