@@ -113,20 +113,19 @@ def nonsense(box: Box) -> Iterator[Any]:
         yield action.tolist()
 
 
-@pytest.fixture
-def env_of_a_kind(name: str, per_env: bool, tmp_path: Path) -> Iterator[tuple[Env, str, str]]:
+@pytest.fixture(params=[False, True], ids=['batched', 'per_env'])
+def env_of_a_kind(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Env, str, str]]:
     """Three envs with a robot of a batched class, or of one object per env."""
     batched_type = CONTROLLERS[name][0].model_fields['type'].default
     own_type = f'OnePerEnv{batched_type}'
     if own_type not in BaseRobot.robots:
         BaseRobot.register(own_type)(type(own_type, (BaseRobot.robots[batched_type],), {}))
-    config, robot, controller = config_of(name, tmp_path, 3, own_type if per_env else None)
+    config, robot, controller = config_of(name, tmp_path, 3, own_type if request.param else None)
     with closing(Env(config)) as env:
         env.reset()
         yield env, robot, controller
 
 
-@pytest.mark.parametrize('per_env', [False, pytest.param(True, id='per_env')])
 @pytest.mark.parametrize('name', EVERY)
 def test_nonsense_is_refused_by_name_or_followed(env_of_a_kind: tuple[Env, str, str]) -> None:
     env, robot, controller = env_of_a_kind
@@ -146,3 +145,15 @@ def test_nonsense_is_refused_by_name_or_followed(env_of_a_kind: tuple[Env, str, 
             assert all(finite(each[robot]) for each in obs), action
     arrays = [action for action in refused if isinstance(action, np.ndarray) and action.shape == box.shape]
     assert not any(action.dtype.kind in 'biuf' and is_taken(action) for action in arrays), 'of the action space'
+
+
+@pytest.mark.parametrize('name', ['jetbot-rotate'])
+def test_a_goal_of_no_length_is_none(env_of_a_kind: tuple[Env, str, str]) -> None:
+    """The robot that was turning stops, whatever speeds its wheels had been told."""
+    env, robot, controller = env_of_a_kind
+    goals = [np.zeros((1, 4)), np.full((1, 4), 1e-30), [env.get_observations()[2][robot]['orientation']]]
+    for action in ([[(0.0, 0.0, 0.0, 1.0)]] * 3, goals, goals):
+        obs, *_ = env.step([{robot: {controller: each}} for each in action])
+    wheels = [each[robot]['joint_velocities'] for each in obs]
+    np.testing.assert_array_equal(wheels[:2], wheels[2:] * 2)
+    assert [each[robot]['controllers'][controller]['finished'] for each in obs] == [False, False, True]
