@@ -80,7 +80,10 @@ class ActionFormat:
             wrong = (actions < 0) | (actions >= self.space.n)
             fault = f'is none of the choices 0 to {self.space.n - 1}'
         else:
-            wrong = ~(np.abs(actions) <= LARGEST_NUMBER).all(axis=-1)
+            right = np.abs(actions) <= LARGEST_NUMBER
+            if right.all():
+                return
+            wrong = ~right.all(axis=-1)
             fault = f'is not finite, or beyond {LARGEST_NUMBER:g}'
         wrong &= counts
         if wrong.any():

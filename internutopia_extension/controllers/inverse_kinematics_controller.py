@@ -25,6 +25,7 @@ from internutopia.core.util.rotations import (
     unit_quat,
 )
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
+from internutopia_extension.controllers.actions import has_direction
 from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
 from internutopia_extension.controllers.navigation import observed
 
@@ -108,7 +109,7 @@ class InverseKinematicsController(BaseController):
             parsed[:3] = box_action(position, (3,), ' (end-effector position)')
         if orientation is not None:
             parsed[3:] = box_action(orientation, (4,), ' (end-effector orientation)')
-            if not as_array and np.isnan(unit_quat(parsed[3:])).any():
+            if not as_array and not has_direction(parsed[3:]):
                 raise ValueError(_NO_ORIENTATION)
         return parsed
 

@@ -13,8 +13,8 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import unit_quat
 from internutopia_extension.configs.controllers import RecoverControllerCfg
+from internutopia_extension.controllers.actions import has_direction
 
 if TYPE_CHECKING:
     import gymnasium
@@ -45,7 +45,7 @@ class RecoverController(BaseController):
             raise ValueError(f'expected [position] or [position, orientation], got {action!r}')
         position = box_action(action[0], (3,), ' (position)')
         orientation = box_action(action[1] if len(action) == 2 else IDENTITY_QUAT, (4,), ' (orientation)')
-        if np.isnan(unit_quat(orientation)).any():
+        if not has_direction(orientation):
             raise ValueError(f'expected an orientation of a length other than zero, got {action[1]!r}')
         return np.concatenate([position, orientation])
 

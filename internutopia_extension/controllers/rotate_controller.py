@@ -14,8 +14,8 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import unit_quat, wrap_angle, yaw_of
-from internutopia_extension.controllers.actions import BoxActionController
+from internutopia.core.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of
+from internutopia_extension.controllers.actions import BoxActionController, has_direction
 from internutopia_extension.controllers.navigation import THRESHOLD, as_array, observed, setting
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RotateController(BoxActionController):
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Check one env's action `(1, 4)`. ValueError for a quaternion of length zero, too, unless all is one array."""
         goal = super().parse_action(action)
-        if not isinstance(action, np.ndarray) and np.isnan(unit_quat(goal)).any():
+        if not isinstance(action, np.ndarray) and not has_direction(goal):
             raise ValueError(f'expected {self.action_meaning} of a length other than zero, got {action!r}')
         return goal
 
@@ -68,7 +68,7 @@ class RotateController(BoxActionController):
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Check the actions of several envs, `(n, 1, 4)`."""
         goals = super().parse_actions(actions)
-        if np.isnan(unit_quat(goals)).any():
+        if (np.square(goals).sum(axis=-1) < ZERO_LENGTH**2).any():
             return BaseController.parse_actions(self, actions)  # names the one at fault
         return goals
 
