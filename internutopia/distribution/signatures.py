@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from internutopia.core.world.base import LARGEST_NUMBER
 from internutopia.distribution.packing import Column, LeafGroup, Packed
 
 Signature = tuple[Any, ...]
@@ -38,13 +39,13 @@ class SignatureCache:
 
 
 def _signature(group: LeafGroup) -> Signature:
-    """Layout and kinds of leaves; of what is no finite number, a signature that is never seen again."""
+    """Layout and kinds of leaves; of what is no number that may be taken, a signature that is never seen again."""
     kinds = tuple(_kind(column) for column in group.columns)
     return (object(),) if '' in kinds else (group.layout, kinds)
 
 
 def _kind(column: Column) -> str:
-    """`'none'`, `'number'` or, for everything else and for what is not finite in single precision, `''`."""
+    """`'none'`, `'number'` or, for everything else and for numbers that `box_action` refuses, `''`."""
     if isinstance(column, list):
         if all(value is None for value in column):
             return 'none'
@@ -54,6 +55,7 @@ def _kind(column: Column) -> str:
         return ''
     try:
         with np.errstate(over='ignore'):
-            return 'number' if np.isfinite(np.asarray(column, np.float64).astype(np.float32)).all() else ''
+            numbers = np.asarray(column, np.float64).astype(np.float32)
+            return 'number' if (np.abs(numbers) <= LARGEST_NUMBER).all() else ''
     except OverflowError:
         return ''

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from internutopia.core.config.learning import ActionCfg
 from internutopia.core.util.arrays import ArrayMaker, is_tensor
 from internutopia.core.util.errors import EnvValueError
+from internutopia.core.world.base import LARGEST_NUMBER
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class ActionFormat:
         env_ids: NDArray[np.intp] | None = None,
         counts: NDArray[np.bool_] | Literal[True] = True,
     ) -> None:
-        """ValueError naming the first env whose action is not finite or none of the choices.
+        """ValueError naming the first env whose action is not finite, too large or none of the choices.
 
         Args:
             actions: one row per env.
@@ -79,7 +80,11 @@ class ActionFormat:
             wrong = (actions < 0) | (actions >= self.space.n)
             fault = f'is none of the choices 0 to {self.space.n - 1}'
         else:
-            wrong, fault = ~np.isfinite(actions).all(axis=-1), 'is not finite'
+            right = np.abs(actions) <= LARGEST_NUMBER
+            if right.all():
+                return
+            wrong = ~right.all(axis=-1)
+            fault = f'is not finite, or beyond {LARGEST_NUMBER:g}'
         wrong &= counts
         if wrong.any():
             row = int(np.argmax(wrong))

@@ -20,17 +20,17 @@ from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.arrays import AsyncReadback
-from internutopia.core.world.base import DeviceWorld
+from internutopia.core.world.base import LARGEST_NUMBER, DeviceWorld
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 
-_FAILED = 'the simulation diverged, or an action was not finite'
+_FAILED = 'the simulation diverged, or an action was not finite or too large'
 
 
 class DeviceRLEnv(BatchedRLEnv):
     """`BatchedRLEnv` on a `DeviceWorld`; all arrays are tensors.
 
-    An action that is not finite cuts the episode of its env.
+    An action that is not finite, or larger than the engine takes, cuts the episode of its env.
     """
 
     device_arrays = True
@@ -74,11 +74,11 @@ class DeviceRLEnv(BatchedRLEnv):
 
     @override
     def validate(self, envs: EnvSelection) -> Any:
-        """Which of these envs are cut, since their action is not finite."""
+        """Which of these envs are cut, since their action is not finite or too large."""
         actions: Any = self.state.actions
-        invalid = ~self.arrays.xp.isfinite(actions).all(axis=-1)
-        actions.nan_to_num_(0.0, 0.0, 0.0)
-        return envs.index & invalid
+        invalid = ~(self.arrays.xp.abs(actions) <= LARGEST_NUMBER)
+        actions.masked_fill_(invalid, 0.0)
+        return envs.index & invalid.any(axis=-1)
 
     @override
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,19 +11,26 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.util.rotations import ZERO_LENGTH
+from internutopia.core.world.base import LARGEST_NUMBER
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
-    """All actions as one array of finite numbers `(n, ...)`; None if they have no common shape or are not that."""
+    """All actions as one array of numbers `(n, ...)`; None if they have no common shape or `box_action` refuses one."""
     try:
         stacked = np.asarray(actions)
     except ValueError:  # shapes differ
         return None
-    if stacked.dtype.kind not in 'iuf':
+    if stacked.dtype.kind not in 'biuf':
         return None
     with np.errstate(over='ignore'):  # too large for a float32: infinite
         stacked = stacked.astype(np.float32)
-    return stacked if np.isfinite(stacked).all() else None
+    return stacked if (np.abs(stacked) <= LARGEST_NUMBER).all() else None
+
+
+def has_direction(quat: NDArray[np.float32]) -> bool:
+    """Whether a quaternion is not of length zero."""
+    return math.hypot(*quat.ravel().tolist()) >= ZERO_LENGTH
 
 
 def checks_as(cls: type[BaseController], base: type[BaseController]) -> bool:

@@ -22,8 +22,10 @@ from internutopia.core.util.rotations import (
     quat_rotate,
     quat_rotate_inverse,
     quat_to_matrix,
+    unit_quat,
 )
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
+from internutopia_extension.controllers.actions import has_direction
 from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
 from internutopia_extension.controllers.navigation import observed
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
 _NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
+_NO_ORIENTATION = 'an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated'
 _NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several positions of the arm
 
 
@@ -42,7 +45,8 @@ class InverseKinematicsController(BaseController):
 
     Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
     Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,
-    with NaN for what is None, is what the array API sends.
+    with NaN for what is None, is what the array API sends. In it an orientation of length zero (shorter than 1e-15)
+    means None, too, so that every array of the action space can be followed; given as a part of a list it is refused.
 
     The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
     faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.
@@ -93,25 +97,26 @@ class InverseKinematicsController(BaseController):
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """One env's action as `(7,)`, NaN for None."""
-        if isinstance(action, np.ndarray) and action.ndim == 1 and len(action) == 7 and action.dtype.kind == 'f':
+        as_array = isinstance(action, np.ndarray) and action.shape == (7,) and action.dtype.kind in 'biuf'
+        if as_array:
             action = [None if np.isnan(part).all() else part for part in (action[:3], action[3:])]
         if not isinstance(action, list | tuple) or len(action) != 2:
-            raise ValueError(f'expected [end-effector position, orientation (w, x, y, z)] or 7 numbers, got {action!r}')
+            expected = '[end-effector position, orientation (w, x, y, z)] or an array of 7 numbers'
+            raise ValueError(f'expected {expected}, got {action!r}')
         parsed = np.full(7, np.nan, np.float32)
         position, orientation = action
         if position is not None:
             parsed[:3] = box_action(position, (3,), ' (end-effector position)')
         if orientation is not None:
             parsed[3:] = box_action(orientation, (4,), ' (end-effector orientation)')
-            if not parsed[3:].any():
-                raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
+            if not as_array and not has_direction(parsed[3:]):
+                raise ValueError(_NO_ORIENTATION)
         return parsed
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets on the way to the pose of the action."""
-        action = self.parsed(action, env_ids)
-        control, _ = self.forward(action[..., :3], action[..., 3:], env_ids)
+        control, _ = self._go_to(self.parsed(action, env_ids).reshape(-1, 7), env_ids)
         return control
 
     def forward(
@@ -122,22 +127,14 @@ class InverseKinematicsController(BaseController):
         None or NaN: no position (hold the joints), no orientation (any will do). ValueError if only a part of one is
         NaN, or if the orientation has length zero; on a device nobody looks, and that means any orientation, too.
         """
-        xp, on_device = self.arrays.xp, self.arrays.on_device
-        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
-        if on_device:
-            target = self._joined(eef_target_position, eef_target_orientation, len(rows))
-        else:
-            target = _stacked(eef_target_position, eef_target_orientation, len(rows))
-        self._target[rows] = target
-        self._follow_measured(rows)
-        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
-        goes = ~xp.isnan(target[:, :1]) & self._moving
-        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
-        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
-        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
-        positions = self._command[rows][:, self._columns]
-        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
-        return control, observed(self.success[env_ids])
+        target = self.arrays.zeros((1 if env_ids is ... else len(env_ids), 7)) + np.nan
+        if eef_target_position is not None:
+            target[:, :3] = eef_target_position
+        if eef_target_orientation is not None:
+            target[:, 3:] = eef_target_orientation
+        if not self.arrays.on_device:
+            _check(target)
+        return self._go_to(target, env_ids)
 
     @override
     def get_obs(self) -> dict[str, Any]:
@@ -160,6 +157,22 @@ class InverseKinematicsController(BaseController):
         from gymnasium.spaces import Box
 
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
+
+    def _go_to(self, target: Any, env_ids: Any) -> tuple[ArticulationAction, Any]:
+        """What `forward` returns, for targets `(n, 7)`; an orientation of length zero means any."""
+        xp, on_device = self.arrays.xp, self.arrays.on_device
+        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
+        target = xp.concat([target[:, :3], unit_quat(target[:, 3:])], axis=-1)
+        self._target[rows] = target
+        self._follow_measured(rows)
+        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
+        goes = ~xp.isnan(target[:, :1]) & self._moving
+        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
+        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
+        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
+        positions = self._command[rows][:, self._columns]
+        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
+        return control, observed(self.success[env_ids])
 
     def _chain(self, tip: str) -> KinematicChain:
         """The joints between the arm base and the end effector. ValueError if there are none."""
@@ -227,15 +240,6 @@ class InverseKinematicsController(BaseController):
         moved = (xp.abs(self._command[rows] - self._solution[rows]) > _SAME_JOINT) & ~self._moving
         return xp.isnan(local[:, 0]), ~same.all(axis=-1) | moved.any(axis=-1)
 
-    def _joined(self, position: Any, orientation: Any, n: int) -> Any:
-        """Targets of n envs `(n, 7)` with orientations of length 1, unchecked."""
-        target = self.arrays.zeros((n, 7)) + np.nan
-        if position is not None:
-            target[:, :3] = position
-        if orientation is not None:
-            target[:, 3:] = orientation / self.arrays.xp.linalg.vector_norm(orientation, axis=-1, keepdims=True)
-        return target
-
     def _into_base(self, rows: Any, target: Any) -> Any:
         """Targets `(n, 7)` of the action in the frame of the arm base, in double precision."""
         xp = self.arrays.xp
@@ -291,18 +295,11 @@ def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray
     return np.isin(names, wanted)
 
 
-def _stacked(position: Any, orientation: Any, n: int) -> NDArray[np.float32]:
-    """Targets of n envs `(n, 7)` with orientations of length 1."""
-    target = np.full((n, 7), np.nan, np.float32)
-    for part, values, what in ((slice(3), position, 'position'), (slice(3, 7), orientation, 'orientation')):
-        if values is None:
-            continue
-        target[:, part] = values
-        missing = np.isnan(target[:, part])
+def _check(target: NDArray[np.float32]) -> None:
+    """ValueError if only a part of a position or orientation of targets `(n, 7)` is NaN, or if one has length zero."""
+    for values, what in ((target[:, :3], 'position'), (target[:, 3:], 'orientation')):
+        missing = np.isnan(values)
         if not np.array_equal(missing.any(axis=-1), missing.all(axis=-1)):
-            raise ValueError(f'end-effector {what}: some of its numbers are NaN: {np.asarray(values)!r}')
-    length = np.linalg.norm(target[:, 3:], axis=-1, keepdims=True)
-    if (length == 0.0).any():
-        raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
-    target[:, 3:] /= length
-    return target
+            raise ValueError(f'end-effector {what}: some of its numbers are NaN: {values!r}')
+    if not np.array_equal(np.isnan(unit_quat(target[:, 3:])), np.isnan(target[:, 3:])):
+        raise ValueError(_NO_ORIENTATION)

@@ -15,6 +15,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import namespace_of
+from internutopia.core.world.base import LARGEST_NUMBER
 from internutopia_extension.controllers.actions import stack_actions
 from internutopia_extension.controllers.navigation import (
     FORWARD_SPEED,
@@ -70,7 +71,8 @@ class MoveAlongPathPointsController(BaseController):
         """One env's action as `(points, 3)`."""
         paths = _as_paths([action])
         if paths is None:
-            raise ValueError(f'expected [path], a list of one or more points of 3 finite numbers each, got {action!r}')
+            point = f'3 finite numbers each, none beyond {LARGEST_NUMBER:g}'
+            raise ValueError(f'expected [path], a list of one or more points of {point}, got {action!r}')
         return paths[0]
 
     @override
@@ -81,13 +83,13 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Speeds along the path of the action."""
+        """Speeds along the path of the action, `(points, 3)`, or as the action space has it `(1, points, 3)`."""
         action = self.parsed(action, env_ids)
-        position, orientation = self.robot.get_pose()
+        position, orientation = (part[env_ids] for part in self.robot.get_pose())
         return self.forward(
-            start_position=position[env_ids],
-            start_orientation=orientation[env_ids],
-            path_points=action,
+            start_position=position,
+            start_orientation=orientation,
+            path_points=action.reshape(*position.shape[:-1], -1, 3),
             forward_speed=self.forward_speed,
             rotation_speed=self.rotation_speed,
             threshold=self.threshold,

@@ -14,6 +14,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import RecoverControllerCfg
+from internutopia_extension.controllers.actions import has_direction
 
 if TYPE_CHECKING:
     import gymnasium
@@ -44,14 +45,16 @@ class RecoverController(BaseController):
             raise ValueError(f'expected [position] or [position, orientation], got {action!r}')
         position = box_action(action[0], (3,), ' (position)')
         orientation = box_action(action[1] if len(action) == 2 else IDENTITY_QUAT, (4,), ' (orientation)')
-        if not orientation.any():
+        if not has_direction(orientation):
             raise ValueError(f'expected an orientation of a length other than zero, got {action[1]!r}')
         return np.concatenate([position, orientation])
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Teleport to the pose of the action."""
+        """Teleport to the pose of the action, `(7,)`, or as the action space has it `(1, 3)`."""
         action = self.parsed(action, env_ids)
+        if action.shape[-1] == 3:
+            return self.forward(action[..., 0, :], env_ids=env_ids)
         return self.forward(action[..., :3], action[..., 3:], env_ids)
 
     def forward(

@@ -14,8 +14,8 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import wrap_angle, yaw_of
-from internutopia_extension.controllers.actions import BoxActionController
+from internutopia.core.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of
+from internutopia_extension.controllers.actions import BoxActionController, has_direction
 from internutopia_extension.controllers.navigation import THRESHOLD, as_array, observed, setting
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class RotateController(BoxActionController):
     """Turns to a heading, by commanding the move-by-speed controller below it.
 
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
-    rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t.
+    rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, which is what the array API
+    sends, a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is
+    refused.
 
     Observation: `finished`, whether |e| < t; False before the first action.
 
@@ -56,9 +58,9 @@ class RotateController(BoxActionController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """Check one env's action `(1, 4)`. ValueError for a quaternion of length zero, too."""
+        """Check one env's action `(1, 4)`. ValueError for a quaternion of length zero, too, unless all is one array."""
         goal = super().parse_action(action)
-        if not goal.any():
+        if not isinstance(action, np.ndarray) and not has_direction(goal):
             raise ValueError(f'expected {self.action_meaning} of a length other than zero, got {action!r}')
         return goal
 
@@ -66,7 +68,7 @@ class RotateController(BoxActionController):
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Check the actions of several envs, `(n, 1, 4)`."""
         goals = super().parse_actions(actions)
-        if not goals.any(axis=(1, 2)).all():
+        if (np.square(goals).sum(axis=-1) < ZERO_LENGTH**2).any():
             return BaseController.parse_actions(self, actions)  # names the one at fault
         return goals
 
@@ -91,10 +93,12 @@ class RotateController(BoxActionController):
         threshold: float = THRESHOLD,
         env_ids: Any = ...,
     ) -> ArticulationAction:
-        """Turning rate [rad/s] from one orientation to another; reached within `threshold` [rad] of yaw."""
+        """Turning rate [rad/s] from one orientation to another; reached within `threshold` [rad] of yaw.
+
+        It is 0 for a goal of length zero.
+        """
         xp = self.arrays.xp
-        goal = self.arrays.asarray(goal_orientation, 'float32')
-        goal = goal / xp.sqrt((goal * goal).sum(axis=-1, keepdims=True))
+        goal = unit_quat(self.arrays.asarray(goal_orientation, 'float32'))
         error = self.get_delta_z_rot(start_orientation, goal)
         self.goal_orientation[env_ids] = goal
         self.last_threshold[env_ids] = xp.full_like(error, threshold)
@@ -102,7 +106,7 @@ class RotateController(BoxActionController):
             0,
             env_ids,
             forward_speed=xp.zeros_like(error),
-            rotation_speed=xp.where(xp.abs(error) < threshold, 0.0, rotation_speed * error.clip(-1.0, 1.0)),
+            rotation_speed=xp.where(xp.abs(error) >= threshold, rotation_speed * error.clip(-1.0, 1.0), 0.0),
         )
 
     @override
@@ -114,7 +118,7 @@ class RotateController(BoxActionController):
 
     @override
     def action_space(self) -> gymnasium.Space[Any]:
-        """Quaternions; those of another length than one are normalised."""
+        """Quaternions of any length."""
         from gymnasium.spaces import Box
 
         return Box(-1.0, 1.0, self.action_shape)

@@ -269,11 +269,12 @@ def test_long_runs_have_the_statistics_of_the_cpu_engine() -> None:
         assert host.std() == pytest.approx(device.std(), rel=0.25)
 
 
-def test_actions_that_are_no_numbers_cut_their_env() -> None:
+@pytest.mark.parametrize('value', [torch.nan, -torch.inf, 1.1e10, -1e25])
+def test_actions_that_no_engine_takes_cut_their_env(value: float) -> None:
     with closing(on_device(poles())) as envs:
         envs.reset()
         bad = torch.ones(N, 1)
-        bad[2] = torch.nan
+        bad[2] = value
         _, rewards, terminated, truncated, info = envs.step(bad)
         assert truncated.tolist() == info['failed'].tolist() == [k == 2 for k in range(N)]
         assert not terminated.any() and rewards[2] == 0.0 and (rewards[3:] > 0).all()

@@ -31,8 +31,8 @@ class Command:
 
     Attributes:
         env_ids: the envs.
-        controller: the batched controller that they are for; None if `action` is the joint targets to set.
-        action: `(m, ...)`, or joint targets with an env axis.
+        controller: the batched controller that they are for; None if `action` computes the joint targets of one env.
+        action: `(m, ...)`, or see `BaseController.prepare_control`.
     """
 
     env_ids: NDArray[np.intp]
@@ -41,7 +41,9 @@ class Command:
 
     def control(self) -> ArticulationAction:
         """The joint targets to set."""
-        return self.action if self.controller is None else self.controller.action_to_control(self.action, self.env_ids)
+        if self.controller is None:
+            return self.action().with_env_axis()
+        return self.controller.action_to_control(self.action, self.env_ids)
 
 
 class BatchedRobot:
@@ -136,7 +138,7 @@ class BatchedRobot:
         controller = self.robot.controllers.get(name)
         if controller is None:
             return [
-                Command(np.array([env_id]), None, self.robots[env_id].controller(name).control(action).with_env_axis())
+                Command(np.array([env_id]), None, self.robots[env_id].controller(name).prepare_control(action))
                 for env_id, action in zip(env_ids, actions, strict=True)
             ]
         try:

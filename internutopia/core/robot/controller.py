@@ -24,6 +24,7 @@ per-env robot: then `env_ids` is `...` and arrays have no env axis. Code written
 
 from __future__ import annotations
 
+import functools
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -42,6 +43,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
+from internutopia.core.world.base import LARGEST_NUMBER
 
 if TYPE_CHECKING:
     import gymnasium
@@ -109,14 +111,17 @@ class BaseController(OrderedKeys, ABC):
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Turn an action into joint targets."""
 
-    def control(self, action: Any) -> ArticulationAction:
-        """`action_to_control` for one env. ValueError naming env, robot and controller if it refuses the action."""
-        try:
-            return self.action_to_control(action)
-        except (AssertionError, TypeError, ValueError) as error:
-            robot = self.scene.robot_paths[self.robot.config.prim_path]
-            where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
-            raise EnvValueError(self.scene.env_id, f'{where}: {str(error) or repr(action)}') from error
+    def prepare_control(self, action: Any) -> Callable[[], ArticulationAction]:
+        """Check one env's action; what is returned computes its joint targets, when all actions were checked.
+
+        A batched class parses the action. A per-env one computes at once: only `action_to_control` knows what it takes.
+        ValueError naming env, robot and controller if it refuses the action.
+        """
+        if is_batched(type(self)):
+            self._named(self.parse_action, action)
+            return functools.partial(self._named, self.action_to_control, action)
+        control: ArticulationAction = self._named(self.action_to_control, action)
+        return lambda: control
 
     def get_obs(self) -> dict[str, Any]:
         """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""
@@ -195,9 +200,21 @@ class BaseController(OrderedKeys, ABC):
     def cleanup(self) -> None:
         """Called when the env is reset or closed."""
 
+    def _named(self, method: Callable[[Any], Any], action: Any) -> Any:
+        """What a method makes of one env's action. ValueError naming env, robot and controller if it refuses it."""
+        try:
+            return method(action)
+        except (AssertionError, TypeError, ValueError) as error:
+            robot = self.scene.robot_paths[self.robot.config.prim_path]
+            where = f'env {self.scene.env_id}, robot {robot!r}, controller {self.config.name!r}'
+            raise EnvValueError(self.scene.env_id, f'{where}: {str(error) or repr(action)}') from error
+
 
 def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[np.float32]:
-    """One env's action as a float array of a fixed shape. ValueError names expected and got, NaN and infinity."""
+    """One env's action as a float array of a fixed shape.
+
+    ValueError names expected and got. Numbers that are not finite, or larger than the engine takes, are refused, too.
+    """
     try:
         array = np.asarray(action)
     except ValueError:  # a nested list of uneven lengths
@@ -208,8 +225,9 @@ def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[n
         array = array.astype(np.float32)
     if array.shape != shape:
         raise ValueError(f'expected {_numbers(shape)}{what}, got shape {array.shape}: {action!r}')
-    if not np.isfinite(array).all():
-        raise ValueError(f'expected {_numbers(shape)}{what}, got a value that is not finite: {action!r}')
+    if not (np.abs(array) <= LARGEST_NUMBER).all():
+        fault = f'beyond {LARGEST_NUMBER:g}' if np.isfinite(array).all() else 'not finite'
+        raise ValueError(f'expected {_numbers(shape)}{what}, got a value that is {fault}: {action!r}')
     return array
 
 

@@ -156,7 +156,7 @@ class BaseRobot(OrderedKeys):
         if self.batch is not None:
             self.batch.apply(self.batch.validate([(self._scene.env_id, action)]))
         else:
-            self.command([(control, ...) for control in self.controls(action)])
+            self.command([(control(), ...) for control in self.controls(action)])
 
     def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
         """Set the joint targets that controllers ask for, in this order.
@@ -166,12 +166,12 @@ class BaseRobot(OrderedKeys):
         for control, env_ids in controls:
             self.articulation.apply_action(control, env_ids)
 
-    def controls(self, action: Mapping[str, Any]) -> list[ArticulationAction]:
-        """The joint targets that an action asks for; nothing is commanded yet.
+    def controls(self, action: Mapping[str, Any]) -> list[Callable[[], ArticulationAction]]:
+        """Check an action: functions that compute the joint targets that it asks for. Nothing is commanded yet.
 
         KeyError for an unknown controller, ValueError for an action it cannot take, naming env, robot and controller.
         """
-        return [self.controller(name).control(value) for name, value in action.items()]
+        return [self.controller(name).prepare_control(value) for name, value in action.items()]
 
     def controller(self, name: str) -> BaseController:
         """The controller of that name. KeyError naming env and robot, with close matches."""

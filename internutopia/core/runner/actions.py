@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ class BatchedActions:
     """Checked actions: for batched robots, for robots of one env, and for robots that take them as they are."""
 
     batches: list[tuple[RobotBatch, list[Any]]]
-    robots: list[tuple[BaseRobot, list[ArticulationAction]]]
+    robots: list[tuple[BaseRobot, list[Callable[[], ArticulationAction]]]]
     custom: list[tuple[BaseRobot, Any]]
 
     @property
@@ -38,7 +38,7 @@ class BatchedActions:
         for batch, commands in self.batches:
             batch.apply(commands)
         for robot, controls in self.robots:
-            robot.command([(control, ...) for control in controls])
+            robot.command([(control(), ...) for control in controls])
         for robot, robot_action in self.custom:
             robot.apply_action(robot_action)
 

@@ -16,6 +16,16 @@ from internutopia.core.util.arrays import namespace_of
 
 Array = NDArray[Any]
 
+ZERO_LENGTH = 1e-15
+"""A quaternion that is shorter counts as one of length zero, for MuJoCo, too."""
+
+
+def unit_quat(q: Array) -> Array:
+    """The quaternion of length 1 of the same direction; NaN for one of length zero, which has none."""
+    xp = namespace_of(q)
+    length = xp.sqrt((q * q).sum(axis=-1, keepdims=True))
+    return q / xp.where(length < ZERO_LENGTH, xp.nan, length)
+
 
 def quat_multiply(a: Array, b: Array) -> Array:
     """Hamilton product `a * b`: the rotation b followed by a."""

@@ -43,6 +43,9 @@ Array = NDArray[np.float32]
 # `DeviceWorld.masked_writes`
 EnvIds = NDArray[np.intp]
 
+LARGEST_NUMBER = 1e10
+"""Largest number that an engine is given; of a state that has a larger one, MuJoCo says that it diverged."""
+
 
 @dataclass(frozen=True)
 class PhysicsState:
@@ -219,7 +222,10 @@ class ArticulationView(ABC):
         efforts: Any = None,
         joints: Any = slice(None),
     ) -> None:
-        """Set drive targets `(n, k)` [rad, rad/s, N·m]; None or NaN entries keep what was set before."""
+        """Set drive targets `(n, k)` [rad, rad/s, N·m]; None or NaN entries keep what was set before.
+
+        A target beyond `LARGEST_NUMBER` is as good as that.
+        """
 
     @abstractmethod
     def get_gains(self) -> tuple[Array, Array]:
@@ -242,7 +248,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
-        """Raw control signals `(n, nu)` of the model's own actuators, in the model's order."""
+        """Raw control signals `(n, nu)` of the model's own actuators, in the model's order; as large as targets."""
 
     @property
     @abstractmethod

@@ -65,6 +65,11 @@ class SessionEnvs:
         self._truncated = np.zeros(n, bool)
         self.progress = Progress(left=len(config.task_configs) if config.episode_order == 'once' else None)
 
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """Simulated time of each env `(n,)` [s]."""
+        return self._core.runner.world.times.copy()
+
     def reset(self, env_ids: EnvIds, seed: int | None) -> dict[str, Any]:
         """Start the next episodes in some envs: fields of `protocol.ResetReply`."""
         core = self._core

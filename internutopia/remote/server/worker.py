@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from io import BufferedRWPair
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 
 from internutopia.core.config import Config
@@ -103,7 +104,14 @@ class _Worker:
     def step(self, media_type: str, **arguments: Any) -> Done | Refused:
         if not self._envs.was_reset:
             return Refused(409, 'conflict', 'no episode was started yet: reset the episodes first')
-        return Done(encode(self._envs.step(**arguments), media_type), self._envs.progress)
+        before = self._envs.times
+        try:
+            reply = self._envs.step(**arguments)
+        except ValueError as error:
+            if not np.array_equal(self._envs.times, before):
+                raise
+            return Refused(422, 'invalid', f'actions: {error}')  # by a controller, before anything has moved
+        return Done(encode(reply, media_type), self._envs.progress)
 
     def picture(self, width: int, height: int) -> Done | Refused:
         try:

@@ -49,6 +49,18 @@ def test_position_drive_against_the_second_order_solution(start, wheel):
     assert follow(env, 200) == pytest.approx(0.1 * step_response(t, 20.0, 2.0), abs=1e-3)
 
 
+@pytest.mark.parametrize('kind', ['positions', 'velocities', 'efforts'])
+def test_a_target_that_is_too_large_for_the_engine_pulls_with_all_there_is(start, wheel, kind):
+    env = start(wheel, 'SpringRobot', dt=1e-3, substeps=5, env_num=4)
+    for env_id, target in enumerate([1e10, 1e11, 1e300, np.inf]):
+        robot_of(env, env_id).articulation.view.set_targets([env_id], **{kind: [target]})
+    for k in range(1, 11):
+        *_, truncated, _ = env.step([None] * 4)
+        assert not any(truncated)
+        speeds = [robot_of(env, env_id).articulation.get_joint_velocities()[0] for env_id in range(4)]
+        assert speeds == pytest.approx([3.0 / INERTIA * k * 5e-3] * 4)  # at 3 N·m, all of them
+
+
 def test_gains_of_one_env_at_run_time(start, wheel):
     env, twin = (start(wheel, 'SpringRobot', dt=1e-3, substeps=5, env_num=3) for _ in range(2))
     robot_of(env, 1).articulation.set_gains([8.0], [1.0])

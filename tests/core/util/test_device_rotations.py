@@ -39,6 +39,7 @@ def calls(draw: Any) -> tuple[str, list[NDArray[np.float32]]]:
         'quat_rotate': [q, v],
         'quat_rotate_inverse': [q, v],
         'quat_to_matrix': [q],
+        'unit_quat': [q.map(lambda values: values * np.float32(3.0))],
         'yaw_of': [q],
         'quat_from_yaw': [angle],
         'wrap_angle': [angle],
@@ -62,6 +63,15 @@ def test_tensors_give_what_arrays_give(call: tuple[str, list[NDArray[np.float32]
     assert error.max(initial=0.0) <= TOLERANCE * (4.0 if name == 'wrap_angle' else 1.0)
     unseen = function(*(torch.empty(np.shape(arg), device='meta') for arg in args))  # there are no values to look at
     assert unseen.is_meta and unseen.shape == got.shape and unseen.dtype == got.dtype
+
+
+@pytest.mark.parametrize('make', [np.asarray, torch.as_tensor])
+def test_a_quaternion_of_any_length_has_a_direction_unless_that_is_zero(make: Any) -> None:
+    """Shorter than 1e-15 is zero: its square is nothing that single precision could divide by."""
+    lengths = np.array([1.0, 1e10, 1e-14, 1e-16, 1e-30, 1e-45, 0.0, np.nan], np.float32)
+    units = rotations.unit_quat(make(lengths[:, None] * np.array([0.6, 0.0, -0.8, 0.0], np.float32)))
+    np.testing.assert_allclose(np.asarray(units)[:3], [[0.6, 0.0, -0.8, 0.0]] * 3, atol=TOLERANCE)
+    assert np.isnan(np.asarray(units)[3:]).all()
 
 
 def test_one_vector_is_turned_by_many_quaternions() -> None:

@@ -35,6 +35,9 @@ BAD_ACTIONS = [
     ('jetbot', 'move_along_path', ['a path'], "got ['a path']"),
     ('jetbot', 'rotate', [(1.0, 0.0, 0.0)], 'expected numbers of shape (1, 4)'),
     ('jetbot', 'rotate', [(0.0, 0.0, 0.0, 0.0)], 'of a length other than zero'),
+    ('jetbot', 'rotate', [(1e-30, 0.0, 0.0, 0.0)], 'of a length other than zero'),
+    ('jetbot', 'rotate', [(1.0, 0.0, 0.0, -1e25)], 'a value that is beyond 1e+10'),
+    ('jetbot', 'move_along_path', [[(1e25, 0.0, 0.0)]], 'none beyond 1e+10'),
     ('h1', 'joint_controller', [0.0] * 19, 'expected [positions, velocities] of 19 numbers each'),
     ('h1', 'joint_controller', [[0.0] * 18], 'expected 19 numbers (joint positions), got shape (18,)'),
     ('h1', 'joint_controller', [None, [NAN] * 19], 'expected 19 numbers (joint velocities)'),
@@ -44,6 +47,7 @@ BAD_ACTIONS = [
     ('h1', 'recover', [], 'expected [position] or [position, orientation], got []'),
     ('h1', 'recover', [(1.0, 2.0)], 'expected 3 numbers (position)'),
     ('h1', 'recover', [(1.0, 2.0, 0.0), (0.0, 0.0, 0.0, 0.0)], 'expected an orientation of a length other than zero'),
+    ('h1', 'recover', [(1.0, 2.0, 0.0), (0.0, 0.0, 1e-30, 0.0)], 'expected an orientation of a length other than zero'),
     ('motor_arm', 'actuators', [0.1, 0.2, 0.3], 'expected 2 numbers (controls of the actuators), got shape (3,)'),
 ]
 

@@ -290,12 +290,25 @@ def test_per_env_controllers_do_the_same(franka: Start, run: Callable[..., Env])
         assert one['franka']['joint_action'] == other['franka']['joint_action']
 
 
+@pytest.mark.parametrize('tiny', [0.0, -0.0, 1e-16, 1e-30, 1e-45])
+def test_an_array_whose_orientation_has_no_length_leaves_it_open(franka: Start, tiny: float) -> None:
+    env = franka(2)
+    array = np.array([0.5, 0.1, 0.4, tiny, 0.0, 0.0, tiny], np.float32)
+    for _ in range(5):
+        obs, *_ = env.step([{'franka': {'arm_ik_controller': target}} for target in (array, [array[:3], None])])
+    np.testing.assert_equal(obs[0], obs[1])
+    assert obs[0]['franka']['controllers']['arm_ik_controller']['success']
+
+
 @pytest.mark.parametrize(
     ('action', 'message'),
     [
         ([(0.5, 0.0, np.nan), None], 'not finite'),
         ([(0.5, 0.0), None], '3 numbers .end-effector position.*got shape'),
         ([(0.5, 0.0, 0.4), (0, 0, 0, 0)], 'length zero'),
+        ([(0.5, 0.0, 0.4), (1e-30, 0, 0, 0)], 'length zero'),
+        ([None, (0, 0, 1e-45, 0)], 'length zero'),
+        ([(0.5, 0.0, 1e25), None], r'a value that is beyond 1e\+10'),
         ([(0.5, 0.0, 0.4)], 'expected .end-effector position, orientation'),
         ('forward', 'expected .end-effector position, orientation'),
         (np.array([0.5, np.nan, 0.4, 1.0, 0.0, 0.0, 0.0]), 'not finite'),

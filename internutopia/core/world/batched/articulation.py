@@ -14,7 +14,7 @@ from internutopia.core.model.compiled import ArticulationLayout, BodyLayout, Com
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.spec import Probe
 from internutopia.core.util import did_you_mean
-from internutopia.core.world.base import Array, ArticulationView, EnvIds
+from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.rays import RayCaster
@@ -180,9 +180,10 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
-            kept = arrays.xp.isnan(values)
-            if not arrays.on_device and not kept.any():  # a device is not asked
-                kept = None
+            kept = None
+            if arrays.on_device or not (np.abs(values) <= LARGEST_NUMBER).all():  # a device is not asked
+                kept = arrays.xp.isnan(values)
+                values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             for target in self._write_targets(env_ids):
                 ctrl = target.batch.write('ctrl')
                 if self._layout.driven:
@@ -235,7 +236,7 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
-        values = self._world.arrays.asarray(controls)
+        values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
             target.assign(target.batch.write('ctrl'), target.view_slice.columns['controls'], values)
 
