@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from internutopia.core.config.distribution import RayDistributionCfg
@@ -235,6 +235,25 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
 def _end() -> None:
     if _current is not None:
         _current.end()
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: the connection is its parent's, and the end of the child shall not be that of Ray's processes."""
+    global _current
+    if _current is not None:
+        _current = None
+        atexit.register(_exit_at_once)
+
+
+def _exit_at_once() -> None:
+    """End a forked child. Ray would wait for threads that it does not have, or say things over its parent's sockets."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(1 if hasattr(sys, 'last_value') else 0)  # a traceback was printed; what `sys.exit` got is not known here
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Cluster:
