@@ -12,6 +12,7 @@ from internutopia.core import vec_env
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.gym_spaces import conform, space_of
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 
 
 class Env(gymnasium.Env):
@@ -30,6 +31,7 @@ class Env(gymnasium.Env):
     metadata: dict[str, Any] = {'render_modes': ['rgb_array']}
 
     def __init__(self, config: Config, render_mode: str | None = None):
+        self._guard = CallGuard(self)
         if render_mode not in (None, 'rgb_array'):
             raise ValueError(f"render_mode={render_mode!r}: expected 'rgb_array' or None")
         self.render_mode = render_mode
@@ -76,6 +78,7 @@ class Env(gymnasium.Env):
         """The task config that runs, by env id (0)."""
         return self._env.active_task_configs
 
+    @exclusive
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Start the next episode.
 
@@ -95,6 +98,7 @@ class Env(gymnasium.Env):
         self._robot_name = task_config.robots[0].name if task_config.robots else None
         return self._robot_obs(obs), {Env.RESET_INFO_TASK_CONFIG: task_config}
 
+    @exclusive
     def step(self, action: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         """Advance the env; see `vec_env.Env.step`. Five times None after the last episode."""
         actions = action if self._robot_name is None else {self._robot_name: action}
@@ -103,11 +107,13 @@ class Env(gymnasium.Env):
             return GYM_BEFORE_RESET
         return None if info is None else self._robot_obs(obs), reward, terminated, truncated, info
 
+    @reading
     def get_observations(self) -> Any:
         """The current observation; None without an episode."""
         (obs,) = self._env.get_observations()
         return None if obs is None else self._robot_obs(obs)
 
+    @exclusive
     def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
         """Let time pass without commands; see `vec_env.Env.warm_up`."""
         self._env.warm_up(steps, render, physics)
@@ -116,6 +122,7 @@ class Env(gymnasium.Env):
         """Length of one physics step [s]."""
         return self._env.get_dt()
 
+    @reading
     def render(self, mode: str = 'human') -> Any:
         """A picture of the env, see `vec_env.Env.render`; None without `render_mode='rgb_array'`.
 
@@ -127,6 +134,7 @@ class Env(gymnasium.Env):
         """Whether every episode has been run to its end."""
         return self._env.finished()
 
+    @closing
     def close(self) -> None:
         """Free everything; twice is fine."""
         self._env.close()

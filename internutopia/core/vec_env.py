@@ -24,6 +24,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.util.errors import EnvValueError
 
 
@@ -69,6 +70,7 @@ class Env:
     """
 
     def __init__(self, config: Config):
+        self._guard = CallGuard(self)
         self.config = config
         self.compat = ListApi2x.of(config)
         self.env_num = config.env_num
@@ -123,6 +125,7 @@ class Env:
         """Where the results of ended episodes go."""
         return self._runner.results
 
+    @reading
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller in an env that holds an episode.
 
@@ -134,6 +137,7 @@ class Env:
             raise EnvValueError(env_id, f'action_space: env {env_id} holds no episode; reset it first')
         return self._runner.action_space(env_id, robot, controller)
 
+    @exclusive
     def reset(
         self, reset_list: Sequence[int] | None = None, *, env_ids: Sequence[int] | None = None
     ) -> tuple[list[Any], list[Any]]:
@@ -161,6 +165,7 @@ class Env:
             return self.compat.reset(given, self._check_ids, self._start)
         return self._start(self._check_ids(given))
 
+    @exclusive
     def step(
         self, action: Sequence[Mapping[str, Any] | None]
     ) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
@@ -185,6 +190,7 @@ class Env:
         results = self._runner.step(action)
         return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
 
+    @exclusive
     def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:
         """Give some envs their next actions, and return at once: `recv` fetches what comes of them.
 
@@ -206,6 +212,7 @@ class Env:
             raise ValueError(f'send takes one action per env: got {len(actions)} actions for {len(ids)} envs')
         self._stepper.send(dict(zip(ids, actions, strict=True)))
 
+    @exclusive
     def recv(self, min_envs: int = 1) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any], list[int]]:
         """Wait until steps of at least `min_envs` envs are done.
 
@@ -223,12 +230,14 @@ class Env:
             rows = self.compat.results(rows, [self._runner.envs[env_id] for env_id in results])
         return (*_columns(rows), list(results))
 
+    @reading
     def get_observations(self) -> list[Any]:
         """The current observation of every env; None for one without an episode."""
         self._check_open('get_observations')
         self._stepper.check_idle('get_observations')
         return self._runner.get_obs()
 
+    @exclusive
     def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
         """Let time pass without commands; episodes do not count these steps.
 
@@ -243,6 +252,7 @@ class Env:
         self._stepper.check_idle('warm_up')
         self._runner.warm_up(steps, physics)
 
+    @reading
     def render(
         self, camera: str | tuple[Any, Any] | None = None, resolution: tuple[int, int] = (640, 480)
     ) -> NDArray[np.uint8]:
@@ -265,6 +275,7 @@ class Env:
         self._stepper.check_idle('render')
         return self._runner.render(camera, checked_resolution(resolution))
 
+    @reading
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
         """The full state of some envs, to go on from there later, to the bit; plain data that can be pickled.
 
@@ -283,6 +294,7 @@ class Env:
         self._stepper.check_idle('get_state', ids)
         return self._runner.get_state(ids)
 
+    @exclusive
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
         """Put envs into a state that `get_state` returned, of this Env or another of the same task configs.
 
@@ -317,6 +329,7 @@ class Env:
         """Whether every episode has been run to its end; in every run, also a distributed one with `compat='2.x'`."""
         return self.task_config_manager.exhausted and not self._runner.running
 
+    @closing
     def close(self) -> None:
         """Free everything; twice is fine, any other call afterwards is an error."""
         if not self.closed:

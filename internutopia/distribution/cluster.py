@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from internutopia.core.config.distribution import RayDistributionCfg
@@ -36,6 +36,7 @@ _INLINE_LIMIT = 'RAY_max_direct_call_object_size'  # bytes: larger messages go t
 _PORT = 6379  # where `ray start --head` listens
 _lock = threading.Lock()
 _current: Cluster | None = None  # of this process, also while it ends
+_inherited = False  # whether this is a fork of a process that was connected
 
 
 class Cluster:
@@ -203,10 +204,17 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     """The connection of this process to Ray, made if there is none; give it back with `Cluster.release`.
 
     It leads to the cluster at `head_address`, or at the environment variable `RAY_ADDRESS`, or to a new one.
-    ConnectionError if none answers there, FileNotFoundError if there is no such `working_dir`.
+    ConnectionError if none answers there, FileNotFoundError if there is no such `working_dir`, RuntimeError if this
+    process is a fork of one that was connected to Ray.
     """
     global _current
     import ray
+
+    if _inherited:
+        raise RuntimeError(
+            'distribution_config: this process is a fork of one that was connected to Ray, which Ray does not support; '
+            "start it with the method 'spawn'"
+        )
 
     folder = distribution.working_dir
     if folder is not None and not os.path.isdir(folder):
@@ -235,6 +243,25 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
 def _end() -> None:
     if _current is not None:
         _current.end()
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: the connection is its parent's, whose processes shall not end with the child."""
+    global _current, _inherited
+    if _current is not None:
+        _current, _inherited = None, True
+        atexit.register(_exit_at_once)
+
+
+def _exit_at_once() -> None:
+    """End a forked child. Ray would wait for threads that it does not have, or say things over its parent's sockets."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # broken, closed, none
+            stream.flush()
+    os._exit(1 if hasattr(sys, 'last_value') else 0)  # a traceback was printed; what `sys.exit` got is not known here
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Cluster:

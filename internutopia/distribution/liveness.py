@@ -10,7 +10,7 @@ from __future__ import annotations
 import selectors
 import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 _ANSWER = 10.0  # s that a process has to answer
@@ -81,6 +81,8 @@ class Watchdog:
 
     def stop(self) -> None:
         """End `wait`, also one that has not begun."""
+        with suppress(OSError):  # stopped before
+            self._stop.shutdown(socket.SHUT_RDWR)  # closing it would not be enough if a forked child has it, too
         self._stop.close()
 
 

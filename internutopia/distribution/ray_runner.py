@@ -204,9 +204,12 @@ class RayRunner(EnvRunner):
             group: self._pool.call_async(group, 'set_state', own, own.env_ids, after=checks)
             for group, own in by_group.items()
         }
-        for outcome in self._pool.gather(done).values():
-            if isinstance(outcome, Exception):
-                raise outcome
+        outcomes = self._pool.gather(done)
+        errors = [outcome for outcome in outcomes.values() if isinstance(outcome, Exception)]
+        if errors:
+            changed = [group for group, outcome in outcomes.items() if not isinstance(outcome, Exception)]
+            self._pool.gather({group: self._pool.call_async(group, 'undo_set_state') for group in changed})
+            raise errors[0]
         for env_id, env_state in states.items():
             env = self._env(env_id)
             env.ended, env.last = env_state.ended, copy.deepcopy(env_state.last)

@@ -27,7 +27,7 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.runner.actions import BatchedActions
 from internutopia.core.runner.local import LocalRunner
-from internutopia.core.runner.snapshot import check_fit
+from internutopia.core.runner.snapshot import check_fit, set_state
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
@@ -99,6 +99,7 @@ class Worker:
         self._tasks: dict[int, bytes] = {}
         self._prepared: dict[int, PreparedEpisode] = {}
         self._actions: BatchedActions | None = None
+        self._before: SceneState | None = None  # the last `set_state`, until the envs move
 
     @property
     def runner(self) -> LocalRunner:
@@ -156,7 +157,7 @@ class Worker:
         """
         if actions is not None:
             self.validate(env_ids, actions)
-        checked, self._actions = self._actions, None
+        checked, self._actions, self._before = self._actions, None, None
         assert checked is not None
         for name in finished:
             DataHub.set_episode_finished(name)
@@ -190,8 +191,14 @@ class Worker:
         check_fit(self.runner.simulator, state, env_ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
-        """Put envs into a state."""
-        self.runner.set_state(state, env_ids)
+        """Put envs into a state; if that fails, here or (`undo_set_state`) elsewhere, nothing has changed."""
+        self._before = set_state(self.runner.simulator, state, env_ids)
+
+    def undo_set_state(self) -> None:
+        """Put envs back into the state they were in before `set_state`."""
+        before, self._before = self._before, None
+        assert before is not None
+        set_state(self.runner.simulator, before)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller."""

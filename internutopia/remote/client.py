@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.remote.errors import (
     AuthError,
@@ -77,6 +78,7 @@ class Client:
     """
 
     def __init__(self, base_url: str, user_token: str | None = None, timeout: float = DEFAULT_TIMEOUT):
+        self._guard = CallGuard(self)
         if not timeout > 0.0:
             raise ValueError(f'timeout must be a positive number of seconds, got {timeout!r}')
         if user_token is not None and not re.fullmatch('[!-~]+', user_token):
@@ -95,10 +97,12 @@ class Client:
         self._http = httpx.Client(base_url=self.base_url + PREFIX, headers=headers)
         self._unresolved: tuple[str, bytes, str] | None = None  # path, body and key of the last call, if given up
 
+    @exclusive
     def get(self, path: str, reply: type[ReplyT]) -> ReplyT:
         """GET a path below `/api/v1/`. Raises: as `post`."""
         return self._call('GET', path, b'', reply, self.timeout)
 
+    @exclusive
     def post(self, path: str, request: BaseModel, reply: type[ReplyT], timeout: float | None = None) -> ReplyT:
         """POST a request to a path below `/api/v1/`, within `timeout` [s] if it shall be another than usually.
 
@@ -107,6 +111,7 @@ class Client:
         """
         return self._call('POST', path, encode(request, MSGPACK), reply, timeout or self.timeout)
 
+    @closing
     def close(self) -> None:
         """Close the connections; twice is fine."""
         self._http.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError
 from numpy.typing import NDArray
 from packaging.version import Version
 
@@ -80,7 +83,7 @@ class RemoteSession:
                 logger.info('Found session %s, %.0f s old, after %d env steps', session_id, living.age, living.steps)
             self.session_id = self.facts.session_id
             # also at the end of the program, before what it needs is torn down
-            self._end = weakref.finalize(self, _end, self.client, self.session_id)
+            self._end = weakref.finalize(self, _end, self.client, self.session_id, os.getpid())
             most = self.facts.limits.max_step_size
             if step_size > most:
                 raise LimitError(f'step_size={step_size}: the server {base_url} allows at most {most}', 'invalid')
@@ -136,17 +139,20 @@ class RemoteSession:
             logger.info('Created episodes %s', self.episode_ids)
 
 
-def _end(client: Client, session_id: str) -> None:
+def _end(client: Client, session_id: str, process: int) -> None:
+    if os.getpid() != process:  # a fork, which ends; the session is the other process's
+        return
     request = protocol.CloseSession(session_id=session_id)
     try:
         client.post('session/close', request, protocol.Closed, _CLOSE_TIMEOUT)
         logger.info('Closed session %s', session_id)
     except SessionLostError:
         logger.info('Session %s was gone already', session_id)
-    except RemoteError as error:
+    except (RemoteError, AlreadyPendingCallError) as error:  # of a thread that the program did not wait for at its end
         logger.warning('Session %s stays open until it expires: %s', session_id, error)
     finally:
-        client.close()
+        with suppress(AlreadyPendingCallError):
+            client.close()
 
 
 def _check_version(client: Client) -> None:

@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
@@ -65,6 +66,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         seed: int | None = None,
         timeout: float = DEFAULT_TIMEOUT,
     ):
+        self._guard = CallGuard(self)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.session = RemoteSession(num_envs, step_size, base_url, user_token, seed=seed, timeout=timeout)
         self.num_envs = num_envs
@@ -85,6 +87,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended: Bools = np.zeros(num_envs, bool)  # and not started anew yet
 
     @override
+    @exclusive
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -111,6 +114,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return self._obs.copy(), self._where_envs_are()
 
     @override
+    @exclusive
     def step(self, actions: NDArray[Any]) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Advance all envs by up to `step_size` steps; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
@@ -151,6 +155,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         )
 
     @override
+    @closing
     def close_extras(self, **kwargs: Any) -> None:
         """End the session."""
         self.session.close()

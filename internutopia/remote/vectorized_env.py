@@ -20,6 +20,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
@@ -76,6 +77,7 @@ class RemoteVectorizedEnv:
     """
 
     def __init__(self, session: RemoteSession, running: bool):
+        self._guard = CallGuard(self)
         self._session = session
         self._running = running  # whether there was a reset, at least in the life of the session before this object
         self._ended: Bools = np.zeros(self.num_envs, bool)
@@ -117,6 +119,7 @@ class RemoteVectorizedEnv:
         """Length of a step [s]."""
         return self._session.facts.step_dt
 
+    @exclusive
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Start the next episodes in all envs: observations `(n, k)` and infos.
 
@@ -126,6 +129,7 @@ class RemoteVectorizedEnv:
         logger.info('Reset all envs (%d)', self.num_envs)
         return result
 
+    @exclusive
     def reset_specific_envs(self, env_ids: Sequence[int]) -> tuple[Array, Infos]:
         """Start the next episodes in some envs: observations `(len(env_ids), k)` and infos, in their order.
 
@@ -142,6 +146,7 @@ class RemoteVectorizedEnv:
             return np.zeros((0, self.observation_size), np.float32), []
         return self._reset(ids, None)
 
+    @exclusive
     def step(self, actions: ArrayLike) -> tuple[list[Array], Array, Bools, Bools, Infos]:
         """Advance all envs by up to `step_size` steps with the same actions.
 
@@ -179,6 +184,7 @@ class RemoteVectorizedEnv:
         """Number of envs in the middle of an episode."""
         return int((self._active & ~self._ended).sum())
 
+    @closing
     def close(self, end_session: bool = True) -> None:
         """Free the envs, or leave the session for another client to go on with; twice is fine."""
         self._closed = True

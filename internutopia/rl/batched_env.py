@@ -25,6 +25,7 @@ from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.managers import (
@@ -70,6 +71,7 @@ class BatchedRLEnv:
     device_arrays = False  # whether arrays are tensors on the engine's device
 
     def __init__(self, config: Config, learning: LearningCfg | None = None):
+        self._guard = CallGuard(self)
         if isinstance(config, DistributedConfig) and config.distribution_config is not None:
             raise ValueError(
                 'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
@@ -114,6 +116,7 @@ class BatchedRLEnv:
         assert self._batch is not None
         return self._batch.robot.controllers[self.learning.action.controller]
 
+    @exclusive
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
         self._rng = self.arrays.random(seed)
@@ -126,17 +129,12 @@ class BatchedRLEnv:
         """The envs of a mask of the host, bool `(n,)`."""
         return select_envs(self.runner.world, self.arrays.asarray(mask))
 
+    @exclusive
     def reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
-        env_ids = envs.host_ids
-        prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
-        where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
-        self.episode_ids[where] = -1
-        self._limits[where] = _NEVER
-        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        envs.put(self.returns, 0.0)
-        self._not_seen(envs)
+        self._reset(envs)
 
+    @exclusive
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
 
@@ -147,7 +145,7 @@ class BatchedRLEnv:
         masked_assign(state.actions, running, actions)
         outcome = self.runner.step(self)
         if starting is not None and starting.any:
-            self.reset(starting)
+            self._reset(starting)
         return outcome
 
     def begin(self, env_ids: Sequence[int]) -> None:
@@ -246,9 +244,23 @@ class BatchedRLEnv:
         self._hide(obs)
         return obs
 
+    @closing
     def close(self) -> None:
         """Free everything."""
+        self._close()
+
+    def _close(self) -> None:
         self.runner.close()
+
+    def _reset(self, envs: EnvSelection) -> None:
+        env_ids = envs.host_ids
+        prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
+        where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
+        self.episode_ids[where] = -1
+        self._limits[where] = _NEVER
+        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
+        envs.put(self.returns, 0.0)
+        self._not_seen(envs)
 
     def _hide(self, obs: NDArray[np.float32]) -> None:
         """Envs without an episode show nothing."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.rl.conform import same_step_envs
 from internutopia.rl.vector_env import VectorEnv
 
@@ -64,6 +65,7 @@ class FlatBuffers:
         *,
         buffers: Mapping[str, NDArray[Any]] | None = None,
     ):
+        self._guard = CallGuard(self)
         self.envs = same_step_envs(envs, learning)
         self.num_envs = self.num_agents = self.envs.num_envs
         self.single_observation_space = self.envs.single_observation_space
@@ -99,6 +101,7 @@ class FlatBuffers:
         self._infos: list[dict[str, float]] = []
         self._started = False
 
+    @exclusive
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes in all envs; `recv` gives the observations."""
         self.observations[:], info = self.envs.reset(seed=seed)
@@ -109,6 +112,7 @@ class FlatBuffers:
         self.masks[:] = info['active']
         self._infos = []
 
+    @exclusive
     def send(self, actions: NDArray[Any] | None = None) -> None:
         """Advance by actions `(n, k)` or choices `(n,)`; None takes what is in the buffer `actions`.
 
@@ -132,6 +136,7 @@ class FlatBuffers:
             means = {name: float(final[name][ended].mean()) for name in ('episode_return', 'episode_length')}
             self._infos = [{**means, 'episodes': int(ended.sum())}]
 
+    @exclusive
     def recv(self) -> Received:
         """Observations, rewards, terminals, truncations, infos, env ids and masks.
 
@@ -156,6 +161,7 @@ class FlatBuffers:
         self.send(actions)
         return self.observations, self.rewards, self.terminals, self.truncations, self._infos
 
+    @closing
     def close(self) -> None:
         """Free everything."""
         self.envs.close()

@@ -52,10 +52,10 @@ class DeviceRLEnv(BatchedRLEnv):
         self._next_id.zero_()
 
     @override
-    def reset(self, envs: EnvSelection) -> None:
+    def _reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; the host waits unless the device can do it alone."""
         if not self._replays:
-            super().reset(envs)
+            super()._reset(envs)
             self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()
             if self._replays:
                 self._next_id += self.env_num
@@ -81,10 +81,10 @@ class DeviceRLEnv(BatchedRLEnv):
         return envs.index & invalid.any(axis=-1)
 
     @override
-    def close(self) -> None:
+    def _close(self) -> None:
         """Free everything; results that are still on their way are written."""
         self._write_results(wait=True)
-        super().close()
+        super()._close()
 
     def _has_hooks(self) -> bool:
         """Whether starting or ending an episode needs code of the task or the robots in each env."""

@@ -12,6 +12,7 @@ from typing import Any
 from gymnasium.spaces import flatdim
 from typing_extensions import override
 
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.util.install import install_hint
 
 try:
@@ -52,6 +53,7 @@ class RslRlVecEnv(VecEnv):
         clip_actions: float | None = None,
         device: str | torch.device | None = None,
     ):
+        self._guard = CallGuard(self)
         self.envs = same_step_envs(envs, learning, arrays='torch')
         if self.envs.action_format.choices is not None:
             if self.envs is not envs:
@@ -74,25 +76,30 @@ class RslRlVecEnv(VecEnv):
         return torch.as_tensor(self.envs.core.state.steps).to(self.device, copy=True)
 
     @episode_length_buf.setter
+    @exclusive
     def episode_length_buf(self, value: torch.Tensor) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         torch.as_tensor(self.envs.core.state.steps).copy_(value)
 
+    @exclusive
     def seed(self, seed: int) -> int:
         """Start all envs anew from a seed, which is returned."""
         self._observations = self._grouped(self.envs.reset(seed=seed)[0])
         return seed
 
+    @exclusive
     def reset(self) -> tuple[TensorDict, dict[str, Any]]:
         """Start new episodes in all envs."""
         self._observations = self._grouped(self.envs.reset()[0])
         return self.get_observations(), {}
 
     @override
+    @reading
     def get_observations(self) -> TensorDict:
         """Observations after the last step or reset."""
         return self._observations.clone()
 
     @override
+    @exclusive
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Advance by actions `(n, k)`: observations, rewards `(n,)`, dones `(n,)` int64, extras.
 
@@ -115,6 +122,7 @@ class RslRlVecEnv(VecEnv):
             extras = {'time_outs': truncated & ~terminated}
             return self.get_observations(), rewards.float(), (terminated | truncated).long(), extras
 
+    @closing
     def close(self) -> None:
         """Free everything."""
         self.envs.close()

@@ -7,16 +7,19 @@ model = PPO('MlpPolicy', SB3VecEnv(config))
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.install import install_hint
 
 try:
@@ -50,27 +53,37 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(self, envs: Config | GymnasiumVectorEnv[Any, Any, Any], learning: LearningCfg | None = None):
+        self._guard = CallGuard(self)
         self.envs = same_step_envs(envs, learning)
         self._start = time.monotonic()
-        self._actions: NDArray[Any] | None = None
+        self._actions: NDArray[Any] | None = None  # that wait for `step_wait`
+        self._sender = 0  # the thread that gave them
         super().__init__(self.envs.num_envs, self.envs.single_observation_space, self.envs.single_action_space)
 
     @override
+    @exclusive
     def reset(self) -> Array:
         """Start new episodes in all envs, from the seed that `seed()` was given last; observations `(n, dim)`."""
         # the base class counts seeds up from the one it got, which is the one a VectorEnv wants
         obs, info = self.envs.reset(seed=self._seeds[0])
+        self._actions = None
         self.reset_infos = [{'episode_id': episode_id} for episode_id in info['episode_id'].tolist()]
         self._reset_seeds()
         self._reset_options()
         return obs
 
     @override
+    @exclusive
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the actions `(n, k)`, or choices `(n,)`, for `step_wait`."""
-        self._actions = actions
+        """Keep the actions `(n, k)`, or choices `(n,)`, for `step_wait` in the same thread.
+
+        AlreadyPendingCallError if another thread has not waited for its own yet; a reset forgets them.
+        """
+        self._check_sender('step_async')
+        self._actions, self._sender = actions, threading.get_ident()
 
     @override
+    @exclusive
     def step_wait(self) -> tuple[Array, Array, NDArray[np.bool_], list[dict[str, Any]]]:
         """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
 
@@ -78,7 +91,9 @@ class SB3VecEnv(VecEnv):
             ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
                 (naming the env). No env has moved.
             RuntimeError: there are no actions of `step_async`, or the envs were not reset yet or are closed.
+            AlreadyPendingCallError: the actions are another thread's.
         """
+        self._check_sender('step_wait')
         if self._actions is None:
             raise RuntimeError('step_wait: call step_async with the actions first')
         actions, self._actions = self._actions, None
@@ -102,6 +117,7 @@ class SB3VecEnv(VecEnv):
         return obs, rewards.astype(np.float32), dones, infos
 
     @override
+    @closing
     def close(self) -> None:
         """Free everything."""
         self.envs.close()
@@ -138,6 +154,10 @@ class SB3VecEnv(VecEnv):
         """A picture of each env; None for each if the `VectorEnv` was made without `render_mode`."""
         pictures: Any = self.envs.render() if self.envs.render_mode else [None] * self.num_envs
         return list(pictures)
+
+    def _check_sender(self, call: str) -> None:
+        if self._actions is not None and self._sender != threading.get_ident():
+            raise AlreadyPendingCallError(f"{call}: another thread's actions wait for its step_wait", 'step_async')
 
     def _checked_indices(self, indices: VecEnvIndices) -> list[int]:
         ids = [int(index) for index in self._get_indices(indices)]

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.rl.checks import check_open
 from internutopia.rl.conform import check_endless
 from internutopia.rl.vector_env import VectorEnv
@@ -49,6 +50,7 @@ class AsyncEnvs:
     """
 
     def __init__(self, config: Config, num_envs: int, batch_size: int, learning: LearningCfg | None = None):
+        self._guard = CallGuard(self)
         if batch_size < 1 or num_envs < 1 or num_envs % batch_size:
             raise ValueError(f'num_envs must be a multiple of batch_size, got {num_envs} and {batch_size}')
         check_endless(config)
@@ -73,6 +75,7 @@ class AsyncEnvs:
         self._at_work = 0
         self._started = self._closed = False
 
+    @exclusive
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes everywhere; group i from `seed + i`. The first observations come with `recv`.
 
@@ -86,6 +89,7 @@ class AsyncEnvs:
         for group, envs in enumerate(self.groups):
             self._start(group, _reset, envs, None if seed is None else seed + group)
 
+    @exclusive
     def send(self, actions: ArrayLike, env_ids: ArrayLike) -> None:
         """Give envs their next actions `(m, k)`, or choices `(m,)`; a group starts when all its envs have theirs.
 
@@ -95,6 +99,32 @@ class AsyncEnvs:
                 sent.
             RuntimeError: the envs were not reset yet, or are closed.
         """
+        self._send(actions, env_ids)
+
+    @exclusive
+    def recv(self) -> Received:
+        """Wait for the next group: observations, rewards, terminated, truncated, info; rows as in `info['env_id']`.
+
+        What failed in a step is raised here, and its group stands still until `async_reset`. RuntimeError if no group
+        is at work, or if the envs were not reset yet or are closed.
+        """
+        return self._recv()
+
+    @exclusive
+    def step(self, actions: ArrayLike, env_ids: ArrayLike) -> Received:
+        """`send`, then `recv`: what is received may be of other envs."""
+        self._send(actions, env_ids)
+        return self._recv()
+
+    @closing
+    def close(self) -> None:
+        """Wait for the groups at work and free everything; twice is fine."""
+        self._closed = True
+        self._pool.shutdown()
+        for envs in self.groups:
+            envs.close()
+
+    def _send(self, actions: ArrayLike, env_ids: ArrayLike) -> None:
         self._check_ready('send')
         ids = np.asarray(env_ids)
         if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
@@ -116,12 +146,7 @@ class AsyncEnvs:
             if not self._waits[rows].any():
                 self._start(group, self.groups[group].step, self._actions[rows].copy())
 
-    def recv(self) -> Received:
-        """Wait for the next group: observations, rewards, terminated, truncated, info; rows as in `info['env_id']`.
-
-        What failed in a step is raised here, and its group stands still until `async_reset`. RuntimeError if no group
-        is at work, or if the envs were not reset yet or are closed.
-        """
+    def _recv(self) -> Received:
         self._check_ready('recv')
         if not self._at_work:
             raise RuntimeError('recv: no group of envs is at work; send actions to whole groups')
@@ -132,18 +157,6 @@ class AsyncEnvs:
         obs, rewards, terminated, truncated, info = outcome
         env_ids = np.arange(self.num_envs)[self._rows(group)]
         return obs, rewards, terminated, truncated, {**info, 'env_id': env_ids}
-
-    def step(self, actions: ArrayLike, env_ids: ArrayLike) -> Received:
-        """`send`, then `recv`: what is received may be of other envs."""
-        self.send(actions, env_ids)
-        return self.recv()
-
-    def close(self) -> None:
-        """Wait for the groups at work and free everything; twice is fine."""
-        self._closed = True
-        self._pool.shutdown()
-        for envs in self.groups:
-            envs.close()
 
     def _check_ready(self, call: str) -> None:
         check_open(self._closed, call)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.arrays import to_host, torch_views
+from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
@@ -65,6 +66,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         render_mode: str | None = None,
         arrays: Literal['numpy', 'torch'] = 'numpy',
     ):
+        self._guard = CallGuard(self)
         if arrays not in ('numpy', 'torch'):
             raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
         if render_mode not in (None, *RENDER_MODES):
@@ -92,6 +94,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
 
+    @exclusive
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -114,6 +117,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended = self._ended.without(mask)
         return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
 
+    @exclusive
     def step(self, actions: Any) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Advance all envs by one step; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
@@ -137,6 +141,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
         return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
 
+    @exclusive
     def critic_observations(self) -> Array:
         """What the critic sees after the last step or reset, `(n, critic_size)`.
 
@@ -170,6 +175,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             values = values[0]
         setattr(self, name, values)
 
+    @reading
     def render(self) -> tuple[Any, ...]:
         """A picture of each env, RGB `(480, 640, 3)`, as `render_mode` says; None for each without one.
 
@@ -180,6 +186,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             return (None,) * self.num_envs
         return tuple(self.core.runner.render_each(_PICTURE_SIZE))
 
+    @closing
     def close_extras(self, **kwargs: Any) -> None:
         """Free everything."""
         self.core.close()

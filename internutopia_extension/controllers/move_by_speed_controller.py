@@ -18,7 +18,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
-from internutopia.core.util.arrays import DeviceArrays, to_host
+from internutopia.core.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
@@ -119,6 +119,10 @@ class MoveBySpeedController(BoxActionController):
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
         """What it remembers of these envs, see `internutopia.core.runner.object_state`."""
         return [to_host(array[self._rows(env_ids)]) for array in self._memory()]
+
+    def check_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
+        """ValueError if this was not saved by a controller of the same robot and policy."""
+        check_alike(state, self.save_state(env_ids))
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
         """Remember what was saved."""

@@ -94,6 +94,9 @@ class ResultsFile:
 
     def close(self) -> None:
         """Give the file back."""
+        if sys.platform != 'win32' and self._regular and not self._file.closed:
+            with suppress(OSError):  # not every network file system has locks
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # closing it would not do if a forked child has it open, too
         self._file.close()
 
     def _size(self) -> int:

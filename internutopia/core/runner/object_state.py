@@ -4,10 +4,11 @@ An object of one env: its attributes that are plain data (numbers, text, None, n
 dataclasses, and lists, tuples, sets and dicts of those). Other attributes stay as they are, and so do those that belong
 to the place: name, env id, offset, prim paths. A batched controller: the arrays that it made with `state()`.
 
-A class that keeps more than that defines both of these; for a batched one, `env_ids` is the env that is meant::
+A class that keeps more than that defines the first two of these; for a batched one, `env_ids` is the env that is meant::
 
     def save_state(self, env_ids=...): ...         # returns something that can be pickled and shares nothing with it
     def load_state(self, state, env_ids=...): ...
+    def check_state(self, state, env_ids=...): ... # may be left out; ValueError if it cannot be loaded, changes nothing
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.task.task import BaseTask
+from internutopia.core.util.arrays import check_alike
 
 # of the place where an episode runs, not of its state
 _OF_THE_PLACE = {'name', 'env_id', 'env_offset', 'root_path', 'task_name'}
@@ -62,6 +64,18 @@ def set_object_state(objects: Mapping[str, Shared], states: Mapping[str, Any], e
         _load(each, states[name], [env_id] if shared else ...)
 
 
+def check_object_state(objects: Mapping[str, Shared], states: Any, env_id: int) -> None:
+    """ValueError if these are no states that the objects in an env can be given."""
+    if not isinstance(states, Mapping) or states.keys() != objects.keys():
+        names = ', '.join(sorted(objects.keys() ^ set(states if isinstance(states, Mapping) else ())))
+        raise ValueError(f'has other objects than the env that the state was taken from: {names}')
+    for name, (each, shared) in objects.items():
+        try:
+            _check(each, states[name], [env_id] if shared else ...)
+        except Exception as error:
+            raise ValueError(f'{name}: {error}') from error
+
+
 def _tree(label: str, each: Any) -> Iterator[tuple[str, Any]]:
     """An object and everything under it."""
     yield label, each
@@ -81,6 +95,23 @@ def _save(each: Any, env_ids: Any) -> Any:
     }
 
 
+def _check(each: Any, state: Any, env_ids: Any) -> None:
+    """ValueError if an object cannot be given a state."""
+    if hasattr(each, 'load_state'):
+        if hasattr(each, 'check_state'):
+            each.check_state(state, env_ids)
+    elif env_ids is not ...:
+        check_alike(state, [array[env_ids] for array in _kept_by_env(each)])
+    else:
+        if not isinstance(state, dict):
+            raise ValueError(f'expected its attributes by name, got {type(state).__name__}')
+        for name, value in state.items():
+            if not isinstance(name, str) or name in _OF_THE_PLACE or not _is_data(value, constants=True):
+                raise ValueError(f'{name!r} is no attribute that is saved')
+        if '_states' in state:
+            check_alike([array for array, _ in state['_states']], _kept_by_env(each))
+
+
 def _load(each: Any, state: Any, env_ids: Any) -> None:
     if hasattr(each, 'load_state'):
         each.load_state(state, env_ids)
@@ -97,20 +128,20 @@ def _kept_by_env(each: Any) -> list[np.ndarray]:
     return [array for array, _ in each._states] if isinstance(each, BaseController) else []
 
 
-def _is_data(value: Any) -> bool:
-    """Whether a value is plain data through and through."""
+def _is_data(value: Any, constants: bool = False) -> bool:
+    """Whether a value is plain data through and through; arrays that cannot be written are, with `constants`."""
     if isinstance(value, str):
         return not value.startswith(_PRIM_PATH)
     if isinstance(value, _ATOMS) or isinstance(value, _GENERATORS):
         return True
     if isinstance(value, np.ndarray):
-        return value.flags.writeable and not value.dtype.hasobject
+        return (constants or value.flags.writeable) and not value.dtype.hasobject
     if isinstance(value, Mapping):
-        return all(_is_data(key) and _is_data(item) for key, item in value.items())
+        return all(_is_data(key, constants) and _is_data(item, constants) for key, item in value.items())
     if isinstance(value, list | tuple | set | frozenset | deque):
-        return all(_is_data(item) for item in value)
+        return all(_is_data(item, constants) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return all(_is_data(getattr(value, field.name)) for field in dataclasses.fields(value))
+        return all(_is_data(getattr(value, field.name), constants) for field in dataclasses.fields(value))
     return False
 
 

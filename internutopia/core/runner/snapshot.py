@@ -10,10 +10,29 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.config import TaskCfg
-from internutopia.core.runner.object_state import get_object_state, objects_of, set_object_state
+from internutopia.core.runner.object_state import (
+    check_object_state,
+    get_object_state,
+    objects_of,
+    set_object_state,
+)
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
+from internutopia.core.runner.step_result import StepResult
 from internutopia.core.util.errors import EnvValueError
+from internutopia.core.world.base import PhysicsState
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    'task': Mapping,
+    'step_dt': float,
+    'physics': PhysicsState,
+    'noise_key': int,
+    'step': int,
+    'ended': bool,
+    'last': StepResult,
+    'object_state': Mapping,
+}
 
 
 def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
@@ -40,19 +59,38 @@ def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
     return SceneState(tuple(env_ids), tuple(states), runner.get_current_time_step_index())
 
 
-def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> None:
-    """Put envs (None: those it was taken from) into a state. ValueError if it does not fit: nothing has changed."""
+def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> SceneState:
+    """Put envs (None: those it was taken from) into a state; returns that which they were in.
+
+    ValueError if it does not fit. If that, or anything else goes wrong, nothing has changed.
+    """
     rows = check_fit(runner, state, env_ids)
+    before = get_state(runner, list(rows))
+    try:
+        for env_id, saved in rows.items():
+            env = _write(runner, env_id, saved)
+            set_object_state(objects_of(env.task), saved.object_state, env_id)
+    except BaseException as error:
+        restore(runner, before, error)
+        raise
     if rows.keys() >= runner.env_id_to_task_name_map.keys():
         runner.set_current_time_step_index(state.step_count)
-    for env_id, saved in rows.items():
-        env = _running(runner, env_id, 'set_state')
-        runner.world.set_state(env_id, saved.physics)
-        runner.world.noise_keys[env_id] = saved.noise_key
-        runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
-        env.last = copy.deepcopy(saved.last)
-        set_object_state(objects_of(env.task), saved.object_state, env_id)
-        runner.batches.forget(env_id)
+    return before
+
+
+def restore(runner: SimulatorRunner, before: SceneState, cause: BaseException) -> None:
+    """Put envs back into the state they were in before something went wrong.
+
+    A class that cannot load what it has saved itself is noted with the cause; all else is put back.
+    """
+    for env_id, saved in zip(before.env_ids, before.envs, strict=True):
+        env = _write(runner, env_id, saved)
+        for name, each in objects_of(env.task).items():
+            try:
+                set_object_state({name: each}, saved.object_state, env_id)
+            except Exception as error:
+                cause.add_note(f'{name} of env {env_id} could not be put back ({type(error).__name__}: {error})')
+    runner.set_current_time_step_index(before.step_count)
 
 
 def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = None) -> dict[int, EnvState]:
@@ -62,10 +100,14 @@ def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = Non
     if state.version != VERSION:
         raise ValueError(f'set_state: the state has version {state.version}, this is version {VERSION}')
     ids = state.env_ids if env_ids is None else env_ids
+    if len(set(ids)) < len(ids):
+        raise ValueError(f'set_state: the state names an env twice: {list(ids)}')
+    if not isinstance(state.step_count, int) or state.step_count < 0:
+        raise ValueError(f'set_state: step_count={state.step_count!r} of the state is no number of steps')
     if len(ids) != len(state):
         raise ValueError(f'set_state: the state is that of {len(state)} envs, but env_ids names {len(ids)}')
     for env_id in ids:
-        if not 0 <= env_id < env_num:
+        if not isinstance(env_id, int) or not 0 <= env_id < env_num:
             raise ValueError(
                 f'set_state: the state was taken from env {env_id}, here are {env_num} envs; name others with '
                 'env_ids=[...]'
@@ -86,8 +128,23 @@ def check_fit(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
     return rows
 
 
+def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
+    """Put an env into a state that fits, but for its objects."""
+    env = _running(runner, env_id, 'set_state')
+    runner.world.set_state(env_id, saved.physics)
+    runner.world.noise_keys[env_id] = saved.noise_key
+    runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
+    env.last = copy.deepcopy(saved.last)
+    runner.batches.forget(env_id)
+    return env
+
+
 def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: EnvSlot) -> None:
     where = f'set_state: env {env_id}'
+    if wrong := [name for name, kind in _KINDS.items() if not isinstance(getattr(saved, name, None), kind)]:
+        raise EnvValueError(env_id, f'{where}: the state is none that get_state returned, look at {", ".join(wrong)}')
+    if saved.step < 0 or not 0 <= saved.noise_key < 2**64:
+        raise EnvValueError(env_id, f'{where}: step={saved.step}, noise_key={saved.noise_key} is none of an episode')
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]
     if different:
         raise EnvValueError(
@@ -104,9 +161,13 @@ def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Map
     problem = runner.world.check_compatible(env_id, saved.physics)
     if problem is not None:
         raise EnvValueError(env_id, f'{where}: {problem}')
-    if objects_of(env.task).keys() != saved.object_state.keys():
-        names = ', '.join(sorted(objects_of(env.task).keys() ^ saved.object_state.keys()))
-        raise EnvValueError(env_id, f'{where} has other objects than the env that the state was taken from: {names}')
+    lost = [name for name, array in saved.physics.arrays.items() if not (saved.ended or np.isfinite(array).all())]
+    if lost:
+        raise EnvValueError(env_id, f'{where}: the state is not finite, in {", ".join(lost)}')
+    try:
+        check_object_state(objects_of(env.task), saved.object_state, env_id)
+    except ValueError as error:
+        raise EnvValueError(env_id, f'{where}: {error}') from error
 
 
 def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:

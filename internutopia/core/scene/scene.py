@@ -108,7 +108,7 @@ class IScene:
     @staticmethod
     def all() -> list[Any]:
         """The scenes of the Env whose code is running; outside of that, of all, in the order they were made in."""
-        return [scene for scenes in _candidates() for scene in scenes.loaded.values()]
+        return [scene for scenes in _candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
         """The `IArticulation` at a prim path. KeyError naming the robots there are."""
@@ -152,4 +152,7 @@ def _places(env_id: int) -> list[EnvScenes]:
 
 def _candidates() -> list[EnvScenes]:
     running = _running.get()
-    return list(_opened.values()) if running is None else [running]
+    if running is not None:
+        return [running]
+    # a list of references is made at once: another thread may open an Env meanwhile
+    return [scenes for reference in _opened.valuerefs() if (scenes := reference()) is not None]

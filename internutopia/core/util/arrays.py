@@ -61,6 +61,14 @@ def to_host(array: Any) -> Any:
     return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
+def check_alike(arrays: Any, own: Sequence[np.ndarray]) -> None:
+    """ValueError unless these are arrays of numpy of the same shapes and types as some others."""
+    expected = [(array.shape, array.dtype.name) for array in own]
+    given = [(each.shape, each.dtype.name) if isinstance(each, np.ndarray) else type(each).__name__ for each in arrays]
+    if given != expected:
+        raise ValueError(f'expected arrays {expected}, got {given}')
+
+
 def expand_mask(mask: Any, target: Any) -> Any:
     """A mask of rows with the axes that it needs to broadcast against an array."""
     return mask.reshape(mask.shape + (1,) * (target.ndim - 1)) if target.ndim > 1 else mask

@@ -54,6 +54,15 @@ class PhysicsState:
     model: bytes
     arrays: Mapping[str, NDArray[Any]]
 
+    def misfits(self, own: Mapping[str, NDArray[Any]]) -> list[str]:
+        """Names of the arrays that are missing here, unknown, or of another shape or type than an env's own."""
+        form = {name: (array.shape, array.dtype) for name, array in own.items()}
+        given = {
+            name: (array.shape, array.dtype) if isinstance(array, np.ndarray) else None
+            for name, array in self.arrays.items()
+        }
+        return sorted(name for name in {**form, **given} if form.get(name) != given.get(name) or name not in form)
+
 
 class SceneHandle(Protocol):
     """A scene that is ready to be loaded; what it holds is the backend's own business."""

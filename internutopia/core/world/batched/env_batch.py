@@ -167,14 +167,11 @@ class EnvBatch(BatchArrays):
         }
         return {**self._get_engine_state(slot), 'fresh': np.array(slot in self._unmeasured), **changed}
 
-    def accepts(self, state: Mapping[str, NDArray[Any]]) -> bool:
-        """Whether the arrays of a state have the shapes of this batch's."""
-        own = self._get_engine_state(0)
-        fields = [name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD)]
-        if not own.keys() <= state.keys() or not self.fields.issuperset(fields):
-            return False
-        own |= {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
-        return all(state[name].shape == row.shape for name, row in own.items())
+    def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
+        """Arrays of the shapes and types that those of a state must have, for the model fields that are in it."""
+        fields = self.fields.intersection(name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD))
+        own = {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
+        return {**self._get_engine_state(0), 'fresh': np.array(False), **own}
 
     def set_state(self, slot: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> None:
         """Give a slot a state that `get_state` returned."""

@@ -41,6 +41,7 @@ T = TypeVar('T')
 _EMPTY_BATCHES_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
 _FLAGS = None, True, False  # of self-collisions: a number of each in states
+_COLLISIONS = 'self collisions'  # their name there
 _ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
 
 
@@ -149,15 +150,20 @@ class BatchedWorld(World):
         scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
         arrays = {'time': self.times[[env_id]], **env_batch.get_state(int(self.slot[env_id]), scene)}
         flags = [_FLAGS.index(robot.self_collisions) for robot in scene.source.robots]
-        return PhysicsState(scene.digest, {**arrays, 'self collisions': np.array(flags, np.int8)})
+        return PhysicsState(scene.digest, {**arrays, _COLLISIONS: np.array(flags, np.int8)})
 
     @override
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
-        scene, env_batch = self._scene_in(env_id, state), self._env_batch_of(env_id)
-        if state.model != scene.digest:
-            return 'its models are not those that the state was taken from: an asset file is another one'
-        if not env_batch.accepts(state.arrays):
-            return f'{self.engine} lays out states in another way than what saved it'
+        own = self.get_state(env_id).arrays
+        layout = self._env_batch_of(env_id).layout(state.arrays)
+        wrong = state.misfits({name: own[name] for name in ('time', _COLLISIONS)} | layout)
+        if _COLLISIONS not in wrong:
+            if not np.isin(state.arrays[_COLLISIONS], range(len(_FLAGS))).all():
+                return f'its {_COLLISIONS} are {state.arrays[_COLLISIONS].tolist()}, not 0 to {len(_FLAGS) - 1}'
+            if state.model != self._scene_in(env_id, state).digest:
+                return 'its models are not those that the state was taken from: an asset file is another one'
+        if wrong:
+            return f'{self.engine} lays out states in another way than what saved it: {", ".join(wrong)}'
         return None
 
     @override
@@ -263,8 +269,8 @@ class BatchedWorld(World):
 
     def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
         """The scene of an env, with self-collisions as they are in a state."""
-        names, flags = self.scene(env_id).robot_names, state.arrays['self collisions'].tolist()
-        return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=False)})
+        names, flags = self.scene(env_id).robot_names, state.arrays[_COLLISIONS].tolist()
+        return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=True)})
 
     def _change_scene(self, env_id: int, scene: CompiledScene) -> None:
         """Let an env go on in a scene of which a state means the same."""

@@ -162,8 +162,8 @@ class IsaacWorld(World):
         own = self.get_state(env_id)
         if state.model != own.model:
             return 'its models are not those that the state was taken from: an asset file is another one'
-        if {name: array.shape for name, array in state.arrays.items()} != {n: a.shape for n, a in own.arrays.items()}:
-            return 'Isaac Sim lays out states in another way than what saved it'
+        if wrong := state.misfits(own.arrays):
+            return f'Isaac Sim lays out states in another way than what saved it: {", ".join(wrong)}'
         return None
 
     @override
