@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
+import typer.core
+from typing_extensions import override
 
 import internutopia
 
@@ -36,7 +39,15 @@ def _options(
 ) -> None: ...
 
 
-@app.command('run')
+class _RunCommand(typer.core.TyperCommand):
+    """Command `run`, whose flag `--resume` may have a value: `--resume=force`."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ['--resume-force' if arg == '--resume=force' else arg for arg in args])
+
+
+@app.command('run', cls=_RunCommand)
 def run_command(
     config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
     env_num: Annotated[int | None, typer.Option(min=1, help='Number of envs, instead of the one in the file.')] = None,
@@ -45,7 +56,13 @@ def run_command(
         Path | None, typer.Option(help='Folder for results.jsonl and overview.png; default: out/<name of the file>.')
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help='Stop after this many steps of the envs.')] = None,
-    resume: Annotated[bool, typer.Option('--resume', help='Run the episodes that have no result yet.')] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            '--resume', help='Run the episodes that have no result yet; --resume=force: even if the config has changed.'
+        ),
+    ] = False,
+    resume_force: Annotated[bool, typer.Option('--resume-force', hidden=True)] = False,
     overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
@@ -70,7 +87,7 @@ def run_command(
             seed=seed,
             out=out or Path('out') / config.stem,
             max_steps=steps,
-            resume=resume,
+            resume='force' if resume_force else resume,
             overwrite=overwrite,
             picture=not no_picture,
             video=video,

@@ -51,6 +51,12 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
         parse_actions(task, defaults, getattr(task, 'actions', None), index)
         for index, task in enumerate(config.task_configs)
     ]
+    if defaults:  # part of what the run is, like the actions that a task names itself
+        tasks = [
+            task.model_copy(update={'actions': {**defaults, **(getattr(task, 'actions', None) or {})}})
+            for task in config.task_configs
+        ]
+        config = config.model_copy(update={'task_configs': tasks})
     order = [index for turn in range(max(repeats)) for index, repeat in enumerate(repeats) if turn < repeat]
     # not `update`, which copies deeply: repeated tasks stay one object
     repeated = config.model_copy(update={'task_configs': [config.task_configs[index] for index in order]})

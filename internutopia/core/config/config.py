@@ -33,8 +33,9 @@ class Config(BaseCfg):
     """Distance between neighbouring envs on the grid, m."""
     metrics_save_path: PathStr | None = 'console'
     """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
-    resume: bool = False
-    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out."""
+    resume: bool | Literal['force'] = False
+    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out.
+    A run of another config is refused, unless it is `'force'` (`docs/long_runs.md`)."""
     task_configs: list[TaskCfg]
     """The episodes, at least one."""
     episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'

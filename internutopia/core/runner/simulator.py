@@ -20,7 +20,8 @@ from internutopia.compat.v2.joints import EnvJoints
 from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import EpisodeRecord, Results, ResultsWriter
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.robot.batched import BatchedRobots
