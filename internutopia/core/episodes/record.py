@@ -77,9 +77,8 @@ def from_values(values: Any) -> ResultLine:
         result = _LINES.validate_python(values)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        raise ValueError(
-            f'{".".join(map(str, fault["loc"]))!r}: {fault["msg"]}, got {str(fault["input"])[:80]}'
-        ) from None
+        got = '' if fault['type'] == 'missing' else f', got {str(fault["input"])[:80]}'
+        raise ValueError(f'{".".join(map(str, fault["loc"]))!r}: {fault["msg"]}{got}') from None
     if not (result.terminated or result.truncated):
         raise ValueError("the episode has not ended: neither 'terminated' nor 'truncated' is true")
     if (result.crc is None) != (result.config is None):

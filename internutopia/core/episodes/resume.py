@@ -11,7 +11,7 @@ from internutopia.core.episodes.record import from_values
 from internutopia.core.episodes.results_file import is_torn
 from internutopia.core.util import log
 
-_DELETE = 'Delete this line, and its episode is run again'
+_DAMAGED = 'The line is damaged, or was not written by a run: delete it, and its episode is run again'
 _ELSEWHERE = 'set metrics_save_path to another file'
 
 
@@ -42,7 +42,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
             try:
                 result = from_values(line[:80] if values is None else values)
             except ValueError as mistake:
-                raise ValueError(f'{path}, line {number} is damaged: {mistake}. {_DELETE}, or {_ELSEWHERE}') from None
+                raise ValueError(f'{path}, line {number}: {mistake}. {_DAMAGED}; or {_ELSEWHERE}') from None
             size += len(line)
             if result.episode_id in lines:
                 raise ValueError(
@@ -54,7 +54,8 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
                 first, count = others.get(result.config, (number, 0))
                 others[result.config] = first, count + 1
     for digest, (first, count) in others.items():
-        text = f'{path}, line {first} (and {count - 1} more): {_difference(path, digest, config)}'
+        more = f' and {count - 1} more' if count > 1 else ''
+        text = f'{path}, line {first}{more}: {_difference(path, digest, config)}'
         if resume != 'force':
             raise ValueError(
                 f'{text}. Resume with the config of that run, or {_ELSEWHERE}; '
