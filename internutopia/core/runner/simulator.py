@@ -29,6 +29,7 @@ from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
+from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 from internutopia.core.scene.scene import EnvScenes
 from internutopia.core.sensor.noise import noise_key
@@ -99,6 +100,7 @@ class SimulatorRunner:
     ):
         install_stand_ins(config)
         check_implemented(config)
+        check_memory(config)
         self.config = config
         self.env_num = config.env_num
         self.dt = float(config.simulator.physics_dt)
