@@ -22,12 +22,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import annotated_types
 import pydantic
 from pydantic.fields import FieldInfo
 
 import internutopia_extension
 from internutopia.compat.v2.gone import GONE
-from internutopia.core.config import fields
+from internutopia.core.config import bounds, fields
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
@@ -65,8 +66,9 @@ FIELD_TYPES = {  # those that fields.py names, and what pydantic calls them
     'Vector': (fields.Vector, '3 numbers'),
     'Scale': (fields.Scale, '3 numbers above 0'),
     'Quaternion': (fields.Quaternion, '4 numbers, not all 0: (w, x, y, z)'),
-    'Resolution': (fields.Resolution, '2 integers, 1 or more'),
-    'Count': (fields.Count, 'an integer, 1 or more'),
+    'Resolution': (fields.Resolution, f'2 integers, 1 to {bounds.MAX_SIDE}'),
+    'Count': (fields.Count, 'an integer, 1 or more; at most 10^15 where a field says nothing else'),
+    'Seed': (fields.Seed, 'an integer, 0 to 2^64 - 1'),
     'Seconds': (fields.Seconds, "a number above 0, or a fraction as text: `'1/240'`"),
     'PathStr': (fields.PathStr, 'text or a `pathlib` path'),
     'PositiveFloat': (fields.PositiveFloat, 'a number above 0'),
@@ -167,7 +169,12 @@ def class_text(cls: type[BaseCfg]) -> str:
         lines.append(f'Config only: nothing in this version implements `{missing}`.\n')
     hints = typing.get_type_hints(cls, include_extras=True)
     rows = [
-        (f'`{name}`', cell(type_text(hints[name])), cell(default_text(field)), cell(field.description or ''))
+        (
+            f'`{name}`',
+            cell(type_text(hints[name])),
+            cell(default_text(field)),
+            cell((field.description or '') + limit_text(field)),
+        )
         for name, field in cls.model_fields.items()
         if name in cls.__annotations__
     ]
@@ -199,6 +206,14 @@ def type_text(hint: Any) -> str:
     if hint is Ellipsis:
         return '...'
     return 'None' if hint is type(None) else hint.__name__ if isinstance(hint, type) else str(hint).rpartition('.')[2]
+
+
+def limit_text(field: FieldInfo) -> str:
+    """The greatest value, or number of entries, if a field has one of its own; '' if not."""
+    limits = [each.le for each in field.metadata if isinstance(each, annotated_types.Le)]
+    limits += [each.max_length for each in field.metadata if isinstance(each, annotated_types.MaxLen)]
+    own = [limit for limit in limits if isinstance(limit, int) and 1 < limit < bounds.MAX_COUNT]
+    return f' At most {min(own):,}.' if own else ''
 
 
 def default_text(field: FieldInfo) -> str:

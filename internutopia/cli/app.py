@@ -6,13 +6,25 @@ Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
+from typing_extensions import override
 
 import internutopia
+from internutopia.core.config.bounds import (
+    MAX_COUNT,
+    MAX_ENVS,
+    MAX_PROCESSES,
+    MAX_SECONDS,
+    MAX_SEED,
+    MAX_SIDE,
+    MAX_THREADS,
+)
 
 app = typer.Typer(
     help='Vectorized robot simulation.',
@@ -36,23 +48,51 @@ def _options(
 ) -> None: ...
 
 
-@app.command('run')
+def _number(value: float | None) -> float | None:
+    """Refuses nan, which no bound does."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter('expected a number, got nan')
+    return value
+
+
+class _RunCommand(typer.core.TyperCommand):
+    """Command `run`, whose flag `--resume` may have a value: `--resume=force`."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ['--resume-force' if arg == '--resume=force' else arg for arg in args])
+
+
+@app.command('run', cls=_RunCommand)
 def run_command(
     config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
-    env_num: Annotated[int | None, typer.Option(min=1, help='Number of envs, instead of the one in the file.')] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help='Seed, instead of the one in the file.')] = None,
+    env_num: Annotated[
+        int | None, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.')
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
     out: Annotated[
         Path | None, typer.Option(help='Folder for results.jsonl and overview.png; default: out/<name of the file>.')
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help='Stop after this many steps of the envs.')] = None,
-    resume: Annotated[bool, typer.Option('--resume', help='Run the episodes that have no result yet.')] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help='Stop after this many steps of the envs.')
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            '--resume', help='Run the episodes that have no result yet; --resume=force: even if the config has changed.'
+        ),
+    ] = False,
+    resume_force: Annotated[bool, typer.Option('--resume-force', hidden=True)] = False,
     overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
-        int | None, typer.Option(min=1, help='Run in so many worker processes, each with that many envs, with Ray.')
+        int | None,
+        typer.Option(
+            min=1, max=MAX_PROCESSES, help='Run in so many worker processes, each with that many envs, with Ray.'
+        ),
     ] = None,
     head_address: Annotated[
         str | None,
@@ -70,7 +110,7 @@ def run_command(
             seed=seed,
             out=out or Path('out') / config.stem,
             max_steps=steps,
-            resume=resume,
+            resume='force' if resume_force else resume,
             overwrite=overwrite,
             picture=not no_picture,
             video=video,
@@ -88,7 +128,7 @@ def show_command(
     ],
     out: Annotated[Path | None, typer.Option(help='The picture; default: out/<name of the file>.png.')] = None,
     size: Annotated[
-        tuple[int, int], typer.Option(min=1, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
+        tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
     ] = (1280, 960),
 ) -> None:
     """Write a picture of a scene, or of the envs of a run at its start."""
@@ -140,13 +180,19 @@ _Backend = Annotated[
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[int | None, typer.Option('--envs', '--num-envs', min=1, help='Number of envs.')] = None,
-    iterations: Annotated[int | None, typer.Option(min=1, help='Number of updates of the networks.')] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help='Seed of everything random; default: 0.')] = None,
+    envs: Annotated[
+        int | None, typer.Option('--envs', '--num-envs', min=1, max=MAX_ENVS, help='Number of envs.')
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random; default: 0.')
+    ] = None,
     out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
     resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
     threads: Annotated[
-        int | None, typer.Option(min=1, help='Threads of physics and learning; default: one per core.')
+        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
     ] = None,
     device: _Device = None,
     backend: _Backend = None,
@@ -189,14 +235,14 @@ def play_command(
     source: _Source,
     env_id: _TaskId = None,
     envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
-    seconds: Annotated[float, typer.Option(min=0.0, help='Duration.')] = 10.0,
+    seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, callback=_number, help='Duration.')] = 10.0,
     command: Annotated[
         str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     device: _Device = None,
     backend: _Backend = None,
 ) -> None:
@@ -222,14 +268,27 @@ def play_command(
 def evaluate_command(
     source: _Source,
     env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(min=1, help='Number of envs, with one episode each.')] = 256,
+    envs: Annotated[int, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')] = 256,
     seconds: Annotated[
-        float | None, typer.Option(min=0.0, help="Duration of an episode; default: 20 for walking, else the task's.")
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=MAX_SECONDS,
+            callback=_number,
+            help="Duration of an episode; default: 20 for walking, else the task's.",
+        ),
     ] = None,
-    push: Annotated[float, typer.Option(min=0.0, help='Speed that a push gives a walking robot [m/s].')] = 0.5,
-    push_every: Annotated[float, typer.Option(min=0.0, help='Time between two pushes [s].')] = 4.0,
-    seed: Annotated[int, typer.Option(min=0, help='Seed of everything random.')] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help='Threads of physics; default: one per core.')] = None,
+    push: Annotated[
+        float,
+        typer.Option(min=0.0, max=MAX_COUNT, callback=_number, help='Speed that a push gives a walking robot [m/s].'),
+    ] = 0.5,
+    push_every: Annotated[
+        float, typer.Option(min=0.0, max=MAX_SECONDS, callback=_number, help='Time between two pushes [s].')
+    ] = 4.0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics; default: one per core.')
+    ] = None,
     device: _Device = None,
     backend: _Backend = None,
     json: Annotated[Path | None, typer.Option(help='File for the figures.', metavar='FILE')] = None,
@@ -280,7 +339,9 @@ def serve_command(
     idle_timeout: Annotated[
         float | None, typer.Option(min=0.1, help='Seconds after which an unused session ends; default: 900.')
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help='Threads of physics of a session; default: 1.')] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics of a session; default: 1.')
+    ] = None,
     quiet: Annotated[bool, typer.Option('--quiet', help='Log errors only.')] = False,
 ) -> None:
     """Let others run the envs of a YAML config, over HTTP."""

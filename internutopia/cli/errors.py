@@ -55,13 +55,18 @@ def describe(error: Exception) -> str:
     notes = ''.join(f'\n  {note}' for note in getattr(error, '__notes__', ()))
     if isinstance(error, ValidationError):
         faults = [
-            f'\n  {_place(fault["loc"])}: {fault["msg"]}'
+            f'\n  {_place(fault["loc"])}: {fault["msg"]}{_given(fault["input"])}'
             for fault in error.errors(include_url=False, include_context=False)
         ]
         return f'{len(faults)} mistake{"s" * (len(faults) > 1)} in the config' + ''.join(faults) + notes
     if isinstance(error, OSError) and error.strerror:
         return f'{error.filename}: {error.strerror}' + notes
     return str(error.args[0] if isinstance(error, KeyError) and error.args else error) + notes
+
+
+def _given(value: object) -> str:
+    """The value that is wrong, if it is a number: other messages have it themselves."""
+    return f', got {value!r:.80}' if isinstance(value, int | float) else ''
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from internutopia.core.config.yaml_file import load_yaml
+
 
 def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
     """What was given with an option that may be repeated; values are YAML. ValueError naming what is none."""
@@ -16,7 +18,7 @@ def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
         if not (equals and name):
             raise ValueError(f'{option} {text}: expected name=value')
         try:
-            values[name] = yaml.safe_load(value)
+            values[name] = load_yaml(value)
         except yaml.YAMLError as error:
             raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
     return values

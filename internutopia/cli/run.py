@@ -8,7 +8,7 @@ import shlex
 import signal
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
@@ -31,7 +31,7 @@ def run(
     seed: int | None,
     out: Path,
     max_steps: int | None,
-    resume: bool,
+    resume: bool | Literal['force'],
     overwrite: bool,
     picture: bool,
     video: Path | None,
@@ -47,7 +47,7 @@ def run(
         seed: seed instead of the file's.
         out: folder for the results and the picture.
         max_steps: stop after this many steps.
-        resume: leave out the episodes that have a result.
+        resume: leave out the episodes that have a result; with `'force'`, also those of another config.
         overwrite: replace earlier results.
         picture: render `overview.png`.
         video: record the run into this file.
@@ -57,7 +57,8 @@ def run(
     """
     if quiet:
         log.setLevel(logging.ERROR)
-    again = ['internutopia', 'run', str(path), '--out', str(out), '--resume']
+    go_on = '--resume=force' if resume == 'force' else '--resume'
+    again = ['internutopia', 'run', str(path), '--out', str(out), go_on]
     given = {
         '--env-num': env_num,
         '--seed': seed,
@@ -87,7 +88,7 @@ def run(
     return guarded(f'run {path}', start)
 
 
-def _with_results(run_file: RunFile, out: Path, resume: bool, overwrite: bool) -> RunFile:
+def _with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], overwrite: bool) -> RunFile:
     """The run writing to a file, in `out` unless it names one itself. ValueError if that holds results already."""
     config = run_file.config
     resume = resume or config.resume

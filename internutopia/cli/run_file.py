@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from internutopia.cli.actions import TaskActions, parse_actions
 from internutopia.core.config import Config
+from internutopia.core.config.bounds import MAX_EPISODES
+from internutopia.core.config.yaml_file import read_mapping
 
 
 @dataclass(frozen=True)
@@ -39,33 +39,30 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
         ValueError: it is no YAML, or says something wrong; the message names the place.
         pydantic.ValidationError: a field of the config is wrong.
     """
-    values = _read_yaml(path)
+    values = read_mapping(path)
     defaults = values.pop('actions', None)
     entries = values.get('task_configs')
     repeats: list[int] = []
     if isinstance(entries, list):
         repeats = [_repeat(entry, index) for index, entry in enumerate(entries)]
+        if sum(repeats) > MAX_EPISODES:
+            raise ValueError(f'task_configs: {sum(repeats)} episodes, with their `repeat`; there may be {MAX_EPISODES}')
         values['task_configs'] = [_without(entry, 'repeat') for entry in entries]
     config = Config.model_validate({**values, **overrides})
     actions = [
         parse_actions(task, defaults, getattr(task, 'actions', None), index)
         for index, task in enumerate(config.task_configs)
     ]
+    if defaults:  # part of what the run is, like the actions that a task names itself
+        tasks = [
+            task.model_copy(update={'actions': {**defaults, **(getattr(task, 'actions', None) or {})}})
+            for task in config.task_configs
+        ]
+        config = config.model_copy(update={'task_configs': tasks})
     order = [index for turn in range(max(repeats)) for index, repeat in enumerate(repeats) if turn < repeat]
     # not `update`, which copies deeply: repeated tasks stay one object
     repeated = config.model_copy(update={'task_configs': [config.task_configs[index] for index in order]})
     return RunFile(repeated, [actions[index] for index in order])
-
-
-def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    with open(path, 'rb') as file:
-        try:
-            values = yaml.safe_load(file)
-        except yaml.YAMLError as error:  # it names the line and column
-            raise ValueError(f'not a YAML file: {error}') from None
-    if not isinstance(values, dict):
-        raise ValueError(f'expected a mapping of field names to values, got {type(values).__name__}')
-    return values
 
 
 def _repeat(entry: Any, index: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from internutopia.core.config import TaskCfg
 from internutopia.core.episodes import Episode
-from internutopia.core.episodes.results import EpisodeRecord
+from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 
 

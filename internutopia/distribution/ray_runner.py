@@ -20,7 +20,8 @@ from internutopia.core.config import DistributedConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import EpisodeRecord, Results, ResultsWriter
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.runner.base import Action, EnvRunner, Image
 from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.snapshot import rows_of

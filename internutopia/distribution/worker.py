@@ -21,7 +21,8 @@ from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import EpisodeRecord, Results
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose

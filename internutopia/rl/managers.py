@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
+from internutopia.core.runner.memory import machine_memory
 from internutopia.core.util.arrays import masked_assign
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.state import RobotState
@@ -62,6 +64,7 @@ class ObservationManager:
             value = self._value(cfg, function)
             history = self._histories[index]
             if history is None:
+                _check_delay(cfg, value.shape)
                 copy = self._state.xp.asarray
                 history = self._histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
             for past in history:
@@ -93,6 +96,16 @@ class ObservationManager:
         if cfg.clip is not None:
             value = self._state.xp.clip(value, -cfg.clip, cfg.clip)
         return value * float(cfg.scale) if cfg.scale != 1.0 else value
+
+
+def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:
+    """ValueError if the values of a term that are remembered do not fit into the memory of the machine."""
+    needed, memory = 4 * (cfg.delay + 1) * math.prod(shape), machine_memory()
+    if memory is not None and needed > memory:
+        raise ValueError(
+            f'observation term {cfg.term!r}: delay={cfg.delay} of {shape[0]} envs with {shape[1]} values each takes '
+            f'{needed} bytes; this machine has {memory}'
+        )
 
 
 class RewardManager:

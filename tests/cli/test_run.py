@@ -29,7 +29,8 @@ def test_out_defaults_to_a_folder_named_after_the_file(write, tmp_path, monkeypa
     file = write()
     monkeypatch.chdir(tmp_path)
     assert run(file, '--no-picture').exit_code == 0
-    assert [path.name for path in (tmp_path / 'out' / 'run').iterdir()] == ['results.jsonl']
+    names = ['results.jsonl', 'results.jsonl.config.json']
+    assert sorted(path.name for path in (tmp_path / 'out' / 'run').iterdir()) == names
 
 
 def test_actions_of_a_task_win_robot_by_robot(write, tmp_path):

@@ -125,3 +125,20 @@ def test_what_cannot_be_resumed_is_said(write, tmp_path):
         results.write('what is this\n')
     again = run(file, '--out', tmp_path, '--resume', '--seed', 1)
     assert again.exit_code == 2 and 'results.jsonl, line 3: expected a result' in again.stderr
+
+
+def test_a_changed_run_file_is_refused_unless_forced(write, tmp_path, caplog):
+    out = ('--out', tmp_path / 'out', '--no-picture')
+    assert run(write(), *out, '--steps', 13, '--seed', 1).exit_code == 0
+    for fields, difference in (
+        ({'simulator': {'physics_dt': '1/120', 'threads': 1}}, 'simulator.physics_dt: 0.00416666'),
+        ({'actions': {'a': {'drive': [0.5, 0.0]}}}, "task_configs[0].actions: nothing -> {'a': {'drive': [0.5, 0.0]}}"),
+    ):
+        refused = run(write(**fields), *out, '--resume', '--seed', 1)
+        assert refused.exit_code == 2 and 'results.jsonl, line 1' in refused.stderr
+        assert difference in refused.stderr and '--resume=force' in refused.stderr
+    refused = run(write(), *out, '--resume', '--seed', 2)
+    assert refused.exit_code == 2 and 'seed: 1 -> 2' in refused.stderr
+    forced = run(write(task_configs=[task(repeat=8)]), *out, '--resume=force', '--seed', 2, '--steps', 13)
+    assert forced.exit_code == 0 and "resume='force': " in caplog.text and '--resume=force' in forced.stdout
+    assert len({line['config'] for line in results_in(tmp_path / 'out')}) == 2

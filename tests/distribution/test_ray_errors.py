@@ -10,7 +10,7 @@ import pytest
 from ray_toys import ENVS, Failure, Pair, move, outcome, same, take_ids
 
 from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.episodes.results import EpisodeRecord
+from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.vec_env import Env
 from internutopia.distribution.worker_pool import WorkerPool
 

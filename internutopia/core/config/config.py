@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.bounds import MAX_DISTANCE, MAX_ENVS, MAX_EPISODES
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
-from internutopia.core.config.fields import Count, PathStr, PositiveFloat
+from internutopia.core.config.fields import Count, PathStr, PositiveFloat, Seed
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
+from internutopia.core.config.yaml_file import read_mapping
 
 
 class Config(BaseCfg):
@@ -27,19 +29,20 @@ class Config(BaseCfg):
 
     simulator: SimConfig = Field(default_factory=SimConfig)
     """Time steps, physics engine and machine."""
-    env_num: Count = 1
+    env_num: Count = Field(default=1, le=MAX_ENVS)
     """Number of envs that run side by side; per process, when the run is distributed."""
-    env_offset_size: PositiveFloat = 5.0
+    env_offset_size: PositiveFloat = Field(default=5.0, le=MAX_DISTANCE)
     """Distance between neighbouring envs on the grid, m."""
     metrics_save_path: PathStr | None = 'console'
     """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
-    resume: bool = False
-    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out."""
-    task_configs: list[TaskCfg]
+    resume: bool | Literal['force'] = False
+    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out.
+    A run of another config is refused, unless it is `'force'` (`docs/long_runs.md`)."""
+    task_configs: list[TaskCfg] = Field(max_length=MAX_EPISODES)
     """The episodes, at least one."""
     episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
     """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
-    seed: NonNegativeInt | None = None
+    seed: Seed | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
     compat: Compat = Field(default_factory=compat_of_process, validate_default=True)
     """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
@@ -110,16 +113,11 @@ class Config(BaseCfg):
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is not YAML (the message names line and column), or not a mapping.
+            ValueError: The file is not YAML (the message names line and column), not a mapping, or too large: more
+                than 64 MiB, 100 levels, or 5 million values when aliases are written out.
             pydantic.ValidationError: A field is missing, unknown or wrong.
         """
-        with open(path, 'rb') as file:
-            try:
-                values = yaml.safe_load(file)
-            except yaml.YAMLError as error:  # it names the file, line and column
-                raise ValueError(f'not a YAML file: {error}') from None
-        if not isinstance(values, dict):
-            raise ValueError(f'{path}: expected a mapping of field names to values, got {type(values).__name__}')
+        values = read_mapping(path)
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -142,6 +140,16 @@ class DistributedConfig(Config):
     @classmethod
     def _distribution_by_type(cls, value: object) -> object:
         return value if value is None else DistributionCfg.from_items([value])[0]
+
+    @model_validator(mode='after')
+    def _check_env_num(self) -> Self:
+        processes = 1 if self.distribution_config is None else self.distribution_config.proc_num
+        if processes * self.env_num > MAX_ENVS:
+            total = processes * self.env_num
+            raise ValueError(
+                f'{processes} processes of env_num={self.env_num} are {total} envs; there may be {MAX_ENVS}'
+            )
+        return self
 
 
 def _check_names(index: int, task: TaskCfg) -> None:

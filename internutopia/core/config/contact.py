@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.bounds import MAX_SOLVER_ITERATIONS
 from internutopia.core.config.fields import Count, PositiveFloat
 
 
@@ -22,13 +23,13 @@ class ContactCfg(BaseCfg):
     `impratio`."""
     impratio: PositiveFloat | None = None
     """How much stiffer friction is than the normal force; MuJoCo's default is 1. Pays off with an elliptic cone."""
-    noslip_iterations: NonNegativeInt | None = None
+    noslip_iterations: NonNegativeInt | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
     """Passes of a solver that takes out the slip that soft friction leaves; 0 is none."""
     solver: Literal['PGS', 'CG', 'Newton'] | None = None
     """Algorithm of the constraint solver; `'PGS'` is not there on Warp."""
-    iterations: Count | None = None
+    iterations: Count | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
     """Passes of the solver at most; it stops earlier when it has converged."""
-    ls_iterations: Count | None = None
+    ls_iterations: Count | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
     """Passes of the line search in each of them, at most."""
     tolerance: PositiveFloat | None = None
     """Improvement of the cost, scaled, at which the solver stops."""

@@ -1,7 +1,8 @@
 """Configs of running one `Config` in several processes."""
 
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
+from internutopia.core.config.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
 from internutopia.core.config.typed import TypedCfg
 
@@ -13,9 +14,9 @@ class DistributionCfg(TypedCfg):
 
     type: str
     """Kind of distribution: `'ray'`."""
-    proc_num: Count = 1
+    proc_num: Count = Field(default=1, le=MAX_PROCESSES)
     """Number of processes; each of them runs `Config.env_num` envs."""
-    gpu_num_per_proc: NonNegativeFloat = 1
+    gpu_num_per_proc: NonNegativeFloat = Field(default=1, le=MAX_GPUS)
     """GPUs that each process reserves; a fraction shares one, 0 asks for none."""
 
 
@@ -26,7 +27,7 @@ class RayDistributionCfg(DistributionCfg):
     head_address: str | None = None
     """Ray cluster to join: address of its head (`host:port`), or `'auto'` for one that runs on this machine. None means
     the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
-    episode_retries: NonNegativeInt = 3
+    episode_retries: NonNegativeInt = Field(default=3, le=MAX_COUNT)
     """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
     working_dir: PathStr | None = None
     """Folder that the workers get a copy of and run in; None means the current one, without a copy."""

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFloat
 
+from internutopia.core.config.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
+
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if hasattr(value, 'tolist') else value
@@ -51,10 +53,15 @@ Quaternion = Annotated[
 ]
 """An orientation `(w, x, y, z)`, not of length zero."""
 
-Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_COUNT)]
 """How many there are of something: 1 or more."""
 
-Resolution = Annotated[tuple[Count, Count], BeforeValidator(_as_list)]
+Seed = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_SEED)]
+"""Where random numbers start."""
+
+_Side = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_SIDE)]
+
+Resolution = Annotated[tuple[_Side, _Side], BeforeValidator(_as_list)]
 """Width and height of an image, pixels."""
 
 if TYPE_CHECKING:  # what a caller may write; a config holds the number

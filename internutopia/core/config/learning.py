@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.bounds import MAX_DELAY, MAX_SUBSTEPS
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
 
 
@@ -30,7 +31,7 @@ class ObservationTermCfg(TermCfg):
     """Largest absolute value before scaling; None means no limit."""
     noise: NonNegativeFloat = 0.0
     """Half width of uniform noise, in the unit of the term."""
-    delay: NonNegativeInt = 0
+    delay: NonNegativeInt = Field(default=0, le=MAX_DELAY)
     """Age of the value, in env steps; the first value of an episode is repeated until there are older ones."""
 
 
@@ -75,7 +76,7 @@ class ActionCfg(BaseCfg):
     choices: Annotated[list[list[FiniteFloat]], Field(min_length=1)] | None = None
     """The actions that there are, for learners of discrete actions: their action is the number of a row. None means
     that actions are numbers."""
-    repeat: Count = 1
+    repeat: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
 
     @model_validator(mode='after')

@@ -17,3 +17,7 @@ class SensorCfg(TypedCfg):
     """Registered name of the sensor class."""
     enable: bool = True
     """Whether the sensor runs; one that is switched off costs nothing and has no observation."""
+
+    def bytes_per_env(self) -> int:
+        """Memory that the data of one env take, bytes, where they are large; 0 if that does not matter."""
+        return 0

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Bytes, Count, Seconds
@@ -34,7 +35,7 @@ class SimConfig(BaseCfg):
     """How contacts are computed, where it shall not follow from the models."""
     rendering_dt: Seconds = 1 / 60
     """Time between two frames of the renderer, s, written like `physics_dt`."""
-    rendering_interval: NonNegativeInt | None = None
+    rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['fast', 'full'] = 'fast'
     """How pictures are rendered: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
@@ -53,9 +54,9 @@ class SimConfig(BaseCfg):
     """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), or Isaac Sim."""
     device: str = 'cpu'
     """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` and `'isaac_sim'` a GPU such as `'cuda:0'`."""
-    substeps: Count = 1
+    substeps: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
-    threads: Count | None = None
+    threads: Count | None = Field(default=None, le=MAX_THREADS)
     """Threads of the CPU engine; None means one per core."""
     scene_cache: Bytes = 256 << 20
     """Memory for compiled scenes that may be used again, bytes, or text such as `'2GiB'`; 256 MiB.
@@ -72,3 +73,13 @@ class SimConfig(BaseCfg):
     @classmethod
     def _read_fields_of_2x(cls, values: Any) -> Any:
         return known_fields(cls, values) if isinstance(values, Mapping) and compat_of_process() == '2.x' else values
+
+    @model_validator(mode='after')
+    def _check_timesteps(self) -> Self:
+        timesteps = self.substeps * max(float(self.physics_dt) / float(self.max_timestep), 1.0)
+        if timesteps > MAX_TIMESTEPS:
+            raise ValueError(
+                f'substeps={self.substeps} of physics_dt={self.physics_dt:g} s are {timesteps:.3g} time steps of '
+                f'max_timestep={self.max_timestep:g} s in one step of an env; there may be {MAX_TIMESTEPS}'
+            )
+        return self

@@ -1,50 +1,15 @@
-"""Episode results: a record of each ended episode, one JSON line each."""
+"""Episode results: a record of each ended episode, one JSON line each, where a config says."""
 
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from internutopia.core.config import Config
-from internutopia.core.episodes.queue import Episode
+from internutopia.core.episodes.config_digest import ConfigDigest
+from internutopia.core.episodes.record import EpisodeRecord, plain, to_line
 from internutopia.core.episodes.results_file import ResultsFile
 from internutopia.core.episodes.resume import read_done
-
-
-@dataclass(frozen=True)
-class EpisodeRecord:
-    """The result of one ended episode, field by field as in the results file; see `docs/long_runs.md`."""
-
-    episode_id: int
-    task_index: int
-    task_name: str
-    task: str | None
-    env_id: int
-    steps: int
-    terminated: bool
-    truncated: bool
-    metrics: dict[str, Any]
-    error: str | None
-
-    @classmethod
-    def of(
-        cls,
-        episode: Episode,
-        task: str | None,
-        env_id: int,
-        steps: int,
-        terminated: bool,
-        truncated: bool,
-        metrics: dict[str, Any],
-        error: str | None,
-    ) -> EpisodeRecord:
-        """The record of an episode of a type of task that ended in an env."""
-        name = episode.task_name
-        return cls(episode.id, episode.task_index, name, task, env_id, steps, terminated, truncated, metrics, error)
 
 
 class Results(Protocol):
@@ -83,19 +48,24 @@ class ResultsWriter:
 
     Raises:
         OSError: the file cannot be written, or another run writes to it; the path is named.
-        ValueError: the file to resume from holds something else than results of this config.
+        ValueError: the file to resume from holds damaged lines, or results of another config.
     """
 
     def __init__(self, config: Config):
         path = config.results_file
         self.done: frozenset[int] = frozenset()
         self._console = config.metrics_save_path == 'console'
-        self._file = None if path is None else ResultsFile(path, exclusive=config.resume)
         self._metrics_only = False
         self._pending = b''
-        if config.resume and self._file is not None:
+        if path is None:
+            self._file = None
+            return
+        self._config = ConfigDigest(config)
+        self._config_saved = False
+        self._file = ResultsFile(path, exclusive=bool(config.resume))
+        if config.resume:
             try:
-                self.done, size = read_done(self._file.path, config)
+                self.done, size = read_done(path, self._config, config.resume)
                 self._file.cut_torn_line(size)
             except BaseException:
                 self._file.close()
@@ -103,18 +73,20 @@ class ResultsWriter:
 
     def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode; the console gets it at once, a file with `flush`."""
-        if self._file is None and not self._console:
+        if self._file is not None and not self._metrics_only:
+            self._pending += to_line(record, self._config.digest)
             return
         shown = plain(record.metrics if self._metrics_only else vars(record))
         if self._console:
             print(json.dumps(shown, allow_nan=False, indent=4 if self._metrics_only else None), flush=True)
-        else:
+        elif self._file is not None:
             self._pending += json.dumps(shown, allow_nan=False).encode() + b'\n'
 
     def flush(self) -> None:
         """Make what was written last. OSError if there is no room for it."""
         if self._file is None or not self._pending:
             return
+        first = self._file.empty
         try:
             self._file.append(self._pending)
         except OSError as error:
@@ -125,10 +97,14 @@ class ResultsWriter:
                 self._file.path,
             ) from error
         self._pending = b''
+        if self._file.regular and not (self._config_saved or self._metrics_only):
+            self._config.save(self._file.path, keep=not first)
+            self._config_saved = True
 
     def start_over(self, metrics_only: bool = False) -> None:
         """Empty the file and be the only one who writes to it; see `Results`. OSError if another run writes to it."""
         self._metrics_only = metrics_only
+        self._config_saved = False
         if self._file is not None:
             self._file.start_over()
 
@@ -141,18 +117,3 @@ class ResultsWriter:
             finally:
                 self._file = None
                 file.close()
-
-
-def plain(value: Any) -> Any:
-    """A value as plain JSON: numpy scalars and arrays become numbers and lists, numbers that are not finite null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    return str(value)

@@ -29,6 +29,9 @@ class ResultsFile:
 
     Pipes and devices are written to as well; there is nothing to lock, to cut off or to wait for.
 
+    Attributes:
+        regular: whether it is a file, not a pipe or device.
+
     Args:
         path: the file; made if it is missing, else appended to.
         exclusive: be the only writer. Otherwise several may share the file, but none of them with an exclusive one.
@@ -41,11 +44,11 @@ class ResultsFile:
         self.path = path
         self._exclusive = exclusive
         existed = os.path.exists(path)
-        self._regular = not existed or os.path.isfile(path)
-        if exclusive and not self._regular:
+        self.regular: bool = not existed or os.path.isfile(path)
+        if exclusive and not self.regular:
             raise OSError(errno.EINVAL, 'metrics_save_path: resume needs a file, not a folder, pipe or device', path)
         try:
-            self._file = open(path, 'a+b' if self._regular else 'ab', buffering=0)
+            self._file = open(path, 'a+b' if self.regular else 'ab', buffering=0)
         except OSError as error:
             raise OSError(error.errno, f'metrics_save_path cannot be written ({error.strerror})', path) from error
         try:
@@ -71,7 +74,7 @@ class ResultsFile:
                 lines = b'\n' + lines
             while lines:
                 lines = lines[self._file.write(lines) :]
-            if self._regular:
+            if self.regular:
                 os.fsync(self._file.fileno())
         except BaseException:  # KeyboardInterrupt too: what is not reported as written shall not be there
             with self._alone() as alone:
@@ -89,7 +92,7 @@ class ResultsFile:
         """Empty the file and be its only writer from now on. OSError if others share it."""
         self._lock(True, _PATIENCE)
         self._exclusive = True
-        if self._regular:
+        if self.regular:
             self._file.truncate(0)
 
     def close(self) -> None:
@@ -98,6 +101,11 @@ class ResultsFile:
             with suppress(OSError):  # not every network file system has locks
                 fcntl.flock(self._file, fcntl.LOCK_UN)  # closing it would not do if a forked child has it open, too
         self._file.close()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is in it; so is a pipe or device."""
+        return not self._size()
 
     def _size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
@@ -121,8 +129,8 @@ class ResultsFile:
     @contextmanager
     def _alone(self) -> Iterator[bool]:
         """Whether no other writer has the file open; it stays so in the context."""
-        if self._exclusive or not self._regular:
-            yield self._regular
+        if self._exclusive or not self.regular:
+            yield self.regular
             return
         try:
             self._lock(True)
@@ -136,7 +144,7 @@ class ResultsFile:
 
     def _lock(self, exclusive: bool, patience: float = 0.0) -> None:
         """Take a lock in place of the one held. BlockingIOError if it is not to be had within so many seconds."""
-        if sys.platform == 'win32' or not self._regular:
+        if sys.platform == 'win32' or not self.regular:
             return
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         deadline = time.monotonic() + patience
@@ -167,5 +175,5 @@ class ResultsFile:
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether a line that is incomplete is the beginning of a line of results."""
-    return line.startswith(LINE_START) or LINE_START.startswith(line)
+    """Whether a line that is incomplete is the beginning of a line of results, or of zeros of a power failure."""
+    return line.startswith(LINE_START) or LINE_START.startswith(line.rstrip(b'\0'))

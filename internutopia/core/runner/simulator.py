@@ -20,7 +20,8 @@ from internutopia.compat.v2.joints import EnvJoints
 from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.results import EpisodeRecord, Results, ResultsWriter
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.model.spec import JointSpec
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.robot.batched import BatchedRobots
@@ -28,6 +29,7 @@ from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
+from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 from internutopia.core.scene.scene import EnvScenes
 from internutopia.core.sensor.noise import noise_key
@@ -98,6 +100,7 @@ class SimulatorRunner:
     ):
         install_stand_ins(config)
         check_implemented(config)
+        check_memory(config)
         self.config = config
         self.env_num = config.env_num
         self.dt = float(config.simulator.physics_dt)

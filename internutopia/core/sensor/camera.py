@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.bounds import MAX_SIDE
 from internutopia.core.render.camera import Frame, PictureKind
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.projection import camera_params, tight_boxes
@@ -156,8 +157,10 @@ class ICamera(PoseMixin):
 
 
 def checked_resolution(resolution: Any) -> tuple[int, int]:
-    """Width and height [pixels] as ints. ValueError if they are not positive."""
+    """Width and height [pixels] as ints. ValueError if they are not positive, or larger than pictures may be."""
     width, height = (int(value) for value in resolution)
     if width < 1 or height < 1:
         raise ValueError(f'resolution {resolution!r}: width and height must be positive')
+    if max(width, height) > MAX_SIDE:
+        raise ValueError(f'resolution {resolution!r}: width and height may be {MAX_SIDE} pixels at most')
     return width, height

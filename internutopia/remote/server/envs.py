@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
-from internutopia.core.episodes.results import plain
+from internutopia.core.episodes.record import plain
 from internutopia.core.world.base import EnvIds
 from internutopia.core.world.env_selection import EnvIdSelection
 from internutopia.remote.protocol import Autoreset

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import NonNegativeInt, ValidationError
+from pydantic import ValidationError
 
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import Seed
 from internutopia.rl.training.settings import TrainingCfg
 
 RUN, PROGRESS = 'run.json', 'progress.csv'
@@ -31,7 +32,7 @@ class RunRecord(BaseCfg):
     """Options of the task that were chosen."""
     training: TrainingCfg
     """How it is trained."""
-    seed: NonNegativeInt = 0
+    seed: Seed = 0
     """Seed of everything random."""
     commands: list[str] = []
     """Command lines that started it and went on with it."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
 
 from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Share
 
 
 class TrainingCfg(BaseCfg):
     """PPO (Schulman et al. 2017) as rsl_rl does it. The defaults let a humanoid walk on flat ground."""
 
-    num_envs: Count = 1024
+    num_envs: Count = Field(default=1024, le=MAX_ENVS)
     """Number of envs."""
     iterations: Count = 700
     """Number of updates of the networks."""
     num_steps: Count = 24
     """Env steps between two updates."""
-    hidden_dims: tuple[Count, ...] = (256, 128, 64)
+    hidden_dims: tuple[Annotated[Count, Field(le=MAX_LAYER)], ...] = Field(
+        default=(256, 128, 64), max_length=MAX_LAYERS
+    )
     """Widths of the hidden layers, of the policy and of the critic."""
     init_std: PositiveFloat = 0.6
     """Standard deviation of the actions at the start."""
@@ -41,6 +46,15 @@ class TrainingCfg(BaseCfg):
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
     save_every: Count = 25
     """Updates between two checkpoints."""
+
+    @model_validator(mode='after')
+    def _check_samples(self) -> Self:
+        if (samples := self.num_envs * self.num_steps) > MAX_SAMPLES:
+            raise ValueError(
+                f'num_steps={self.num_steps} of num_envs={self.num_envs} are {samples} samples between two updates; '
+                f'there may be {MAX_SAMPLES}'
+            )
+        return self
 
     def rsl_rl(self) -> dict[str, Any]:
         """These settings in the form that rsl_rl takes."""

@@ -1,5 +1,9 @@
 """Configs of sensors."""
 
+import math
+
+from typing_extensions import override
+
 from internutopia.core.config.fields import Quaternion, Resolution, Vector
 from internutopia.core.config.sensor import SensorCfg
 from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
@@ -35,6 +39,11 @@ class RepCameraCfg(SensorCfg):
     camera_params: bool = False
     """Whether to observe `camera_params`: focal length, aperture and pose of the camera."""
 
+    @override
+    def bytes_per_env(self) -> int:
+        pixel = 4 * self.rgba + 4 * self.landmarks + 4 * (self.depth or self.pointcloud) + 12 * self.pointcloud
+        return math.prod(self.resolution or (64, 64)) * pixel
+
 
 class MocapControlledCameraCfg(SensorCfg):
     """A camera that the left hand of a captured person holds."""
@@ -46,6 +55,10 @@ class MocapControlledCameraCfg(SensorCfg):
     """Start position relative to the parent prim (x, y, z), m; None means its origin."""
     orientation: Quaternion | None = None
     """Start orientation relative to the parent prim (w, x, y, z); None means not rotated."""
+
+    @override
+    def bytes_per_env(self) -> int:
+        return math.prod(self.resolution or (320, 240)) * 4
 
 
 class LayoutEditMocapControlledCameraCfg(MocapControlledCameraCfg):

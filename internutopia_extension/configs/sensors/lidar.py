@@ -4,7 +4,9 @@ import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
+from typing_extensions import override
 
+from internutopia.core.config.bounds import MAX_RAYS
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Vector
 from internutopia.core.config.sensor import SensorCfg
 
@@ -55,6 +57,11 @@ class LidarCfg(SensorCfg):
 
     @model_validator(mode='after')
     def _check_rays(self) -> Self:
+        if (rays := self.horizontal_rays * self.vertical_rays) > MAX_RAYS:
+            raise ValueError(
+                f'horizontal_rays={self.horizontal_rays} in vertical_rays={self.vertical_rays} rows are {rays} rays; '
+                f'there may be {MAX_RAYS}'
+            )
         if self.vertical_rays > 1 and not self.vertical_fov:
             raise ValueError(f'vertical_rays={self.vertical_rays} need a vertical_fov above 0')
         if self.max_range <= self.min_range:
@@ -62,3 +69,8 @@ class LidarCfg(SensorCfg):
         if not self.geom_groups:
             raise ValueError('geom_groups is empty: the lidar could see nothing')
         return self
+
+    @override
+    def bytes_per_env(self) -> int:
+        # directions and distances are doubles while the rays are cast
+        return self.horizontal_rays * self.vertical_rays * (36 + 36 * self.pointcloud)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.episodes.results import plain
+from internutopia.core.episodes.record import plain
 
 
 def lines(path) -> list[dict]:
@@ -48,7 +48,9 @@ def test_one_line_per_episode_written_before_step_returns(make_env, make_task, t
         'metrics': {'ToyMetric': 2},
         'error': None,
     }
-    assert lines(path) == [first]
+    (line,) = lines(path)
+    assert (len(line.pop('config')), len(line.pop('crc'))) == (16, 8)
+    assert line == first
     env.step([None] * 2)
     second = lines(path)[1]
     assert (second['episode_id'], second['env_id'], second['steps']) == (1, 1, 3)

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,43 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.core import gym_env
-from internutopia.core.config import Config
 from internutopia.core.episodes.results import ResultsWriter
-
-METRIC = {'type': 'ToyMetric', 'metric_config': {}}
-
-
-@pytest.fixture
-def make_run(make_config, make_task, tmp_path):
-    """Makes the config of a run of short episodes of 1, 2, 3, 1, ... steps that writes to `tmp_path / 'r'`."""
-
-    def make(episodes: int = 6, task: Mapping[str, Any] = {}, **fields: Any) -> Config:
-        tasks = [make_task(max_steps=1 + index % 3, metrics=[METRIC], **task) for index in range(episodes)]
-        return make_config(tasks=tasks, **{'seed': 3, 'metrics_save_path': tmp_path / 'r', 'resume': True, **fields})
-
-    return make
-
-
-@pytest.fixture
-def run(make_env):
-    """Runs a config, at most so many steps; returns the noise key that each episode had."""
-
-    def run(config: Config, steps: int = 1000) -> dict[int, int]:
-        env, noise_keys = make_env(config), {}
-        ended = list(range(env.env_num))
-        for _ in range(steps):
-            if ended:
-                env.reset(ended)
-            if not env.simulation_app.is_running():
-                break
-            for env_id, name in env.runner.env_id_to_task_name_map.items():
-                noise_keys[int(name)] = int(env.runner.world.noise_keys[env_id])
-            _, _, terminated, truncated, _ = env.step([None] * env.env_num)
-            ended = [i for i in range(env.env_num) if terminated[i] or truncated[i]]
-        env.close()
-        return noise_keys
-
-    return run
 
 
 def episodes(path: Path) -> list[dict[str, Any]]:
@@ -117,56 +80,6 @@ def test_a_line_torn_anywhere_is_cut_off_and_its_episode_run_again(make_run, run
     path.write_bytes(b''.join(rest) + last[:50] + b'\n')  # what a power failure can leave
     run(make_run())
     assert episodes(path) == whole
-
-
-def result(**fields: Any) -> str:
-    return json.dumps({'episode_id': 1, 'task_index': 1, 'task': 'ToyTask', **fields}) + '\n'
-
-
-FIRST = result(episode_id=0, task_index=0)
-
-
-@pytest.mark.parametrize(
-    ('text', 'fields', 'expected'),
-    [
-        (FIRST + 'hello\n' + result(), {}, ['line 2', 'JSON object', 'hello']),
-        (FIRST + 'hello\n', {}, ['line 2', 'JSON object']),
-        ('my notes', {}, ['line 1', 'my notes']),
-        (FIRST + '\n' + result(), {}, ['line 2', 'JSON object']),
-        (FIRST + '{"episode_id": 1, \n' + result(episode_id=2, task_index=2), {}, ['line 2', 'JSON object']),
-        ('\x00\xff\n' + FIRST, {}, ['line 1', 'JSON object']),
-        ('[1]\n', {}, ['line 1', 'JSON object', '[1]']),
-        ('{}\n', {}, ['line 1', "'episode_id'", 'None']),
-        (result(episode_id='1'), {}, ["'episode_id'", "'1'"]),
-        (result(episode_id=True), {}, ["'episode_id'", 'True']),
-        (result(episode_id=-1), {}, ["'episode_id'", '-1']),
-        (result(task_index=1.0), {}, ["'task_index'", '1.0']),
-        (result(episode_id=6, task_index=6), {}, ["'task_index' is 6", '6 entries']),
-        (FIRST + result(task_index=2), {}, ['line 2', "'once'", 'got 2']),
-        (result(episode_id=8, task_index=1), {'episode_order': 'cycle'}, ["'cycle'", 'is 2', 'got 1']),
-        (result(task='OtherTask'), {}, ['task_configs[1]', "'ToyTask'", "'OtherTask'"]),
-        (FIRST + result() + FIRST, {}, ['line 3', 'second result of episode 0', 'line 1']),
-    ],
-)
-def test_a_file_of_something_else_is_refused_and_left_alone(make_run, make_env, tmp_path, text, fields, expected):
-    path = tmp_path / 'r'
-    path.write_text(text)
-    with pytest.raises(ValueError) as raised:
-        make_env(make_run(**fields))
-    for part in (str(path), 'of this config', *expected):
-        assert part in str(raised.value)
-    assert path.read_text() == text
-    path.unlink()
-    make_env(make_run())  # nobody keeps the file
-
-
-def test_another_seed_of_a_shuffled_run_is_found_out(make_run, make_env, run, tmp_path):
-    run(make_run(episode_order='shuffle'), 4)
-    before = (tmp_path / 'r').read_bytes()
-    with pytest.raises(ValueError, match=r'r, line \d+: episode \d of seed 4 is task_configs\[\d\], here'):
-        make_env(make_run(episode_order='shuffle', seed=4))
-    assert (tmp_path / 'r').read_bytes() == before
-    make_env(make_run(episode_order='shuffle'))
 
 
 @pytest.mark.parametrize('path', ['console', 'none', None])

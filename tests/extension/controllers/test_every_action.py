@@ -99,7 +99,25 @@ def nonsense(box: Box) -> Iterator[Any]:
     """What might be given for an action; much of it is wrong."""
     zeros = np.zeros(box.shape)
     rows, flat = zeros.tolist(), [0.0] * zeros.size
-    yield from (None, [], [[]], [[[]]], [[[[]]]], (), {}, {'a': 1}, set(), 'abc', b'abc', '', 1, 1.5, True, 1j, object())
+    yield from (
+        None,
+        [],
+        [[]],
+        [[[]]],
+        [[[[]]]],
+        (),
+        {},
+        {'a': 1},
+        set(),
+        'abc',
+        b'abc',
+        '',
+        1,
+        1.5,
+        True,
+        1j,
+        object(),
+    )
     yield from ([None], [None] * 2, [None] * 7, [10**400] * zeros.size, [1e400] * zeros.size, range(3), iter(flat))
     yield from ([Fraction(1, 2)] * zeros.size, [datetime.timedelta(1)] * zeros.size, Raises(), [Raises()], lambda: 0)
     yield from (np.zeros(0), np.zeros(()), np.array(None), np.zeros((1,) * 40), np.zeros(box.shape, 'i4,f4'))

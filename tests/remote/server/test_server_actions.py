@@ -19,7 +19,13 @@ from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
-NAMES = ('franka-arm_ik_controller', 'jetbot-rotate', 'jetbot-move_along_path', 'motors-recover', 'jetbot-move_by_speed')
+NAMES = (
+    'franka-arm_ik_controller',
+    'jetbot-rotate',
+    'jetbot-move_along_path',
+    'motors-recover',
+    'jetbot-move_by_speed',
+)
 
 
 @pytest.mark.parametrize('name', slow_but('franka-arm_ik_controller', of=NAMES))

@@ -1,0 +1,150 @@
+"""Digest of what decides the results of a run: its config, but for the fields that change no result.
+
+Every field counts that is not named in `NO_EFFECT`, those of extension classes included. Files that a config names
+count by their paths, not by what they hold; paths below the folder of assets, wherever that is on a machine, are the
+same path. Values that are no plain data (numbers, text, lists, mappings, arrays) count by their type.
+
+Beside a results file lies `<file>.config.json`: what the digests in its lines stand for. It only serves to say what
+differs, so nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from internutopia.core.config import Config
+from internutopia.core.util import log
+from internutopia.macros import gm
+
+NO_EFFECT: Any = {
+    'env_num': True,
+    'env_offset_size': True,
+    'metrics_save_path': True,
+    'resume': True,
+    'distribution_config': True,
+    'simulator': {'device', 'threads', 'scene_cache', 'headless', 'webrtc', 'native', 'use_fabric', 'omni_compat'},
+}
+"""Fields that change no result: on how many envs, processes and what machine a run is, and where its results go."""
+
+_SHOWN = 5  # differences in a message
+_ABSENT = object()
+
+
+class ConfigDigest:
+    """What decides the results of a run.
+
+    Attributes:
+        digest: 16 hexadecimal digits; equal for configs that give the same results.
+        values: the fields, as plain data. Tasks that are the same are one object.
+    """
+
+    def __init__(self, config: Config):
+        tasks = {id(task): _plain(task.model_dump(warnings=False)) for task in config.task_configs}
+        fields = config.model_dump(exclude={**NO_EFFECT, 'task_configs': True}, warnings=False)
+        self.values: dict[str, Any] = {**_plain(fields), 'task_configs': [tasks[id(t)] for t in config.task_configs]}
+        digest = hashlib.sha256(_text(_plain(fields)).encode())
+        digests = {id(task): hashlib.sha256(_text(task).encode()).digest() for task in tasks.values()}
+        for task in self.values['task_configs']:
+            digest.update(digests[id(task)])
+        self.digest = digest.hexdigest()[:16]
+
+    def differences(self, older: Mapping[str, Any]) -> str:
+        """What was otherwise in an older config: the first few fields, and how many more."""
+        found = list(_differences(older, self.values, ''))
+        more = [f'and {len(found) - _SHOWN} more'] if len(found) > _SHOWN else []
+        return '; '.join(found[:_SHOWN] + more)
+
+    def save(self, results: str, keep: bool) -> None:
+        """Write down beside a results file what the digest stands for, and keep what is there on other digests if told.
+
+        A file that cannot be written costs a warning.
+        """
+        path = config_file(results)
+        tasks: dict[str, int] = {}
+        order = [tasks.setdefault(_text(task), len(tasks)) for task in self.values['task_configs']]
+        own = {**self.values, 'task_configs': order, 'tasks': [json.loads(text) for text in tasks]}
+        known = _load(path) if keep else {}
+        part = path.with_name(f'{path.name}.{os.getpid()}.part')
+        try:
+            part.write_text(json.dumps({**known, self.digest: own}, indent=1), encoding='utf-8')
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            log.warning('%s cannot be written (%s): a resumed run can not say what has changed', path, error.strerror)
+
+
+def saved_config(results: str, digest: str) -> dict[str, Any] | None:
+    """What a digest in a results file stands for; None if that is not known."""
+    try:
+        own = _load(config_file(results))[digest]
+        tasks = own.pop('tasks')
+        return {**own, 'task_configs': [tasks[index] for index in own['task_configs']]}
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None
+
+
+def config_file(results: str) -> Path:
+    """The file beside a results file that says what the digests in its lines stand for."""
+    return Path(f'{results}.config.json')
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _differences(older: Any, newer: Any, place: str) -> Iterator[str]:
+    if older is newer or older == newer:
+        return
+    if isinstance(older, Mapping) and isinstance(newer, Mapping):
+        for name in {**newer, **older}:
+            inner = f'{place}.{name}' if place else name
+            yield from _differences(older.get(name, _ABSENT), newer.get(name, _ABSENT), inner)
+    elif isinstance(older, list) and isinstance(newer, list) and any(isinstance(e, dict) for e in (*older, *newer)):
+        if len(older) != len(newer):
+            yield f'{place}: {len(older)} -> {len(newer)} entries'
+        for index, (old, new) in enumerate(zip(older, newer, strict=False)):
+            yield from _differences(old, new, f'{place}[{index}]')
+    else:
+        yield f'{place}: {_shown(older)} -> {_shown(newer)}'
+
+
+def _shown(value: Any) -> str:
+    text = 'nothing' if value is _ABSENT else repr(value)
+    return text if len(text) <= 60 else f'{text[:57]}...'
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """A value as plain JSON that is the same in every process and on every machine."""
+    if value is None or isinstance(value, bool | int) and not isinstance(value, Enum):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        return f'<assets>{path.removeprefix(gm.ASSET_PATH)}' if str(path).startswith(gm.ASSET_PATH) else str(path)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=_text)
+    if hasattr(value, 'tolist'):
+        return _plain(value.tolist())
+    return f'<{type(value).__module__}.{type(value).__qualname__}>'

@@ -1,0 +1,42 @@
+"""Memory that a run asks for, looked at before it is asked for."""
+
+from __future__ import annotations
+
+import os
+
+from internutopia.core.config import Config, TaskCfg
+
+_GIB = 2**30
+
+
+def machine_memory() -> int | None:
+    """Memory of this machine [bytes]; None where it does not say."""
+    try:
+        return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def check_memory(config: Config) -> None:
+    """ValueError if the data of all sensors, of all envs of this process, do not fit into the memory of the machine."""
+    memory = machine_memory()
+    tasks = {id(task): (index, task) for index, task in reversed(list(enumerate(config.task_configs)))}
+    for index, task in tasks.values():
+        needed = config.env_num * sum(_sensors(task).values())
+        if memory is not None and needed > memory:
+            name, largest = max(_sensors(task).items(), key=lambda item: item[1])
+            raise ValueError(
+                f'task_configs[{index}]: the data of its sensors in env_num={config.env_num} envs take '
+                f'{needed / _GIB:.1f} GiB, most of it {name}, {largest / _GIB:.2g} GiB for each env; this machine has '
+                f'{memory / _GIB:.1f} GiB of memory: use fewer envs, pixels or rays'
+            )
+
+
+def _sensors(task: TaskCfg) -> dict[str, int]:
+    """What the sensors of a task take in one env [bytes]."""
+    return {
+        f'sensor {sensor.name!r} of robot {robot.name!r}': sensor.bytes_per_env()
+        for robot in task.robots
+        for sensor in robot.sensors or []
+        if sensor.enable
+    }
