@@ -3,10 +3,12 @@
 import sys
 
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.interrupts import exit_on_signals
 
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
+    exit_on_signals()  # from here on; commands close what they have opened
     try:
         import rich  # noqa: F401 - wanted by the commands
         import typer  # noqa: F401
