@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,10 +13,8 @@ from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.util.install import COMMAND
-from internutopia.core.util.interrupts import interrupts
+from internutopia.core.util.interrupts import INTERRUPTED, interrupts
 
-INTERRUPTED = 130
-"""Exit code of a command that was asked to stop with Ctrl-C."""
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 
@@ -29,7 +28,7 @@ def guarded(command: str, start: Callable[[], int]) -> int:
             load_extensions()
             return start()
         except KeyboardInterrupt:
-            return interruption.exit_code or INTERRUPTED
+            return interruption.exit_code or INTERRUPTED + signal.SIGINT
         except Exception as error:
             if interruption.is_set():  # what was interrupted may say anything
                 return interruption.exit_code

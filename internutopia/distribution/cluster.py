@@ -22,8 +22,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -33,7 +33,6 @@ from internutopia.distribution.liveness import Peer, Watchdog
 from internutopia.distribution.reaper import Reaper
 
 _POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster is still there
-_HANDLER_INTERVAL = 0.02  # s between two looks at the handlers of signals while Ray starts
 _EXIT_TIMEOUT = 1.0  # s that the end of a process takes at most
 _SHUTDOWN_TIMEOUT = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
 _INLINE_LIMIT = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
@@ -76,17 +75,14 @@ class Cluster:
         started: Future[None] = Future()
         # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
         self._thread = threading.Thread(target=self._run, args=(options, started), name='internutopia-ray', daemon=True)
-        with _signal_handlers() as set_again:
+        with _keep_signal_handlers():
             self._thread.start()
             try:
-                while not started.done():
-                    wait([started], _HANDLER_INTERVAL)
-                    set_again()
                 started.result()
             except BaseException:
                 if self._reaper is not None:  # Ray would go on for half a minute, with a cluster that nobody wants
                     self._reaper.end()
-                self.end()
+                self.end(_EXIT_TIMEOUT)
                 raise
 
     @property
@@ -157,11 +153,11 @@ class Cluster:
         self._reaper.keep_folder()
         return os.path.join(self._folder, 'session_latest', 'logs')
 
-    def end(self) -> None:
-        """End the connection if it was made here; with it, a cluster that was started here."""
+    def end(self, timeout: float = _SHUTDOWN_TIMEOUT) -> None:
+        """End the connection if it was made here, in so many seconds; with it, a cluster that was started here."""
         self._ended = True
         self._watchdog.stop()
-        self._thread.join(_SHUTDOWN_TIMEOUT)
+        self._thread.join(timeout)
 
     def release(self) -> None:
         """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
@@ -238,6 +234,7 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
         raise FileNotFoundError(2, 'distribution_config.working_dir: there is no such folder', str(folder))
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+    os.environ.setdefault('RAY_DISABLE_FAILURE_SIGNAL_HANDLER', '1')  # a SIGTERM would be a crash
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
     os.environ.setdefault(_INLINE_LIMIT, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
@@ -330,19 +327,14 @@ def _peers(address: str) -> list[Peer]:
 
 
 @contextmanager
-def _signal_handlers() -> Iterator[Callable[[], None]]:
-    """Context that keeps the handlers of signals, and a function that does so in between.
-
-    Ray has its own, set from other threads, too, which end the process without a last word.
-    """
-    here = threading.current_thread() is threading.main_thread()  # elsewhere they cannot be set
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)} if here else {}
-
-    def set_again() -> None:
+def _keep_signal_handlers() -> Iterator[None]:
+    """Keep the handlers of signals as they are: Ray's own end the process without a last word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-
-    try:
-        yield set_again
-    finally:
-        set_again()

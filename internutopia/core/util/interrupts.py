@@ -13,7 +13,6 @@ processes that were started end, too: see `core.model.meshes.coacd_worker` and `
 
 from __future__ import annotations
 
-import _thread
 import math
 import os
 import signal
@@ -23,6 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+INTERRUPTED = 128
+"""Exit code of a program that a signal has stopped, less the number of the signal, as shells say it."""
 _ANSWER_TIMEOUT = 3.0  # s that the main thread has to notice a signal
 _CLOSING_TIMEOUT = 30.0  # s that it then has until the end
 _POLL_INTERVAL = 0.05  # s
@@ -47,8 +48,8 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """128 + the number of the signal, as shells say it; 0 if none has come."""
-        return 0 if self.signal is None else 128 + self.signal
+        """`INTERRUPTED` + the number of the signal; 0 if none has come."""
+        return 0 if self.signal is None else INTERRUPTED + self.signal
 
     @contextmanager
     def deferred(self, patience: float = math.inf) -> Iterator[None]:
@@ -65,7 +66,7 @@ class Interruption:
     def handle(self, number: int, _: object) -> None:
         """Handle a signal, in the main thread."""
         if self.signal is not None and not self._overdue:
-            os._exit(128 + number)
+            os._exit(INTERRUPTED + number)
         if self._overdue:
             self._patience = None
         self.signal, self._overdue = number, False
@@ -81,19 +82,19 @@ class Interruption:
             while not done() and time.monotonic() < end:
                 second = _read(signals, _POLL_INTERVAL)
                 if second and self._patience != math.inf:
-                    os._exit(128 + second)
+                    os._exit(INTERRUPTED + second)
             return done()
 
         if not in_time(lambda: self.is_set() or self._patience == math.inf, _ANSWER_TIMEOUT):
-            os._exit(128 + first)
+            os._exit(INTERRUPTED + first)
         if not in_time(lambda: self._patience is None, self._patience or 0.0):
             self._overdue = True
-            _thread.interrupt_main(first)
+            _wake_main_thread(first)
             _read(signals, None)  # that one
             if not in_time(lambda: not self._overdue, _ANSWER_TIMEOUT):
-                os._exit(128 + first)
+                os._exit(INTERRUPTED + first)
         in_time(lambda: False, _CLOSING_TIMEOUT)
-        os._exit(128 + first)
+        os._exit(INTERRUPTED + first)
 
 
 @contextmanager
@@ -136,7 +137,7 @@ def interrupts() -> Iterator[Interruption]:
 def exit_on_signals() -> None:
     """Let signals end the process at once, with the exit code of `Interruption`: there is nothing to be closed yet."""
     for each in _signals():
-        signal.signal(each, lambda number, _: os._exit(128 + number))
+        signal.signal(each, lambda number, _: os._exit(INTERRUPTED + number))
 
 
 def _signals() -> list[signal.Signals]:
@@ -144,6 +145,14 @@ def _signals() -> list[signal.Signals]:
     hangup = getattr(signal, 'SIGHUP', None)  # not on Windows
     ignored = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] if ignored else [signal.SIGINT, signal.SIGTERM, hangup]
+
+
+def _wake_main_thread(number: int) -> None:
+    """Let the main thread handle a signal, whatever it waits for."""
+    if hasattr(signal, 'pthread_kill'):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:  # Windows
+        signal.raise_signal(number)
 
 
 def _read(signals: socket.socket, timeout: float | None) -> int:
