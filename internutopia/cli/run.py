@@ -23,7 +23,7 @@ from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
 from internutopia.overview.recording import Recording
 
-_PATIENCE = 3.0  # s that a step, or the start of episodes, may go on after a signal
+_PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
 
 
 def run(
