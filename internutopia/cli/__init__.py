@@ -1,12 +1,15 @@
 """Command line `internutopia`."""
 
+import os
 import sys
 
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.interrupts import INTERRUPTED, exit_on_signals
 
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
+    exit_on_signals()  # from here on; commands close what they have opened
     try:
         import rich  # noqa: F401 - wanted by the commands
         import typer  # noqa: F401
@@ -15,4 +18,11 @@ def main() -> None:
         sys.exit(1)
     from internutopia.cli.app import app
 
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code > INTERRUPTED:  # nobody waits for threads that compute in vain
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,24 +13,29 @@ from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.util.install import COMMAND
+from internutopia.core.util.interrupts import INTERRUPTED, interrupts
 
-INTERRUPTED = 130
-"""Exit code of a command that was asked to stop with Ctrl-C."""
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 
 def guarded(command: str, start: Callable[[], int]) -> int:
-    """Load the extensions and start a command; returns its exit code. Mistakes are printed, crashes come through."""
-    try:
-        load_extensions()
-        return start()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        if not is_mistake(error):
-            raise
-        print(f'internutopia {command}: {describe(error)}', file=sys.stderr)
-        return 2
+    """Load the extensions and start a command; returns its exit code. Mistakes are printed, crashes come through.
+
+    Signals that ask it to stop are those of `interrupts`.
+    """
+    with interrupts() as interruption:
+        try:
+            load_extensions()
+            return start()
+        except KeyboardInterrupt:
+            return interruption.exit_code or INTERRUPTED + signal.SIGINT
+        except Exception as error:
+            if interruption.is_set():  # what was interrupted may say anything
+                return interruption.exit_code
+            if not is_mistake(error):
+                raise
+            print(f'internutopia {command}: {describe(error)}', file=sys.stderr)
+            return 2
 
 
 def is_mistake(error: Exception) -> bool:

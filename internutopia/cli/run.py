@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import shlex
-import signal
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +18,12 @@ from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.core.util.install import install_hint
-from internutopia.core.util.interrupts import interrupts
+from internutopia.core.util.interrupts import InterruptedByUser, interrupts
 from internutopia.core.vec_env import Env
 from internutopia.overview import Overview
 from internutopia.overview.recording import Recording
+
+_PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
 
 
 def run(
@@ -114,12 +116,12 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
     if isinstance(config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
-    with interrupts(signal.SIGINT, signal.SIGTERM) as interruption, closing(Env(config)) as env, ExitStack() as stack:
+    with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, video)) if video else None
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
         overview = Overview(env) if picture else None
-        with ProgressBar(total, quiet) as progress:
+        with ProgressBar(total, quiet) as progress, _telling(config, again), interruption.deferred(_PATIENCE):
 
             def on_step(stats: RunStats) -> None:
                 progress.update(stats)
@@ -144,6 +146,17 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)
         return 0 if env.done else interruption.exit_code
+
+
+@contextmanager
+def _telling(config: Config, again: str | None) -> Iterator[None]:
+    """Context that says how to go on if it is left by an interruption."""
+    try:
+        yield
+    except InterruptedByUser:
+        if again is not None:
+            print(_how_to_go_on(config, again), flush=True)
+        raise
 
 
 def _how_to_go_on(config: Config, again: str) -> str:

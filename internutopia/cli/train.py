@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from internutopia.cli.errors import INTERRUPTED, guarded
+from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
 from internutopia.core.util.install import install_hint
 from internutopia.core.util.interrupts import interrupts
@@ -68,7 +68,16 @@ def train(
         own_options: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
         changes |= {name: value for name, value in own_options.items() if value is not None}
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'
-        with interrupts(signal.SIGINT, signal.SIGTERM) as interrupted, _Report() as report:
+        with interrupts() as interruption, _Report() as report, ExitStack() as stack:
+            deferred = False
+
+            def on_update(progress: Progress, iterations: int) -> None:
+                nonlocal deferred
+                if not deferred:  # from now on there is something to be saved
+                    stack.enter_context(interruption.deferred())
+                    deferred = True
+                report.update(progress, iterations)
+
             result = run_training(
                 task,
                 folder,
@@ -78,11 +87,11 @@ def train(
                 engine=engine,
                 resume=resume,
                 command=shlex.join(command),
-                report=report.update,
-                stopped=interrupted.is_set,
+                report=on_update,
+                stopped=interruption.is_set,
             )
         _print_summary(result, env_id)
-        return 0 if result.finished else INTERRUPTED
+        return 0 if result.finished else interruption.exit_code
 
     return guarded(f'train {env_id}', start)
 

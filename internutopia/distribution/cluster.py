@@ -2,7 +2,8 @@
 
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
-connection, and with the process, however that ends.
+connection, and with the process, however that ends; with it goes the folder of its logs and sockets, unless a process
+of it has died, whose log somebody may want to read.
 
 Ray does not survive its own death. When the GCS of the cluster or the raylet of this machine has ended, calls hang, and
 some time later C++ ends this process without a word: after a minute without a GCS, or when it touches memory that is
@@ -18,16 +19,18 @@ import math
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.distribution.liveness import Peer, Watchdog
+from internutopia.distribution.reaper import Reaper
 
 _POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster is still there
 _EXIT_TIMEOUT = 1.0  # s that the end of a process takes at most
@@ -56,7 +59,8 @@ class Cluster:
         self.envs = 0
         self.requested = requested
         self._ours = not ray.is_initialized()
-        self._started_here = options.get('address') == 'local'
+        self._folder: str | None = None  # of a cluster that is started here
+        self._reaper: Reaper | None = None
         self._session: tuple[str, str] | None = None
         self._peers: list[Peer] = []
         self._watchdog = Watchdog()
@@ -65,6 +69,10 @@ class Cluster:
         self._calls = 0  # that are under way
         self._shared_results: list[Any] = []
         self._changed = threading.Condition()
+        if options.get('address') == 'local':
+            self._folder = _make_folder()
+            self._reaper = Reaper(self._folder)
+            options = {**options, '_temp_dir': self._folder}
         started: Future[None] = Future()
         # the kernel ends a cluster with the thread that has started it, which shall not be a short-lived one
         self._thread = threading.Thread(target=self._run, args=(options, started), name='internutopia-ray', daemon=True)
@@ -73,13 +81,15 @@ class Cluster:
             try:
                 started.result()
             except BaseException:
-                self.end()
+                if self._reaper is not None:  # Ray would go on for half a minute, with a cluster that nobody wants
+                    self._reaper.end()
+                self.end(_EXIT_TIMEOUT)
                 raise
 
     @property
     def runtime_env(self) -> dict[str, Any]:
         """What the processes of workers need; those of a cluster that was started here have it from this process."""
-        return {} if self._started_here else {'env_vars': {_INLINE_LIMIT: os.environ[_INLINE_LIMIT]}}
+        return {} if self._folder is not None else {'env_vars': {_INLINE_LIMIT: os.environ[_INLINE_LIMIT]}}
 
     @property
     def alive(self) -> bool:
@@ -137,11 +147,18 @@ class Cluster:
         self._shared_results.append(value)
         return value
 
-    def end(self) -> None:
-        """End the connection if it was made here; with it, a cluster that was started here."""
+    def keep_logs(self) -> str:
+        """Keep the logs of a cluster that was started here beyond its end; where they are."""
+        if self._reaper is None or self._folder is None:
+            return 'the logs of the Ray cluster'
+        self._reaper.keep_folder()
+        return os.path.join(self._folder, 'session_latest', 'logs')
+
+    def end(self, timeout: float = _SHUTDOWN_TIMEOUT) -> None:
+        """End the connection if it was made here, in so many seconds; with it, a cluster that was started here."""
         self._ended = True
         self._watchdog.stop()
-        self._thread.join(_SHUTDOWN_TIMEOUT)
+        self._thread.join(timeout)
 
     def release(self) -> None:
         """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
@@ -176,6 +193,7 @@ class Cluster:
     def _mark_lost(self, peer: Peer | None) -> None:
         if peer is not None and self._lost is None:
             self._lost = peer
+            self.keep_logs()
             if sys.excepthook.__module__.startswith('ray.'):  # it would tell the GCS before it prints a traceback
                 sys.excepthook = sys.__excepthook__
 
@@ -185,7 +203,8 @@ class Cluster:
 
         try:
             if self._ours:
-                ray.init(**options)
+                with self._reaper.marking() if self._reaper is not None else nullcontext():
+                    ray.init(**options)
             self._session, self._peers = _session(), _peers(options.get('address', ''))
             started.set_result(None)
             self._mark_lost(self._watchdog.wait(self._peers))
@@ -197,6 +216,8 @@ class Cluster:
             self._changed.wait_for(lambda: not self._calls)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
             ray.shutdown()
+        if self._reaper is not None:
+            self._reaper.end()
         self._shared_results.clear()
 
 
@@ -221,6 +242,7 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
         raise FileNotFoundError(2, 'distribution_config.working_dir: there is no such folder', str(folder))
     os.environ.setdefault('RAY_IGNORE_UNHANDLED_ERRORS', '1')  # calls that another one's failure has called off
     os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+    os.environ.setdefault('RAY_DISABLE_FAILURE_SIGNAL_HANDLER', '1')  # a SIGTERM would be a crash
     os.environ.setdefault('RAY_worker_niceness', '0')  # what workers do is what the machine is for
     os.environ.setdefault(_INLINE_LIMIT, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
@@ -293,6 +315,12 @@ def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Clu
             f"{where}: no Ray cluster answers there ({cause}); start one with 'ray start --head', or leave the address "
             'out, for processes of this machine'
         ) from error
+
+
+def _make_folder() -> str:
+    """A folder for the logs and sockets of a cluster, where Ray would have it, too; sockets must have short names."""
+    folder = os.environ.get('RAY_TMPDIR') or ('/tmp' if sys.platform == 'darwin' else None)
+    return tempfile.mkdtemp(prefix='ray', dir=folder)
 
 
 def _root_cause(error: BaseException) -> BaseException:

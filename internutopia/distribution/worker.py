@@ -108,8 +108,10 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, spec: WorkerSpec) -> None:
-        """Make the classes of the main process known here, and the world."""
+    def set_up(self, spec: WorkerSpec) -> str:
+        """Make the classes of the main process known here, and the world; which process this is, and where."""
+        import ray
+
         os.environ.update(spec.environment)
         install_stand_ins(spec.config)  # before the modules of those classes are imported
         try:
@@ -122,6 +124,7 @@ class Worker:
         for kind, classes in registries.items():
             REGISTRIES[kind].update(classes)
         self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
+        return f'process {os.getpid()} on {ray.util.get_node_ip_address()}'
 
     def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""

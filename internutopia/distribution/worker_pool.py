@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.config import DistributedConfig
@@ -13,18 +12,11 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.util import log
 from internutopia.distribution.cluster import connect
 from internutopia.distribution.resources import worker_environment, worker_resources
+from internutopia.distribution.waiting import Call, Patience
 from internutopia.distribution.worker import Worker, WorkerSpec
 
 _WARN_AFTER = 30.0  # s without a sign of life of a new worker until a warning
 _MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call under way: its result to be (a Ray object reference), and which process of the worker has it, from 1."""
-
-    result: Any
-    generation: int
 
 
 class WorkerDiedError(RuntimeError):
@@ -57,6 +49,10 @@ class WorkerPool:
         self._actors: list[Any] = []
         self._generations = [0] * distribution.proc_num
         self._setups: dict[int, Any] = {}  # of workers that have not been called yet
+        self._places = [''] * distribution.proc_num  # process and machine of each
+        self._timeouts: dict[tuple[int, int], str] = {}  # why a process was killed, by worker and generation
+        self._envs_each = config.env_num
+        self._patience = Patience(self._cluster, distribution.step_timeout, self._describe, self._kill_stuck)
         try:
             with self._cluster.call():
                 self._prepare(config, distribution, env_num)
@@ -77,10 +73,10 @@ class WorkerPool:
         """Begin a call, once others have gone well; `gather` gives its result. ConnectionError if Ray is gone."""
         if worker in self._setups:
             self._wait_ready(worker)
-        waits_for = [call.result for call in after]
+        before = tuple(after)
         with self._cluster.call():
-            result = getattr(self._actors[worker], method).remote(*arguments, *waits_for)
-        return Call(result, self._generations[worker])
+            result = getattr(self._actors[worker], method).remote(*arguments, *(call.result for call in before))
+        return Call(worker, method, self._generations[worker], result, before)
 
     def call(self, worker: int, method: str, *arguments: Any) -> Any:
         """Call a worker and wait. RuntimeError if it dies."""
@@ -93,7 +89,7 @@ class WorkerPool:
         """The workers whose call is done; with `block`, at least one."""
         workers = {call.result: worker for worker, call in calls.items()}
         if block:
-            self._cluster.wait(list(workers), 1)
+            self._patience.wait(calls.values(), 1)
         done = self._cluster.wait(list(workers), len(workers), timeout=0.0)
         return [workers[result] for result in done]
 
@@ -108,7 +104,7 @@ class WorkerPool:
         from ray.exceptions import RayError, RayTaskError
 
         answers: dict[int, Any] = {}
-        self._cluster.wait([call.result for call in calls.values()], len(calls))
+        self._patience.wait(calls.values(), len(calls))
         for worker, call in calls.items():
             try:
                 answers[worker] = self._cluster.get(call.result)
@@ -118,11 +114,13 @@ class WorkerPool:
                     WorkerDiedError(None, str(cause)) if isinstance(cause, RayError) else _with_traceback(error)
                 )
             except RayError as error:
-                answers[worker] = WorkerDiedError(worker, f'worker {worker} died ({type(error).__name__})')
+                reason = self._timeouts.get((worker, call.generation)) or f'died ({type(error).__name__})'
+                answers[worker] = WorkerDiedError(worker, f'worker {worker} {reason}')
         for worker, answer in answers.items():
             if not isinstance(answer, WorkerDiedError) or answer.worker != worker:
                 continue
             if calls[worker].generation == self._generations[worker]:  # else it is known
+                self._cluster.keep_logs()
                 with self._cluster.call():
                     ray.kill(self._actors[worker])
                 self._spawn(worker)
@@ -179,15 +177,29 @@ class WorkerPool:
             while not self._cluster.wait([self._setups[worker]], 1, _WARN_AFTER):
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', worker)
             try:
-                self._cluster.get(self._setups.pop(worker))
+                self._places[worker] = self._cluster.get(self._setups.pop(worker))
                 return
             except RayTaskError as error:
                 raise _with_traceback(error) from None
             except RayError:  # its process has ended
                 self._spawn(worker)
+        logs = self._cluster.keep_logs()
         raise WorkerDiedError(
-            worker, f'worker {worker} died {_MAX_SPAWNS} times while it was starting; its log says why'
+            worker, f'worker {worker} died {_MAX_SPAWNS} times while it was starting; its log says why: {logs}'
         )
+
+    def _describe(self, worker: int) -> str:
+        first = worker * self._envs_each
+        return f'worker {worker} ({self._places[worker]}, envs {first} to {first + self._envs_each - 1})'
+
+    def _kill_stuck(self, call: Call) -> None:
+        """End the process that has a call: like any death, that is what the call ends with."""
+        import ray
+
+        reason = f'was killed: no answer to `{call.method}` for {call.waited:.0f} s (step_timeout)'
+        self._timeouts[call.worker, call.generation] = reason
+        with self._cluster.call():
+            ray.kill(self._actors[call.worker])
 
 
 def _with_traceback(error: Any) -> Exception:

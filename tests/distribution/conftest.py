@@ -58,8 +58,14 @@ def own_classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def distributed(make_config: Callable[..., Config]) -> Callable[..., Config]:
     """Makes a config of two workers with two envs each, or as its arguments say."""
 
-    def make(proc_num: int = PROCS, env_num: int = ENVS_EACH, retries: int = 2, **fields: Any) -> Config:
-        distribution = RayDistributionCfg(proc_num=proc_num, episode_retries=retries)
+    def make(
+        proc_num: int = PROCS,
+        env_num: int = ENVS_EACH,
+        retries: int = 2,
+        step_timeout: float | None = None,
+        **fields: Any,
+    ) -> Config:
+        distribution = RayDistributionCfg(proc_num=proc_num, episode_retries=retries, step_timeout=step_timeout)
         return make_config(env_num=env_num, seed=0, **fields).distribute(distribution)
 
     return make

@@ -1,6 +1,8 @@
 """Configs of running one `Config` in several processes."""
 
-from pydantic import Field, NonNegativeInt
+from typing import Annotated
+
+from pydantic import Field, FiniteFloat, NonNegativeInt
 
 from internutopia.core.config.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
@@ -29,5 +31,9 @@ class RayDistributionCfg(DistributionCfg):
     the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
     episode_retries: NonNegativeInt = Field(default=3, le=MAX_COUNT)
     """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
+    step_timeout: Annotated[FiniteFloat, Field(ge=1)] | None = None
+    """How long a call (`step`, `reset`, `render`, ...) waits for a worker [s], 1 or more; a worker that takes longer is
+    killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that compiles
+    a scene. None waits for as long as it takes, with warnings."""
     working_dir: PathStr | None = None
     """Folder that the workers get a copy of and run in; None means the current one, without a copy."""

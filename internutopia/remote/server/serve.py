@@ -112,5 +112,7 @@ async def _serve(config: Config, sock: socket.socket, users: Users, settings: Se
     server = await Server.of(config, users, settings)
     host, port = sock.getsockname()[:2]
     print(f'serving on http://{f"[{host}]" if ":" in host else host}:{port}', flush=True)
-    with interrupts(signal.SIGINT, signal.SIGTERM):  # which uvicorn sends again when all is done
+    with interrupts() as interruption, interruption.deferred():  # uvicorn handles them, and sends them when all is done
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # but for this one
+            signal.signal(signal.SIGHUP, server.handle_exit)
         await server.serve([sock])

@@ -102,7 +102,7 @@ def train(
             except for `iterations` and the engine.
         command: the command line, for the record.
         report: called after each update, with the number of updates that shall be made.
-        stopped: asked after each update whether to stop there.
+        stopped: asked before each step of the envs whether to stop, with what the last whole update gave.
 
     Raises:
         ValueError: the folder holds another run, or an option or setting is wrong. Nothing was written.

@@ -37,6 +37,8 @@ class Runner(OnPolicyRunner):
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         self._write_log = self.logger.log
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
+        self._act = self.alg.act
+        self.alg.act = self._act_unless_stopped  # pyright: ignore[reportAttributeAccessIssue]
         self._last = _last(read_progress(folder))
         self.updates = 0
         """Number of updates made."""
@@ -60,19 +62,22 @@ class Runner(OnPolicyRunner):
         return infos
 
     def learn_until(self, iterations: int, stopped: Callable[[], bool] = lambda: False) -> bool:
-        """Go on until this number of updates is done or `stopped()`, asked after each, says so.
+        """Go on until this number of updates is done or `stopped()`, asked before each step of the envs, says so.
 
-        A checkpoint is written at the end. Returns whether the number of updates is done.
+        A checkpoint is written at the end, if there was an update. Returns whether the number of updates is done.
         """
         if self.updates >= iterations:
             return True
+        first = self.updates
         self.current_learning_iteration, self._stopped = self.updates, stopped
         self._set_entropy(iterations)
         try:
             # random ages make episodes end at different times, and short ones of the first: not when a run goes on
             self.learn(iterations - self.updates, init_at_random_ep_len=self.updates == 0)
         except _StoppedError:
-            self.save(str(self._folder / f'model_{self.current_learning_iteration}.pt'))
+            if self.updates > first:  # the last one that is whole
+                self.current_learning_iteration = self.updates - 1
+                self.save(str(self._folder / f'model_{self.current_learning_iteration}.pt'))
         return self.updates >= iterations
 
     def _log(self, **values: Any) -> None:
@@ -95,8 +100,11 @@ class Runner(OnPolicyRunner):
         )
         append_progress(self._folder, self._last)
         self._report(self._last)
-        if self.updates < values['total_it'] and self._stopped():
+
+    def _act_unless_stopped(self, *observations: Any) -> Any:
+        if self._stopped():
             raise _StoppedError
+        return self._act(*observations)
 
     def _set_entropy(self, iterations: int) -> None:
         exploring = self.updates < self._settings.explore * iterations
@@ -108,4 +116,4 @@ def _last(progress: Sequence[Progress]) -> Progress:
 
 
 class _StoppedError(Exception):
-    """Leaves the loop of rsl_rl after an update."""
+    """Leaves the loop of rsl_rl while it collects data for an update."""

@@ -34,6 +34,8 @@ class CoacdProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
 
     def run(
         self, vertices: NDArray[np.float64], faces: NDArray[np.integer], options: dict[str, Any], seconds: int
@@ -49,23 +51,16 @@ class CoacdProcess:
         Raises:
             ImportError: CoACD is not installed.
             TimeoutError: It took longer.
-            RuntimeError: It failed, or the process died.
+            RuntimeError: It failed, the process died, or this is closed.
         """
-        self._process = self._process or subprocess.Popen(
-            [sys.executable, '-P', __file__, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, 'OMP_NUM_THREADS': '1'},  # we run as many processes as there are cores
-            start_new_session=True,  # Ctrl-C is for us
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
         try:
-            pickle.dump((vertices, faces, options, seconds), self._process.stdin)
-            self._process.stdin.flush()
-            answer = pickle.load(self._process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
-            status = self.kill()
-            self._process = None
+            pickle.dump((vertices, faces, options, seconds), process.stdin)
+            process.stdin.flush()
+            answer = pickle.load(process.stdout)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
+            status = self._kill()
             if status is not None and -status == getattr(signal, 'SIGXCPU', None):
                 raise TimeoutError(f'more than {seconds} s of processor time') from error
             raise RuntimeError(f'the process that runs CoACD died ({error or "no answer"})') from error
@@ -73,9 +68,32 @@ class CoacdProcess:
             raise answer
         return answer
 
-    def kill(self) -> int | None:
-        """End the process, whatever it does; `run` then raises RuntimeError. How it ended, None if it never started."""
-        if (process := self._process) is None:
+    def close(self) -> None:
+        """End the process, whatever it does, for good: `run` raises RuntimeError, now and later."""
+        with self._lock:
+            self._closed = True
+        self._kill()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """The process, which is started if there is none."""
+        with self._lock:
+            if self._closed:
+                raise RuntimeError('the process that runs CoACD was closed')
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, '-P', __file__, str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env={**os.environ, 'OMP_NUM_THREADS': '1'},  # we run as many processes as there are cores
+                    start_new_session=True,  # Ctrl-C is for us
+                )
+            return self._process
+
+    def _kill(self) -> int | None:
+        """End the process, whatever it does. How it ended, None if there is none."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
             return None
         process.kill()
         status = process.wait()

@@ -156,10 +156,9 @@ def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[t
                     fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', names[key], whole)
                 yield key, result
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; nobody waits for it
         for process in processes:
-            process.kill()  # one that still works was interrupted
-        pool.shutdown()
+            process.close()
     fallbacks.warn()
 
 
