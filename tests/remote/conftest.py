@@ -23,7 +23,13 @@ from internutopia.remote.server.serve import Server, listen
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
-_FREE = {'requests_per_second': 1e6, 'burst': 10**6}  # tests do not wait for one another
+_MANY = 10**6
+_FREE = {  # tests do not wait for one another
+    'requests_per_second': 1e6,
+    'burst': _MANY,
+    'address_requests_per_second': 1e6,
+    'address_burst': _MANY,
+}
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ import pickle
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
+from internutopia.core.util import log
 from internutopia.remote.server import worker
+from internutopia.remote.server.errors import retry_later
 
 _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
 
@@ -68,11 +71,11 @@ class WorkerLauncher:
         self._thread = ThreadPoolExecutor(1, 'internutopia-workers')
 
     async def start(self, target: Callable[[socket.socket], None]) -> WorkerProcess:
-        """A new process that runs `target`, a function of `worker`."""
+        """A new process that runs `target`, a function of `worker`. ServiceError if the machine allows none."""
         ours, theirs = socket.socketpair()
         try:
             process = self._context.Process(target=target, args=(theirs,), daemon=True)
-            await asyncio.get_running_loop().run_in_executor(self._thread, process.start)
+            await self._run(process.start)
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
         except BaseException:
             ours.close()
@@ -80,6 +83,13 @@ class WorkerLauncher:
         finally:
             theirs.close()
         return WorkerProcess(process, reader, writer)
+
+    async def check(self) -> None:
+        """See to it that the process is there from which workers are forked. ServiceError if the machine allows none.
+
+        One that was killed is started again; its workers live on without it.
+        """
+        await self._run(forkserver.ensure_running)
 
     async def end(self, process: WorkerProcess) -> None:
         """Kill a worker and wait until it is gone."""
@@ -89,3 +99,10 @@ class WorkerLauncher:
     def close(self) -> None:
         """No more workers."""
         self._thread.shutdown()
+
+    async def _run(self, start: Callable[[], None]) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, start)
+        except (OSError, EOFError) as error:  # no memory, processes or files left; what was asked to fork has died
+            log.error('no process can be started: %r', error)
+            raise retry_later(503, 'overloaded', 'the server can start no process for a session now') from error
