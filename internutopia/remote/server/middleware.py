@@ -154,6 +154,7 @@ class _RequestTrace:
 
     async def send(self, message: Message) -> None:
         """Send what comes next of the reply; if it is large, this lasts until most of it was taken."""
+        self._in_flight.pause(self)
         if message['type'] == 'http.response.start':
             self.status = message['status']
             headers: list[tuple[bytes, bytes]] = message.setdefault('headers', [])
@@ -165,7 +166,6 @@ class _RequestTrace:
             self.sent += size
             if size > _LARGE:
                 await self._send({**message, 'more_body': True})
-                self._in_flight.pause(self)
                 message = {'type': 'http.response.body', 'more_body': message.get('more_body', False)}
         await self._send(message)
 

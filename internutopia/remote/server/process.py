@@ -6,8 +6,9 @@ import asyncio
 import multiprocessing
 import pickle
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from typing import Any
@@ -72,16 +73,17 @@ class WorkerLauncher:
 
     async def start(self, target: Callable[[socket.socket], None]) -> WorkerProcess:
         """A new process that runs `target`, a function of `worker`. ServiceError if the machine allows none."""
-        ours, theirs = socket.socketpair()
-        try:
-            process = self._context.Process(target=target, args=(theirs,), daemon=True)
-            await self._run(process.start)
-            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
+        with _machine_allows():
+            ours, theirs = socket.socketpair()
+            try:
+                process = self._context.Process(target=target, args=(theirs,), daemon=True)
+                await asyncio.get_running_loop().run_in_executor(self._thread, process.start)
+                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
+            except BaseException:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
         return WorkerProcess(process, reader, writer)
 
     async def check(self) -> None:
@@ -89,7 +91,8 @@ class WorkerLauncher:
 
         One that was killed is started again; its workers live on without it.
         """
-        await self._run(forkserver.ensure_running)
+        with _machine_allows():
+            await asyncio.get_running_loop().run_in_executor(self._thread, forkserver.ensure_running)
 
     async def end(self, process: WorkerProcess) -> None:
         """Kill a worker and wait until it is gone."""
@@ -100,9 +103,12 @@ class WorkerLauncher:
         """No more workers."""
         self._thread.shutdown()
 
-    async def _run(self, start: Callable[[], None]) -> None:
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, start)
-        except (OSError, EOFError) as error:  # no memory, processes or files left; what was asked to fork has died
-            log.error('no process can be started: %r', error)
-            raise retry_later(503, 'overloaded', 'the server can start no process for a session now') from error
+
+@contextmanager
+def _machine_allows() -> Iterator[None]:
+    """ServiceError where no process can be started: no memory, files or processes are left."""
+    try:
+        yield
+    except (OSError, EOFError) as error:  # the latter where the process that shall fork has died of it
+        log.error('no process can be started: %r', error)
+        raise retry_later(503, 'overloaded', 'the server can start no process for a session now') from error
