@@ -44,7 +44,15 @@ class Wire:
 
     def head(self, method: str, path: str, *lines: str) -> Self:
         """Send the header of a request."""
-        head = [f'{method} {path} HTTP/1.1', 'Host: localhost', 'Accept: application/json', *self._lines, *lines, '', '']
+        head = [
+            f'{method} {path} HTTP/1.1',
+            'Host: localhost',
+            'Accept: application/json',
+            *self._lines,
+            *lines,
+            '',
+            '',
+        ]
         return self.send('\r\n'.join(head).encode())
 
     def send(self, data: bytes) -> Self:
@@ -70,6 +78,16 @@ class Wire:
         except ConnectionError:
             pass
         return True
+
+    def over(self) -> bool:
+        """Whether the server has ended the connection."""
+        try:
+            while select.select([self.sock], [], [], 0)[0]:
+                if not self.sock.recv(1 << 16):
+                    return True
+        except ConnectionError:
+            return True
+        return False
 
     def floods(self, data: bytes, most: int) -> int:
         """Send the same again and again until the server ends the connection; returns the bytes that went out."""

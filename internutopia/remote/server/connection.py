@@ -58,7 +58,8 @@ class Connections:
 
     def end(self, connection: Connection, reason: str) -> None:
         """End a connection at once, whatever was not sent yet."""
-        self._metrics.rejected.labels(reason).inc()
+        if not connection.transport.is_closing():  # by itself, only that something is still to be sent
+            self._metrics.rejected.labels(reason).inc()
         self.waiting.pop(connection, None)
         connection.transport.abort()
 
