@@ -11,7 +11,11 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from raw import RawSession
 from waiting import PATIENCE, until
+
+from internutopia.remote.encoding import JSON, encode
+from internutopia.remote.protocol import PREFIX
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,13 @@ class Wire:
             '',
         ]
         return self.send('\r\n'.join(head).encode())
+
+    def step(self, session: RawSession, *lines: str, **fields: Any) -> Self:
+        """Send a step of all envs of a session."""
+        message = {'session_id': session.id, 'episode_ids': session.episode_ids, **fields}
+        body = encode({**message, 'actions': [0.0] * len(session.episode_ids)}, JSON)
+        path = f'{PREFIX}/episode/vectorized_step'
+        return self.head('POST', path, f'Content-Type: {JSON}', f'Content-Length: {len(body)}', *lines).send(body)
 
     def send(self, data: bytes) -> Self:
         """Send bytes."""

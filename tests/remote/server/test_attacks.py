@@ -16,7 +16,7 @@ from waiting import until
 from wire import Wire, answered
 
 from internutopia.core.config import Config
-from internutopia.remote.encoding import MSGPACK, encode
+from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER, PREFIX
 from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
@@ -71,7 +71,7 @@ def busy(session: RawSession, pid: int) -> Iterator[Wire]:
     os.kill(pid, signal.SIGSTOP)
     try:
         with Wire(str(session.caller.http.base_url), token=token_of(session)) as wire:
-            post(wire, session)
+            wire.step(session)
             until(lambda: session.caller.get('/status').body['sessions'][0]['state'] == 'busy')
             yield wire
     finally:
@@ -100,14 +100,6 @@ def stands_still(look: Callable[[], list[str]]) -> None:
 
 def token_of(session: RawSession) -> str:
     return session.caller.http.headers['authorization'].removeprefix('Bearer ')
-
-
-def post(wire: Wire, session: RawSession, *lines: str) -> Wire:
-    """Send a step."""
-    message = {'session_id': session.id, 'episode_ids': session.episode_ids, 'actions': [0.0] * ENVS}
-    body = encode(message, 'application/json')
-    wire.head('POST', STEP, 'Content-Type: application/json', f'Content-Length: {len(body)}', *lines)
-    return wire.send(body)
 
 
 def test_slow_bodies(url: str, tokens: tuple[Path, str, str], ada: RawSession, bob: Raw) -> None:
@@ -149,11 +141,11 @@ def test_repeated_requests_to_a_busy_session(
         first = stack.enter_context(Wire(url, token=tokens[1]))
         os.kill(pid, signal.SIGSTOP)
         stack.callback(os.kill, pid, signal.SIGCONT)
-        post(first, ada, key)
+        first.step(ada, key)
         until(lambda: ada.caller.get('/status').body['sessions'][0]['state'] == 'busy')
         again = [stack.enter_context(Wire(url, token=tokens[1])) for _ in range(300)]
         for wire in again:
-            post(wire, ada, key)
+            wire.step(ada, key)
         all_is_well(bob)
         refused = answered(again, len(again) - WAITING)
         assert len(refused) == len(again) - WAITING
@@ -189,7 +181,7 @@ def test_a_place_is_needed_again_when_the_body_has_come(
         os.kill(worker_pid(ada.id), signal.SIGSTOP)
         try:
             with Wire(url, token=tokens[1]) as at_work:
-                post(at_work, ada)
+                at_work.step(ada)
                 until(lambda: Raw(url).http.get('/readyz').status_code == 503)
                 assert late.send(b'x').reply().fault == (503, 'overloaded')
         finally:

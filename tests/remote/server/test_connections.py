@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raw import Raw, RawSession
+from raw import Raw
 from waiting import FakeTime, until
 from wire import Wire, answered
 
 from internutopia.core.config import Config
-from internutopia.remote.encoding import MSGPACK, encode
+from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.limits import origin
 from internutopia.remote.server.users import add_token
@@ -78,13 +78,6 @@ def end_of(wire: Wire, clock: FakeTime, data: bytes = b'') -> bool:
     return True
 
 
-def step(wire: Wire, session: RawSession, *lines: str, **fields: Any) -> Wire:
-    """Send a step."""
-    actions = [0.0] * len(session.episode_ids)
-    body = encode({'session_id': session.id, 'episode_ids': session.episode_ids, 'actions': actions, **fields}, MSGPACK)
-    return wire.head('POST', STEP, f'Content-Type: {MSGPACK}', f'Content-Length: {len(body)}', *lines).send(body)
-
-
 @pytest.mark.parametrize('data', [b'', HALF])
 @pytest.mark.parametrize('requests', [0, 1])
 def test_a_header_that_does_not_come(served: Any, clock: FakeTime, requests: int, data: bytes) -> None:
@@ -110,7 +103,7 @@ def test_a_call_that_takes_its_time_is_waited_for(
     os.kill(pid, signal.SIGSTOP)
     try:
         with Wire(served.url) as wire, Wire(served.url) as idle:
-            step(wire, session).send(HALF)
+            wire.step(session).send(HALF)
             until(lambda: raw.get('/status').body['sessions'][0]['state'] == 'busy')
             assert end_of(idle, clock) and not wire.over()
             os.kill(pid, signal.SIGCONT)
@@ -144,7 +137,7 @@ def test_a_reply_that_is_taken_slowly(served: Any, clock: FakeTime) -> None:
     envs, steps = 100, 1000
     session = Raw(served.url).session(envs)
     with Wire(served.url) as wire:
-        step(wire, session, 'Connection: close', step_size=steps)
+        wire.step(session, 'Connection: close', step_size=steps)
         begin, parts = clock.monotonic(), [b'']
         while not parts[1:] or parts[-1]:
             parts.append(wire.sock.recv(1 << 20, socket.MSG_WAITALL))
@@ -200,7 +193,7 @@ def test_too_many_connections(serve: Callable[..., Any], config: Config, worker_
     os.kill(worker_pid(session.id), signal.SIGSTOP)
     try:
         with ExitStack() as stack:
-            at_work = step(stack.enter_context(Wire(url)), session)
+            at_work = stack.enter_context(Wire(url)).step(session)
             until(lambda: raw.get('/status').body['sessions'][0]['state'] == 'busy')
             silent = [stack.enter_context(Wire(url, f'127.0.0.{2 + number}')) for number in range(9)]
             assert all(wire.ended() for wire in silent[:4])
