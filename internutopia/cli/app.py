@@ -325,6 +325,16 @@ def serve_command(
     tokens: Annotated[
         Path | None, typer.Option(help="Users' tokens, see `internutopia token`.", metavar='FILE')
     ] = None,
+    ssl_certfile: Annotated[
+        Path | None, typer.Option(help='Certificate of the server in PEM: serves TLS (https).', metavar='FILE')
+    ] = None,
+    ssl_keyfile: Annotated[
+        Path | None, typer.Option(help='Its private key, if it is in a file of its own.', metavar='FILE')
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help='Address or network of a proxy whose X-Forwarded-For counts; may come several times.'),
+    ] = None,
     max_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions at a time; default: 64.')] = None,
     user_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions of a user; default: 4.')] = None,
     user_envs: Annotated[
@@ -334,6 +344,12 @@ def serve_command(
         float | None, typer.Option(min=0.1, help='Requests of a user, over a longer time; default: 200.')
     ] = None,
     burst: Annotated[int | None, typer.Option(min=1, help='Requests of a user at once; default: 400.')] = None,
+    user_in_flight: Annotated[
+        int | None, typer.Option(min=1, help='Requests of a user in flight at a time; default: 64.')
+    ] = None,
+    address_connections: Annotated[
+        int | None, typer.Option(min=1, help='Open connections of an address; default: 512.')
+    ] = None,
     max_body: Annotated[int | None, typer.Option(min=1024, help='Size of a request in bytes; default: 16 MiB.')] = None,
     max_step_size: Annotated[int | None, typer.Option(min=1, max=65536, help='Steps of a call; default: 1000.')] = None,
     idle_timeout: Annotated[
@@ -353,12 +369,26 @@ def serve_command(
         'user_envs': user_envs,
         'requests_per_second': requests_per_second,
         'burst': burst,
+        'user_in_flight': user_in_flight,
+        'address_connections': address_connections,
         'max_body': max_body,
         'max_step_size': max_step_size,
         'idle_timeout': idle_timeout,
         'threads': threads,
+        'trusted_proxies': trusted_proxy,
     }
-    raise typer.Exit(serve(config, host=host, port=port, tokens=tokens, quiet=quiet, limits=limits))
+    raise typer.Exit(
+        serve(
+            config,
+            host=host,
+            port=port,
+            tokens=tokens,
+            certificate=ssl_certfile,
+            key=ssl_keyfile,
+            quiet=quiet,
+            limits=limits,
+        )
+    )
 
 
 _token_app = typer.Typer(help='Say who may use a server: names and hashes of tokens in a file.', no_args_is_help=True)

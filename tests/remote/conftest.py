@@ -23,7 +23,13 @@ from internutopia.remote.server.serve import Server, listen
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
-_FREE = {'requests_per_second': 1e6, 'burst': 10**6}  # tests do not wait for one another
+_MANY = 10**6
+_FREE = {  # tests do not wait for one another
+    'requests_per_second': 1e6,
+    'burst': _MANY,
+    'address_requests_per_second': 1e6,
+    'address_burst': _MANY,
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Served:
 
     url: str
     config: Config
+    loop: asyncio.AbstractEventLoop
 
 
 class ServerProcess:
@@ -76,8 +83,10 @@ def serve() -> Iterator[Callable[..., Served]]:
         sock = listen('127.0.0.1', 0, users.open)
         ready = threading.Event()
         faults: list[Exception] = []
+        loops: list[asyncio.AbstractEventLoop] = []
 
         async def run() -> None:
+            loops.append(asyncio.get_running_loop())
             try:
                 server = await Server.of(config, users, Settings(**{**_FREE, **settings}))
                 running.append((server, thread))
@@ -94,7 +103,7 @@ def serve() -> Iterator[Callable[..., Served]]:
         assert ready.wait(PATIENCE)
         if faults:
             raise faults[0]
-        made[key] = Served(f'http://127.0.0.1:{sock.getsockname()[1]}', config)
+        made[key] = Served(f'http://127.0.0.1:{sock.getsockname()[1]}', config, loops[0])
         return made[key]
 
     yield start

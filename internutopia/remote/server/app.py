@@ -15,6 +15,7 @@ from internutopia.remote.protocol import ErrorCode
 from internutopia.remote.server import page, routes
 from internutopia.remote.server.bodies import error_response
 from internutopia.remote.server.errors import ServiceError, invalid
+from internutopia.remote.server.limits import InFlight
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.middleware import RequestMiddleware
 from internutopia.remote.server.session_manager import SessionManager
@@ -39,7 +40,10 @@ def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) 
         docs_url=None,  # these pages fetch scripts from elsewhere
         redoc_url=None,
     )
+    settings = session_manager.settings
+    in_flight = InFlight(settings.in_flight, settings.user_in_flight)
     app.state.session_manager = session_manager
+    app.state.in_flight = in_flight
     app.state.metrics = metrics
     # only named: the middleware asks for the token, before anything is looked at
     token = [] if users.open else [Security(HTTPBearer(auto_error=False))]
@@ -50,7 +54,7 @@ def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) 
     app.add_exception_handler(ServiceError, _on_service_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
-    app.add_middleware(RequestMiddleware, users=users, settings=session_manager.settings, metrics=metrics)
+    app.add_middleware(RequestMiddleware, users=users, settings=settings, in_flight=in_flight, metrics=metrics)
     return app
 
 

@@ -87,20 +87,20 @@ async def _received(request: Request, media_type: str) -> bytes:
     """The body. ServiceError if it is too large, or does not arrive in time."""
     settings: Settings = request.app.state.session_manager.settings
     most = min(settings.max_body, settings.max_json) if media_type == JSON else settings.max_body
+    too_large = ServiceError(413, 'too_large', f'the body is larger than {most} bytes, the most in {media_type}')
+    if int(request.headers.get('content-length', 0)) > most:  # a number, or it would not have come this far
+        raise too_large
     chunks: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(settings.body_timeout):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size <= most:
-                    chunks.append(chunk)
-                elif size > 2 * most:
-                    break  # read, not kept, up to here: who still writes does not read the reply
+                if size > most:
+                    raise too_large
+                chunks.append(chunk)
     except TimeoutError:
         raise ServiceError(400, 'malformed', f'the body did not arrive within {settings.body_timeout:g} s') from None
-    if size > most:
-        raise ServiceError(413, 'too_large', f'the body is larger than {most} bytes, the most in {media_type}')
     body = b''.join(chunks)
     request._body = body  # of a stream that was read, so that `fingerprint` finds it
     return body

@@ -1,34 +1,133 @@
-"""Rate limit: how often a user may ask."""
+"""Limits on requests: how often somebody may ask, how many requests are at work, and how many wait."""
 
 from __future__ import annotations
 
+import ipaddress
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from internutopia.remote.server.errors import retry_later
 
+_MAX_BUCKETS = 8192
+_SUBNET = 64  # bits of an IPv6 address that its owner does not choose
+
+
+def origin(host: str) -> str:
+    """What addresses are counted under: an IPv4 address, or the network of an IPv6 one, of which anybody has many."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:  # a proxy's word for a client whose address it does not tell
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _SUBNET), strict=False))
+
 
 class RateLimit:
-    """Token buckets: requests of each user, refilled at a steady rate.
+    """Token buckets: requests of each user or address, refilled at a steady rate.
 
     Args:
         rate: requests per second.
         burst: size of the bucket.
+        of: whose requests they are, for the message.
         clock: gives the time [s].
     """
 
-    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, rate: float, burst: int, of: str, clock: Callable[[], float] = time.monotonic):
         self._rate = rate
         self._burst = burst
+        self._of = of
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}  # requests left, at which time
+        self._buckets: dict[str, tuple[float, float]] = {}  # requests left, at which time; the last used is last
 
-    def take(self, user: str) -> None:
+    def take(self, who: str) -> None:
         """Count a request. ServiceError if there were too many."""
         now = self._clock()
-        left, then = self._buckets.get(user, (float(self._burst), now))
+        left, then = self._buckets.pop(who, (float(self._burst), now))
         left = min(self._burst, left + (now - then) * self._rate)
+        self._buckets[who] = (left - 1.0 if left >= 1.0 else left, now)
+        if len(self._buckets) > _MAX_BUCKETS:  # of so many addresses
+            del self._buckets[next(iter(self._buckets))]
         if left < 1.0:
-            message = f'more than {self._rate:g} requests per second (and {self._burst} at once)'
+            message = f'more than {self._rate:g} requests per second (and {self._burst} at once) {self._of}'
             raise retry_later(429, 'rate_limited', message, (1.0 - left) / self._rate)
-        self._buckets[user] = (left - 1.0, now)
+
+
+class InFlight:
+    """Requests in flight: so many of a user, and so many at work for all users.
+
+    A request is in flight until its reply was taken. At work it is only while the server does something, not while it
+    waits for its client to send or to read: slow clients take nothing from other users.
+
+    Args:
+        at_work: requests at work, of all users.
+        of_user: requests of a user in flight.
+    """
+
+    def __init__(self, at_work: int, of_user: int):
+        self._most = at_work
+        self._most_of_user = of_user
+        self._at_work: set[object] = set()
+        self._of_users: Counter[str] = Counter()
+
+    @property
+    def full(self) -> bool:
+        """Whether no more can be at work."""
+        return len(self._at_work) >= self._most
+
+    @contextmanager
+    def admit(self, request: object, user: str) -> Iterator[None]:
+        """A request of a user is in flight, and at work. ServiceError if there are too many."""
+        if self._of_users[user] >= self._most_of_user:
+            raise retry_later(429, 'busy', f'{self._most_of_user} requests of yours are in flight already')
+        self.go_on(request)
+        self._of_users[user] += 1
+        try:
+            yield
+        finally:
+            self._of_users[user] -= 1
+            self.pause(request)
+
+    def pause(self, request: object) -> None:
+        """A request waits for its client; twice is fine."""
+        self._at_work.discard(request)
+
+    def go_on(self, request: object) -> None:
+        """A request is at work again; twice is fine. ServiceError if there are too many."""
+        if self.full and request not in self._at_work:
+            raise retry_later(503, 'overloaded', f'{self._most} requests are at work already')
+        self._at_work.add(request)
+
+
+class Line:
+    """Those who wait for one thing, and the one who has it: `with line:` is to be one of them.
+
+    Args:
+        most: how many there may be; ServiceError for more.
+        what: what they are, for the message.
+
+    Attributes:
+        length: how many there are.
+    """
+
+    def __init__(self, most: int, what: str):
+        self.length = 0
+        self._most = most
+        self._what = what
+
+    @property
+    def full(self) -> bool:
+        """Whether no more may come."""
+        return self.length >= self._most
+
+    def __enter__(self) -> None:
+        if self.full:
+            raise retry_later(429, 'busy', f'{self.length} {self._what} already')
+        self.length += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.length -= 1

@@ -1,4 +1,7 @@
-"""Middleware around every request: who sent it, is there room; then a line in the log, and metrics."""
+"""Middleware around every request: who sent it, is there room; then a line in the log, and metrics.
+
+A body that nobody has read when the reply is sent is not waited for: the connection ends with the reply.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,25 @@ import secrets
 import time
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internutopia.core.util import log
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
 from internutopia.remote.server.bodies import error_response
 from internutopia.remote.server.context import Context
-from internutopia.remote.server.errors import ServiceError, retry_later
-from internutopia.remote.server.limits import RateLimit
+from internutopia.remote.server.errors import ServiceError
+from internutopia.remote.server.limits import InFlight, RateLimit, origin
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
-_PUBLIC_PATHS = re.compile(rf'/|/health|/page/[^/]*|{PREFIX}/version')
+_PROBES = frozenset(('/health', '/livez', '/readyz'))
+_PUBLIC_PATHS = re.compile(rf'/|/page/[^/]*|{PREFIX}/version')
 _LOCAL_HOST = re.compile(r'(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?', re.IGNORECASE)
 _METHODS = frozenset(('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'))
+_REQUEST_ID = re.compile(r'[\w.:-]{1,100}', re.ASCII)
+_LARGE = 64 << 10  # bytes of a reply that may not be taken at once
 
 
 class RequestMiddleware:
@@ -31,49 +38,61 @@ class RequestMiddleware:
         app: what is behind it.
         users: who may come in.
         settings: limits.
+        in_flight: requests of users.
         metrics: what is counted.
     """
 
-    def __init__(self, app: ASGIApp, users: Users, settings: Settings, metrics: Metrics):
+    def __init__(self, app: ASGIApp, users: Users, settings: Settings, in_flight: InFlight, metrics: Metrics):
         self._app = app
         self._users = users
         self._metrics = metrics
-        self._rate = RateLimit(settings.requests_per_second, settings.burst)
-        self._most = settings.in_flight
-        self._in_flight = 0
+        self._in_flight = in_flight
+        self._rate = RateLimit(settings.requests_per_second, settings.burst, 'of a user')
+        self._address_rate = RateLimit(
+            settings.address_requests_per_second, settings.address_burst, 'without a token from your address'
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
         if scope['type'] != 'http':
             await self._app(scope, receive, send)
             return
-        trace = _RequestTrace(Context.open(scope, secrets.token_hex(8)), receive, send)
-        request = Request(scope, trace.receive)
-        self._in_flight += 1
+        request = Request(scope)
+        trace = _RequestTrace(Context.open(scope, _request_id(request)), request, receive, send, self._in_flight)
         try:
-            try:
-                self._check(request)
-                await self._app(scope, trace.receive, trace.send)
-            except ServiceError as error:
+            self._check(request)
+            if trace.context.user is None:
+                await self._app(scope, receive, trace.send)
+            else:
+                with self._in_flight.admit(trace, trace.context.user.name):
+                    await self._app(scope, trace.receive, trace.send)
+        except ServiceError as error:
+            await error_response(request, error)(scope, receive, trace.send)
+        except ClientDisconnect:
+            pass
+        except Exception:
+            log.exception('request=%s failed', trace.context.request_id)
+            if not trace.status:
+                error = ServiceError(500, 'internal', 'the server made a mistake; its log knows more')
                 await error_response(request, error)(scope, receive, trace.send)
-            except Exception:
-                log.exception('request=%s failed', trace.context.request_id)
-                if not trace.status:
-                    error = ServiceError(500, 'internal', 'the server made a mistake; its log knows more')
-                    await error_response(request, error)(scope, receive, trace.send)
         finally:
-            self._in_flight -= 1
             self._record(scope, trace)
 
     def _check(self, request: Request) -> None:
-        """ServiceError for a request that may not come in."""
+        """See who sent a request, where it matters. ServiceError for a request that may not come in."""
+        path = request.scope['path']
         if self._users.open and not _LOCAL_HOST.fullmatch(request.headers.get('host', '')):
             # a page of another site whose name was made to mean this machine
+            self._count_address(request)
             raise ServiceError(403, 'wrong_host', 'this server is for this machine only: call it localhost')
-        if _PUBLIC_PATHS.fullmatch(request.scope['path']):
+        if path in _PROBES:  # never refused: a server whose probe fails is started again
+            return
+        if _PUBLIC_PATHS.fullmatch(path):
+            self._count_address(request)
             return
         user = self._users.look_up(request.headers.get('authorization'))
         if user is None:
+            self._count_address(request)
             raise ServiceError(
                 401,
                 'unauthorized',
@@ -82,8 +101,10 @@ class RequestMiddleware:
             )
         Context.of(request).user = user
         self._rate.take(user.name)
-        if self._in_flight > self._most:
-            raise retry_later(503, 'overloaded', f'{self._most} requests are at work already')
+
+    def _count_address(self, request: Request) -> None:
+        if request.client is not None:
+            self._address_rate.take(origin(request.client.host))
 
     def _record(self, scope: Scope, trace: _RequestTrace) -> None:
         seconds = time.perf_counter() - trace.start
@@ -111,23 +132,45 @@ class RequestMiddleware:
 class _RequestTrace:
     """A request on its way through, and what is logged of it."""
 
-    def __init__(self, context: Context, receive: Receive, send: Send):
+    def __init__(self, context: Context, request: Request, receive: Receive, send: Send, in_flight: InFlight):
         self.context = context
         self.start = time.perf_counter()
         self.status = self.received = self.sent = 0
         self._receive = receive
         self._send = send
+        self._in_flight = in_flight
+        headers = request.headers
+        self._body_to_come = 'transfer-encoding' in headers or headers.get('content-length', '0') != '0'
 
     async def receive(self) -> Message:
+        """What comes next of the request; ServiceError if the server is too busy when all has come."""
+        self._in_flight.pause(self)
         message = await self._receive()
         self.received += len(message.get('body', b''))
+        if not message.get('more_body', False):
+            self._body_to_come = False
+            self._in_flight.go_on(self)
         return message
 
     async def send(self, message: Message) -> None:
+        """Send what comes next of the reply; if it is large, this lasts until most of it was taken."""
+        self._in_flight.pause(self)
         if message['type'] == 'http.response.start':
             self.status = message['status']
             headers: list[tuple[bytes, bytes]] = message.setdefault('headers', [])
             headers.append((REQUEST_HEADER.lower().encode(), self.context.request_id.encode()))
+            if self._body_to_come:
+                headers.append((b'connection', b'close'))
         else:
-            self.sent += len(message.get('body', b''))
+            size = len(message.get('body', b''))
+            self.sent += size
+            if size > _LARGE:
+                await self._send({**message, 'more_body': True})
+                message = {'type': 'http.response.body', 'more_body': message.get('more_body', False)}
         await self._send(message)
+
+
+def _request_id(request: Request) -> str:
+    """The sender's id of a request, if it may stand in the log; else a new one."""
+    given = request.headers.get(REQUEST_HEADER, '')
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

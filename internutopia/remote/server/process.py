@@ -6,12 +6,16 @@ import asyncio
 import multiprocessing
 import pickle
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
+from internutopia.core.util import log
 from internutopia.remote.server import worker
+from internutopia.remote.server.errors import retry_later
 
 _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
 
@@ -68,18 +72,27 @@ class WorkerLauncher:
         self._thread = ThreadPoolExecutor(1, 'internutopia-workers')
 
     async def start(self, target: Callable[[socket.socket], None]) -> WorkerProcess:
-        """A new process that runs `target`, a function of `worker`."""
-        ours, theirs = socket.socketpair()
-        try:
-            process = self._context.Process(target=target, args=(theirs,), daemon=True)
-            await asyncio.get_running_loop().run_in_executor(self._thread, process.start)
-            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
+        """A new process that runs `target`, a function of `worker`. ServiceError if the machine allows none."""
+        with _machine_allows():
+            ours, theirs = socket.socketpair()
+            try:
+                process = self._context.Process(target=target, args=(theirs,), daemon=True)
+                await asyncio.get_running_loop().run_in_executor(self._thread, process.start)
+                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_READ_AHEAD)
+            except BaseException:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
         return WorkerProcess(process, reader, writer)
+
+    async def check(self) -> None:
+        """See to it that the process is there from which workers are forked. ServiceError if the machine allows none.
+
+        One that was killed is started again; its workers live on without it.
+        """
+        with _machine_allows():
+            await asyncio.get_running_loop().run_in_executor(self._thread, forkserver.ensure_running)
 
     async def end(self, process: WorkerProcess) -> None:
         """Kill a worker and wait until it is gone."""
@@ -89,3 +102,13 @@ class WorkerLauncher:
     def close(self) -> None:
         """No more workers."""
         self._thread.shutdown()
+
+
+@contextmanager
+def _machine_allows() -> Iterator[None]:
+    """ServiceError where no process can be started: no memory, files or processes are left."""
+    try:
+        yield
+    except (OSError, EOFError) as error:  # the latter where the process that shall fork has died of it
+        log.error('no process can be started: %r', error)
+        raise retry_later(503, 'overloaded', 'the server can start no process for a session now') from error

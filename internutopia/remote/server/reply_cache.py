@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from internutopia.remote.server.errors import ServiceError
+from internutopia.remote.server.limits import Line
 
 _KEPT_BYTES = 64 << 20
 
@@ -27,10 +28,16 @@ class _Entry:
 
 
 class ReplyCache:
-    """The last replies, by idempotency key: at most `count` of them, and 64 MiB besides the last one."""
+    """The last replies, by idempotency key.
 
-    def __init__(self, count: int):
+    Args:
+        count: replies that are kept, at most; and 64 MiB of them, besides the last one.
+        waiting: repeated requests that wait for the first one, at most.
+    """
+
+    def __init__(self, count: int, waiting: int):
         self._count = count
+        self._waiting = Line(waiting, 'repeated requests are waiting')
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     async def once(self, key: str | None, fingerprint: bytes, act: Callable[[], Awaitable[Body]]) -> Body:
@@ -42,6 +49,9 @@ class ReplyCache:
             key: the caller's; None acts always.
             fingerprint: of the request. ServiceError if the key came with another one.
             act: does what is asked.
+
+        Raises:
+            ServiceError: also if too many wait already.
         """
         if key is None:
             return await act()
@@ -50,7 +60,10 @@ class ReplyCache:
             if entry.fingerprint != fingerprint:
                 message = 'the Idempotency-Key was used for another request: make a new one'
                 raise ServiceError(422, 'key_reused', message)
-            return await asyncio.shield(entry.outcome)
+            if entry.outcome.done():
+                return entry.outcome.result()
+            with self._waiting:
+                return await asyncio.shield(entry.outcome)
         entry = self._entries[key] = _Entry(fingerprint, asyncio.get_running_loop().create_future())
         try:
             reply = await act()

@@ -199,11 +199,28 @@ async def version(request: Request) -> Response:
     )
 
 
+@public.get('/livez', **replies(protocol.Health))
+async def live(request: Request) -> Response:
+    """Whether the server answers; if not, it should be started again. Needs no token."""
+    return _answer(request, protocol.Health(status='ok'))
+
+
+@public.get('/readyz', **replies(protocol.Health, 503))
+async def ready(request: Request, sessions: Sessions) -> Response:
+    """Whether calls are taken: the server does not shut down, has room for them, and can start workers.
+
+    Needs no token.
+    """
+    await sessions.check_ready()
+    if request.app.state.in_flight.full:
+        raise retry_later(503, 'overloaded', 'as many requests are at work as may be')
+    return _answer(request, protocol.Health(status='ok'))
+
+
 @public.get('/health', **replies(protocol.Health, 503))
 async def health(request: Request, sessions: Sessions) -> Response:
-    """Whether the server works. Needs no token."""
-    if sessions.shutting_down:
-        raise retry_later(503, 'shutting_down', 'the server is shutting down')
+    """Whether the server works and does not shut down. Needs no token."""
+    sessions.check_open()
     return _answer(request, protocol.Health(status='ok'))
 
 

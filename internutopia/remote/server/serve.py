@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ipaddress
 import signal
 import socket
+import ssl
+import time
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from typing_extensions import override
@@ -15,16 +19,25 @@ from typing_extensions import override
 from internutopia.core.config import Config
 from internutopia.core.util.interrupts import interrupts
 from internutopia.remote.server.app import create_app
+from internutopia.remote.server.connection import Connection, Connections
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
 _BACKLOG = 2048
-_GRACE = 30  # s that calls at work have to finish when the server is told to stop
+_TICK = 0.05  # s between two looks whether calls are at work
+_CLOSING = 3  # s that connections have to end after the last call
 
 
-def serve(config: Config, host: str, port: int, tokens: Path | None, settings: Settings) -> None:
+def serve(
+    config: Config,
+    host: str,
+    port: int,
+    tokens: Path | None,
+    settings: Settings,
+    certificate: Certificate | None = None,
+) -> None:
     """Serve a config; prints the address when all is ready, and returns after SIGINT or SIGTERM.
 
     Args:
@@ -33,6 +46,7 @@ def serve(config: Config, host: str, port: int, tokens: Path | None, settings: S
         port: port to listen at; 0 takes a free one.
         tokens: tokens file; None serves only this machine, without tokens.
         settings: limits.
+        certificate: of the server, for TLS; None serves without.
 
     Raises:
         ValueError: the config does not work, the tokens file is wrong, or there is none and `host` is not of this
@@ -41,7 +55,30 @@ def serve(config: Config, host: str, port: int, tokens: Path | None, settings: S
     """
     users = Users(tokens)
     with listen(host, port, users.open) as sock:
-        asyncio.run(_serve(config, sock, users, settings))
+        asyncio.run(_serve(config, sock, users, settings, certificate))
+
+
+class Certificate:
+    """A certificate and its private key, in PEM files.
+
+    Args:
+        file: the certificate, and those between it and the root.
+        key: the private key, not encrypted; None if it is in the same file.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is not what it should be, or key and certificate do not belong together.
+    """
+
+    def __init__(self, file: Path, key: Path | None = None):
+        self.file = file
+        self.key = key
+        for path in (file, key or file):
+            path.open('rb').close()  # the error of the next line names no file
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file, key, password='')
+        except ssl.SSLError as error:
+            raise ValueError(f'{file} and {key or file}: no certificate in PEM with its key ({error.reason})') from None
 
 
 class Server(uvicorn.Server):
@@ -51,23 +88,32 @@ class Server(uvicorn.Server):
     and SIGTERM in the main thread.
     """
 
-    def __init__(self, session_manager: SessionManager, users: Users, metrics: Metrics):
+    def __init__(
+        self, session_manager: SessionManager, users: Users, metrics: Metrics, certificate: Certificate | None = None
+    ):
+        settings = session_manager.settings
+        protocol: Any = functools.partial(Connection, Connections(settings, metrics))
         super().__init__(
             uvicorn.Config(
                 create_app(session_manager, users, metrics),
+                http=protocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # nobody's word for who calls
+                proxy_headers=bool(settings.trusted_proxies),  # nobody else's word for who calls
+                forwarded_allow_ips=[str(network) for network in settings.trusted_proxies],
                 ws='none',
-                limit_concurrency=session_manager.settings.connections,
-                timeout_graceful_shutdown=_GRACE,
+                timeout_graceful_shutdown=_CLOSING,
+                ssl_certfile=certificate and certificate.file,
+                ssl_keyfile=certificate and certificate.key,
             )
         )
         self._session_manager = session_manager
 
     @classmethod
-    async def of(cls, config: Config, users: Users, settings: Settings) -> Server:
+    async def of(
+        cls, config: Config, users: Users, settings: Settings, certificate: Certificate | None = None
+    ) -> Server:
         """A server of a config that is tried first. ValueError if it does not work."""
         metrics = Metrics()
         session_manager = SessionManager(config, settings, metrics)
@@ -76,13 +122,22 @@ class Server(uvicorn.Server):
         except BaseException:
             await session_manager.close()
             raise
-        return cls(session_manager, users, metrics)
+        return cls(session_manager, users, metrics, certificate)
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal: what waits is refused from now on."""
         self._session_manager.shut_down()
         super().handle_exit(sig, frame)
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the calls at work, answering others that the server shuts down; then close all connections."""
+        self._session_manager.shut_down()
+        end = time.monotonic() + self._session_manager.settings.drain_timeout
+        while self._session_manager.busy and not self.force_exit and time.monotonic() < end:
+            await asyncio.sleep(_TICK)
+        await super().shutdown(sockets)
 
 
 def listen(host: str, port: int, local_only: bool) -> socket.socket:
@@ -108,10 +163,13 @@ def listen(host: str, port: int, local_only: bool) -> socket.socket:
     return sock
 
 
-async def _serve(config: Config, sock: socket.socket, users: Users, settings: Settings) -> None:
-    server = await Server.of(config, users, settings)
+async def _serve(
+    config: Config, sock: socket.socket, users: Users, settings: Settings, certificate: Certificate | None
+) -> None:
+    server = await Server.of(config, users, settings, certificate)
     host, port = sock.getsockname()[:2]
-    print(f'serving on http://{f"[{host}]" if ":" in host else host}:{port}', flush=True)
+    scheme = 'http' if certificate is None else 'https'
+    print(f'serving on {scheme}://{f"[{host}]" if ":" in host else host}:{port}', flush=True)
     with interrupts() as interruption, interruption.deferred():  # uvicorn handles them, and sends them when all is done
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # but for this one
             signal.signal(signal.SIGHUP, server.handle_exit)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from internutopia.core.util import log
 from internutopia.remote.protocol import QueueStatus, SessionStatus
 from internutopia.remote.server.envs import Progress
-from internutopia.remote.server.errors import ServiceError, invalid, retry_later
+from internutopia.remote.server.errors import ServiceError, invalid
+from internutopia.remote.server.limits import Line
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
@@ -51,7 +52,7 @@ class Session:
         self.user = user
         self.num_envs = num_envs
         self.episodes: dict[str, int] = {}  # env by episode id
-        self.reply_cache = ReplyCache(settings.kept_replies)
+        self.reply_cache = ReplyCache(settings.kept_replies, settings.waiting)
         self.progress = Progress()
         self.process: WorkerProcess | None = None
         self.end: ServiceError | None = None
@@ -59,10 +60,11 @@ class Session:
         self._metrics = metrics
         self._on_failure = on_failure
         self._lock = asyncio.Lock()
-        self._calls = 0  # at work and waiting
+        self._calls = Line(1 + settings.waiting, 'calls of this session are at work and waiting')
         self._created = self._used = time.monotonic()
         self._step_marks: deque[tuple[float, int]] = deque([(self._created, 0)])
         self._picture_lock = asyncio.Lock()
+        self._viewers = Line(1 + settings.waiting, 'requests for a picture of this session are waiting')
         self._picture = 0.0, b''  # when it was rendered
 
     @property
@@ -71,9 +73,14 @@ class Session:
         return time.monotonic() - self._created
 
     @property
+    def busy(self) -> bool:
+        """Whether a call is at work."""
+        return self._calls.length > 0
+
+    @property
     def idle(self) -> float:
         """Time since the envs were last used [s]; 0 while they are."""
-        return 0.0 if self._calls else time.monotonic() - self._used
+        return 0.0 if self.busy else time.monotonic() - self._used
 
     def create_episodes(self, count: int) -> list[str]:
         """Make handles of envs that have none yet. ServiceError if there are fewer of them."""
@@ -110,15 +117,16 @@ class Session:
     async def picture(self, width: int, height: int) -> bytes:
         """All envs in their places, as PNG; the last one again if it was made a moment ago, or while many calls wait.
 
-        Looking does not keep a session from expiring.
+        Looking does not keep a session from expiring. ServiceError as for calls, if there is no picture yet.
         """
-        async with self._picture_lock:
-            rendered, png = self._picture
-            fresh = time.monotonic() - rendered < self._settings.picture_interval
-            if not png or not (fresh or self._calls > self._settings.waiting):
-                png = await self._queue('picture', {'width': width, 'height': height})
-                self._picture = time.monotonic(), png
-            return png
+        with self._viewers:
+            async with self._picture_lock:
+                rendered, png = self._picture
+                fresh = time.monotonic() - rendered < self._settings.picture_interval
+                if not png or not (fresh or self._calls.full):
+                    png = await self._queue('picture', {'width': width, 'height': height})
+                    self._picture = time.monotonic(), png
+                return png
 
     def status(self) -> SessionStatus:
         """What the page shows."""
@@ -130,7 +138,7 @@ class Session:
             steps_per_second=self._steps_per_second(),
             age=self.age,
             idle=self.idle,
-            state='busy' if self._calls else 'idle',
+            state='busy' if self.busy else 'idle',
             queue=QueueStatus(left=self.progress.left, started=self.progress.started, ended=self.progress.ended),
             results=self.progress.results,  # pyright: ignore[reportArgumentType] - validated into models
         )
@@ -145,14 +153,9 @@ class Session:
         return self.end
 
     async def _queue(self, name: str, arguments: dict[str, Any]) -> bytes:
-        if self._calls > self._settings.waiting:
-            raise retry_later(429, 'busy', f'{self._calls} calls of this session are waiting already')
-        self._calls += 1
-        try:
+        with self._calls:
             async with self._lock:
                 return await self._send_call(name, arguments)
-        finally:
-            self._calls -= 1
 
     async def _send_call(self, name: str, arguments: dict[str, Any]) -> bytes:
         if self.end is not None:

@@ -53,7 +53,9 @@ class SessionManager:
         self._launcher = WorkerLauncher()
         self._sessions: dict[str, Session] = {}
         self._ended: OrderedDict[str, tuple[str, ServiceError]] = OrderedDict()  # user, and why
-        self._user_replies: defaultdict[str, ReplyCache] = defaultdict(lambda: ReplyCache(settings.kept_replies))
+        self._user_replies: defaultdict[str, ReplyCache] = defaultdict(
+            lambda: ReplyCache(settings.kept_replies, settings.waiting)
+        )
         self._description: Description | None = None
         self._started = time.monotonic()
         self._end_tasks: set[asyncio.Task[None]] = set()  # kept, or they could be collected before they are done
@@ -63,6 +65,11 @@ class SessionManager:
         """What an env is like, known from `probe` on."""
         assert self._description is not None
         return self._description
+
+    @property
+    def busy(self) -> bool:
+        """Whether calls are at work."""
+        return any(session.busy for session in self._sessions.values())
 
     async def probe(self) -> None:
         """Try the config in a worker of its own. ConfigError with the reason if it does not work."""
@@ -120,8 +127,7 @@ class SessionManager:
         """
         session = self._sessions.get(session_id)
         if session is not None and (session.user == user.name or (as_admin and user.admin)):
-            if self.shutting_down:
-                raise _shutting_down()
+            self.check_open()
             return session
         owner, end = self._ended.get(session_id, (None, None))
         if end is not None and owner == user.name:
@@ -180,6 +186,16 @@ class SessionManager:
             steps=session.progress.steps,
         )
 
+    def check_open(self) -> None:
+        """ServiceError if no calls are taken any more."""
+        if self.shutting_down:
+            raise _shutting_down()
+
+    async def check_ready(self) -> None:
+        """ServiceError if no calls are taken any more, or no workers can be started."""
+        self.check_open()
+        await self._launcher.check()
+
     def shut_down(self) -> None:
         """Take no more calls; only those that are at work are finished."""
         self.shutting_down = True
@@ -201,8 +217,7 @@ class SessionManager:
 
     def _check_room(self, user: User, num_envs: int) -> None:
         limits = self.settings
-        if self.shutting_down:
-            raise _shutting_down()
+        self.check_open()
         own = self.of(user)
         if len(own) >= limits.user_sessions:
             message = f'you have {len(own)} sessions, the most that a user may have: close one'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, PositiveFloat, PositiveInt
 
 from internutopia.remote.encoding import MAX_ITEMS
 from internutopia.remote.protocol import Limits
@@ -39,14 +39,30 @@ class Settings(BaseModel):
     """A session that is not stepped or reset for this long ends [s]."""
     call_timeout: PositiveFloat = 300.0
     """A session whose worker takes longer for a call is ended [s]."""
+    header_timeout: PositiveFloat = 10.0
+    """Time for the header of a request to arrive, from the begin of the connection or the last reply on [s]."""
     body_timeout: PositiveFloat = 30.0
     """Time for the body of a request to arrive [s]."""
+    reply_timeout: PositiveFloat = 30.0
+    """A connection of which the client takes nothing of a reply for this long is ended [s]."""
+    drain_timeout: PositiveFloat = 25.0
+    """Time that calls at work have to finish when the server is told to stop [s]."""
     waiting: PositiveInt = 4
-    """Calls of a session that wait for the one at work."""
+    """Calls of a session that wait for the one at work; as many requests for its picture, and repeated requests."""
     in_flight: PositiveInt = 256
     """Requests at work, of all users."""
+    user_in_flight: PositiveInt = 64
+    """Requests of a user, from their header to the last byte of their reply."""
     connections: PositiveInt = 1024
-    """Open connections and requests at work, together."""
+    """Open connections."""
+    address_connections: PositiveInt = 512
+    """Open connections of an address."""
+    address_requests_per_second: PositiveFloat = 50.0
+    """Requests without a valid token from an address, over a longer time."""
+    address_burst: PositiveInt = 200
+    """Requests without a valid token from an address that may come at once."""
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    """Proxies, whose word for the address of a client (`X-Forwarded-For`) is taken."""
     kept_replies: PositiveInt = 16
     """Replies that a session keeps for repeated idempotency keys."""
     threads: PositiveInt = 1

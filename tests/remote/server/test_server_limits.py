@@ -77,7 +77,7 @@ def test_sessions_and_envs(serve: Callable[..., Any], config: Config, users: tup
 
 def test_the_bucket() -> None:
     now = [0.0]
-    limit = RateLimit(rate=2.0, burst=3, clock=lambda: now[0])
+    limit = RateLimit(rate=2.0, burst=3, of='of a user', clock=lambda: now[0])
 
     def taken(user: str) -> bool:
         try:

@@ -126,8 +126,8 @@ def test_a_session_closed_in_a_call(raw: Raw, other: RawSession, worker_pid: Cal
     until(lambda: not alive(pid))
 
 
-@pytest.mark.slow
 def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Config) -> None:
+    """Meanwhile the server answers: that it is alive, that it is not ready, and that others have to come later."""
     server = serve_process(config)
     raw = Raw(server.url)
     sessions = [raw.session(ENVS) for _ in range(2)]
@@ -138,7 +138,10 @@ def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Co
         at_work, waiting = (threads.submit(sessions[0].step) for _ in range(2))
         until(lambda: raw.get('/status').body['sessions'][0]['state'] == 'busy')
         server.process.send_signal(signal.SIGTERM)
-        until(lambda: refuses(server.url))
+        until(lambda: Raw(server.url).http.get('/readyz').status_code == 503)
+        assert [Raw(server.url).http.get(path).status_code for path in ('/health', '/livez')] == [503, 200]
+        for late in (sessions[1].step(), raw.post('/session/create')):
+            assert late.fault == (503, 'shutting_down') and 'retry-after' in late.headers
         os.kill(workers[0], signal.SIGCONT)
         answers = [call.result(PATIENCE) for call in (at_work, waiting)]
     assert sorted(answer.status for answer in answers) == [200, 503]
@@ -147,14 +150,6 @@ def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Co
     assert server.process.wait(PATIENCE) == 0
     assert not any(alive(pid) for pid in workers)
     assert 'Traceback' not in server.log.read_text()
-
-
-def refuses(url: str) -> bool:
-    try:
-        httpx.get(f'{url}/health')
-    except httpx.ConnectError:
-        return True
-    return False
 
 
 @pytest.mark.slow

@@ -1,0 +1,165 @@
+"""Connection of a client: uvicorn's, which ends if the client lets the server wait for too long or sends no end."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from typing import Any
+
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from internutopia.remote.server.limits import origin
+from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.settings import Settings
+
+_MAX_HEADER = 64 << 10  # bytes
+
+
+class Connections:
+    """The open connections of a server: so many in all, and so many of an address.
+
+    When there are too many, the one that has waited longest for the header of a request is ended: connections that ask
+    for nothing keep nobody out.
+
+    Args:
+        settings: limits.
+        metrics: what is counted.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics):
+        self.settings = settings
+        self.waiting: dict[Connection, None] = {}
+        """Those without a request at work, the one that waits longest first."""
+        self._metrics = metrics
+        self._origins: dict[Connection, str | None] = {}
+        self._of_origins: Counter[str] = Counter()
+
+    def add(self, connection: Connection) -> None:
+        """Count a new connection; if it is one too many, it or another one is ended."""
+        counted = self._origins[connection] = self._counted_as(connection)
+        if counted is not None:
+            self._of_origins[counted] += 1
+            if self._of_origins[counted] > self.settings.address_connections:
+                self.end(connection, 'connections')
+                return
+        if len(self._origins) > self.settings.connections:
+            self.end(next(iter(self.waiting)), 'connections')
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that is over."""
+        self.waiting.pop(connection, None)
+        counted = self._origins.pop(connection)
+        if counted is not None:
+            self._of_origins[counted] -= 1
+            if not self._of_origins[counted]:
+                del self._of_origins[counted]
+
+    def end(self, connection: Connection, reason: str) -> None:
+        """End a connection at once, whatever was not sent yet."""
+        if not connection.transport.is_closing():  # by itself, only that something is still to be sent
+            self._metrics.rejected.labels(reason).inc()
+        self.waiting.pop(connection, None)
+        connection.transport.abort()
+
+    def _counted_as(self, connection: Connection) -> str | None:
+        """Where a connection comes from; None for one of a proxy, or of a client that has gone already."""
+        if connection.client is None:
+            return None
+        host = connection.client[0]
+        proxies = self.settings.trusted_proxies
+        is_proxy = proxies and any(ipaddress.ip_address(host) in network for network in proxies)
+        return None if is_proxy else origin(host)
+
+
+class Connection(HttpToolsProtocol):
+    """A connection, as asyncio and the parser of HTTP tell what happens to it.
+
+    Args:
+        connections: all of them.
+        **arguments: of uvicorn.
+    """
+
+    def __init__(self, connections: Connections, **arguments: Any):
+        super().__init__(**arguments)
+        self._connections = connections
+        self._unparsed = 0  # bytes that came since the parser came to the end of something
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._reply_timer: asyncio.TimerHandle | None = None
+        self._reply_left = 0  # bytes, when the timer was set
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_header()
+        self._connections.add(self)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._header_came()
+        self.resume_writing()
+        self._connections.remove(self)
+        super().connection_lost(exc)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > _MAX_HEADER and not self.transport.is_closing():
+            self.send_400_response('The header is too large.')
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._unparsed = 0
+        self._header_came()
+        super().on_headers_complete()
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    @override
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        super().on_message_complete()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:  # else the client has sent another request already
+            self._await_header()
+
+    @override
+    def pause_writing(self) -> None:
+        """There is so much to send that no more is taken: wait for the client to read."""
+        super().pause_writing()
+        self._await_reader()
+
+    @override
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        if self._reply_timer is not None:
+            self._reply_timer.cancel()
+
+    def _await_header(self) -> None:
+        self._connections.waiting[self] = None
+        timeout = self._connections.settings.header_timeout
+        self._header_timer = self.loop.call_later(timeout, self._connections.end, self, 'slow')
+
+    def _header_came(self) -> None:
+        self._connections.waiting.pop(self, None)
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+
+    def _await_reader(self) -> None:
+        self._reply_left = self.transport.get_write_buffer_size()
+        self._reply_timer = self.loop.call_later(self._connections.settings.reply_timeout, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._reply_left:
+            self._await_reader()
+        else:
+            self._connections.end(self, 'slow')
