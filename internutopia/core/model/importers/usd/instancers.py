@@ -7,10 +7,12 @@ anywhere else.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from internutopia.core.model.asset_bounds import check_bound
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.values import array
 
@@ -30,6 +32,7 @@ def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
     ]
     layer = stage.GetSessionLayer()
     expanded = [(instancer, _instances(instancer, warnings)) for instancer in found]
+    _check_count(stage, expanded)
     with Sdf.ChangeBlock():
         for instancer, instances in expanded:
             _write(layer, instancer, instances)
@@ -68,6 +71,29 @@ def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> lis
         for number, i in enumerate(indices.tolist())
         if mask[number] and 0 <= i < len(known) and known[i]
     ]
+
+
+def _check_count(stage: Usd.Stage, expanded: list[tuple[UsdGeom.PointInstancer, list[_Instance]]]) -> None:
+    """ValueError if the instances, with those within them, have too many prims."""
+    from pxr import Usd
+
+    instances = {instancer.GetPath(): Counter(prototype for _, prototype, *_ in made) for instancer, made in expanded}
+    known: dict[Sdf.Path, float] = {}
+    everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+
+    def size(path: Sdf.Path) -> float:
+        """Prims at or below a path; what holds itself counts once."""
+        if path not in known:
+            known[path] = 0
+            paths = [prim.GetPath() for prim in Usd.PrimRange(stage.GetPrimAtPath(path), everywhere)]
+            known[path] = len(paths) + sum(brought(each) for each in paths if each in instances)
+        return known[path]
+
+    def brought(path: Sdf.Path) -> float:
+        return sum(count * size(prototype) for prototype, count in instances[path].items())
+
+    total = sum(map(brought, instances))
+    check_bound(stage.GetRootLayer().realPath, 'prims that instancers bring', total, 'prims')
 
 
 def _colours(prim: Usd.Prim, count: int, warnings: FileWarnings) -> Any:
