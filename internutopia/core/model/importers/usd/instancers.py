@@ -32,7 +32,7 @@ def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
     ]
     layer = stage.GetSessionLayer()
     expanded = [(instancer, _instances(instancer, warnings)) for instancer in found]
-    _check_count(stage, expanded)
+    _Sizes(stage, expanded).check()
     with Sdf.ChangeBlock():
         for instancer, instances in expanded:
             _write(layer, instancer, instances)
@@ -73,27 +73,33 @@ def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> lis
     ]
 
 
-def _check_count(stage: Usd.Stage, expanded: list[tuple[UsdGeom.PointInstancer, list[_Instance]]]) -> None:
-    """ValueError if the instances, with those within them, have too many prims."""
-    from pxr import Usd
+class _Sizes:
+    """How many prims there will be, with all instances and those within them."""
 
-    instances = {instancer.GetPath(): Counter(prototype for _, prototype, *_ in made) for instancer, made in expanded}
-    known: dict[Sdf.Path, float] = {}
-    everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+    def __init__(self, stage: Usd.Stage, expanded: list[tuple[UsdGeom.PointInstancer, list[_Instance]]]):
+        self._stage = stage
+        self._made = {
+            instancer.GetPath(): Counter(prototype for _, prototype, *_ in made) for instancer, made in expanded
+        }
+        self._known: dict[Sdf.Path, int] = {}
 
-    def size(path: Sdf.Path) -> float:
-        """Prims at or below a path; what holds itself counts once."""
-        if path not in known:
-            known[path] = 0
-            paths = [prim.GetPath() for prim in Usd.PrimRange(stage.GetPrimAtPath(path), everywhere)]
-            known[path] = len(paths) + sum(brought(each) for each in paths if each in instances)
-        return known[path]
+    def check(self) -> None:
+        """ValueError if instances bring too many prims."""
+        total = sum(map(self._brought, self._made))
+        check_bound(self._stage.GetRootLayer().realPath, 'prims that instancers bring', total, 'prims')
 
-    def brought(path: Sdf.Path) -> float:
-        return sum(count * size(prototype) for prototype, count in instances[path].items())
+    def _brought(self, instancer: Sdf.Path) -> int:
+        return sum(count * self._size(prototype) for prototype, count in self._made[instancer].items())
 
-    total = sum(map(brought, instances))
-    check_bound(stage.GetRootLayer().realPath, 'prims that instancers bring', total, 'prims')
+    def _size(self, prototype: Sdf.Path) -> int:
+        from pxr import Usd
+
+        if prototype not in self._known:
+            self._known[prototype] = 0  # what holds itself counts once
+            everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+            below = [prim.GetPath() for prim in Usd.PrimRange(self._stage.GetPrimAtPath(prototype), everywhere)]
+            self._known[prototype] = len(below) + sum(self._brought(path) for path in below if path in self._made)
+        return self._known[prototype]
 
 
 def _colours(prim: Usd.Prim, count: int, warnings: FileWarnings) -> Any:
