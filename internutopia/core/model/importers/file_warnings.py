@@ -19,14 +19,12 @@ class FileWarnings:
 
     def __init__(self) -> None:
         self.incomplete = False
-        self._prims: dict[str, list[str]] = {}
+        self._prims: dict[str, dict[str, None]] = {}  # paths in order, each once
 
     def add(self, what: str, prim: Usd.Prim | str) -> None:
         """Warn that `what` holds for a prim (or its path)."""
         path = prim if isinstance(prim, str) else str(prim.GetPath())
-        prims = self._prims.setdefault(what, [])
-        if path not in prims:
-            prims.append(path)
+        self._prims.setdefault(what, {})[path] = None
 
     def add_missing(self, what: str, where: str) -> None:
         """Warn of a part of the file that is not there; `where` names it, and what refers to it."""
@@ -35,7 +33,7 @@ class FileWarnings:
 
     def lines(self) -> list[str]:
         """One line for each kind: what, then the prims."""
-        return [f'{what}: {_listed(prims)}' for what, prims in self._prims.items()]
+        return [f'{what}: {_listed(list(prims))}' for what, prims in self._prims.items()]
 
 
 def _listed(prims: list[str]) -> str:

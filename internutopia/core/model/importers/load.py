@@ -16,7 +16,9 @@ from xml.parsers import expat
 
 import mujoco
 
+from internutopia.core.model.asset_bounds import check_file
 from internutopia.core.model.assets import MODEL_SUFFIXES
+from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers import mjcf, urdf, usd
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.scaling import scale_spec
@@ -38,17 +40,18 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             file and, where known, the line or the prim.
     """
     path = Path(os.path.abspath(path))
-    reader = _format(path)
-    if reader is usd:
-        return usd.load(path, options)
-    if len(set(options.scale)) != 1:
-        raise ValueError(
-            f'{path}: scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
-            'differently along them'
-        )
-    spec = reader.load(path)
-    scale_spec(spec, options.scale[0])
-    return spec
+    with reading(path):
+        reader = _format(path)
+        if reader is usd:
+            return usd.load(path, options)
+        if len(set(options.scale)) != 1:
+            raise ValueError(
+                f'scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
+                'differently along them'
+            )
+        spec = reader.load(path)
+        scale_spec(spec, options.scale[0])
+        return spec
 
 
 def is_urdf(path: Path) -> bool:
@@ -63,7 +66,8 @@ def is_mjcf(path: Path) -> bool:
 
 def length_unit(path: Path) -> tuple[float, bool] | None:
     """Length of a USD file's unit [m], and whether the file says so itself; None for other formats."""
-    return usd.length_unit(path) if _format(path) is usd else None
+    with reading(path):
+        return usd.length_unit(path) if _format(path) is usd else None
 
 
 def content_key(path: Path) -> str:
@@ -75,7 +79,8 @@ def content_key(path: Path) -> str:
     name = os.path.abspath(path)
     known = _keys.get(name)
     if known is None or any(_stamp(file) != stamp for file, stamp in known.stamps):
-        known = _keys[name] = _fingerprint(Path(name))
+        with reading(path):
+            known = _keys[name] = _fingerprint(Path(name))
     return known.key
 
 
@@ -90,11 +95,12 @@ _keys: dict[str, _Fingerprint] = {}
 
 def _format(path: Path) -> ModuleType:
     """The module that reads a file: it has `load(path)` and `dependencies(path)`, which may name missing files."""
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f'asset {path} does not exist')
     suffix = path.suffix.lower()
     if suffix not in MODEL_SUFFIXES:
         raise ValueError(f'asset {path}: the format must be one of {", ".join(MODEL_SUFFIXES)}')
+    check_file(path)
     if suffix == '.urdf':
         return urdf
     if suffix != '.xml':
@@ -127,7 +133,9 @@ def _fingerprint(path: Path) -> _Fingerprint:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key
         digest.update(os.path.relpath(file, path.parent).encode() + b'\0')
         if stamp is not None:  # a file that is missing may come later
-            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+            check_file(file)
+            with open(file, 'rb') as content:
+                digest.update(hashlib.file_digest(content, 'sha256').digest())
     return _Fingerprint(digest.hexdigest(), stamps)
 
 

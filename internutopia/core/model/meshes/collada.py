@@ -11,12 +11,15 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+
+from internutopia.core.model.asset_bounds import check_bound
+from internutopia.core.model.file_errors import BROKEN
+from internutopia.core.model.xml_files import read_xml
 
 Color = tuple[float, float, float, float]
 Matrix = NDArray[np.float64]
@@ -37,7 +40,7 @@ def read_collada(file: Path) -> ColladaMesh:
     """Read a file. ValueError if it is broken or has no triangles."""
     try:
         return _Collada(file).mesh()
-    except (ElementTree.ParseError, ValueError, IndexError, StopIteration) as error:
+    except (*BROKEN, StopIteration) as error:
         raise ValueError(f'not a readable COLLADA file: {error}') from error
 
 
@@ -45,7 +48,7 @@ class _Collada:
     """One file, its elements by id."""
 
     def __init__(self, file: Path) -> None:
-        self._root = ElementTree.parse(file).getroot()
+        self._file, self._root = file, read_xml(file)
         self._ids: dict[str, Element] = {}
         for element in self._root.iter():
             element.tag = element.tag.rpartition('}')[2]
@@ -54,6 +57,7 @@ class _Collada:
         self._vertices: list[NDArray[np.float64]] = []
         self._faces: list[NDArray[np.int64]] = []
         self._colors = Counter[Color | None]()
+        self._nodes = self._corners = 0  # of the scene, with those that are instanced
 
     def mesh(self) -> ColladaMesh:
         """Everything that the scene shows; without a scene, all geometry."""
@@ -81,6 +85,8 @@ class _Collada:
         return found
 
     def _add_node(self, node: Element, above: Matrix) -> None:
+        self._nodes += 1
+        check_bound(self._file, 'nodes of the scene', self._nodes, 'elements')
         pose = above @ _transform(node)
         for part in node:
             if part.tag == 'node':
@@ -121,6 +127,8 @@ class _Collada:
                 raise ValueError(f'a face of {geometry.get("id")!r} names a vertex that is not there')
             if np.linalg.det(pose[:3, :3]) < 0:  # mirrored: the outside stays outside
                 faces = faces[:, ::-1]
+            self._corners += faces.size
+            check_bound(self._file, 'corners of triangles in the scene', self._corners, 'pixels')
             self._faces.append(faces + sum(map(len, self._vertices)))
             self._vertices.append(points @ pose[:3, :3].T + pose[:3, 3])
             symbol = part.get('material', '')
@@ -160,6 +168,8 @@ def _triangles(part: Element, stride: int) -> tuple[NDArray[np.int64], NDArray[n
         counts = np.array([len(polygon) for polygon in lists], int)
     else:
         counts = np.zeros(0, int)
+    if counts.min(initial=0) < 0 or counts.sum() > len(corners):
+        raise ValueError(f'<{part.tag}> has {len(corners)} corners, <vcount> asks for {counts.sum()}')
     starts, sizes = np.cumsum(counts) - counts, np.maximum(counts - 2, 0)
     start = np.repeat(starts, sizes)
     step = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

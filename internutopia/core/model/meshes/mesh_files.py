@@ -14,10 +14,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.core.model.asset_bounds import check_file
 from internutopia.core.model.meshes.collada import Color, read_collada
 from internutopia.core.model.meshes.obj_meshes import has_groups, read_obj
 from internutopia.core.util.install import install_hint
 
+_TEXT = ('.obj', '.dae', '.gltf')
 _STL_HEADER = 84  # bytes, the number of faces are the last four
 _STL_FACE = np.dtype([('normal', '<f4', 3), ('corners', '<f4', (3, 3)), ('attribute', '<u2')])
 _STL_CORNER = re.compile(rb'vertex\s+(\S+)\s+(\S+)\s+(\S+)', re.IGNORECASE)
@@ -36,6 +38,7 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
         OSError: The file cannot be opened.
     """
     suffix = file.suffix.lower()
+    check_file(file, 'text_size' if suffix in _TEXT else 'file_size')
     mesh.file = str(file)
     if suffix == '.obj':
         data = file.read_bytes()

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from internutopia.core.model.asset_bounds import check_file
+
 
 @dataclass(frozen=True)
 class ObjMaterial:
@@ -18,6 +20,7 @@ class ObjMaterial:
 
 def obj_material(mesh: Path) -> ObjMaterial | None:
     """The material that most faces of an OBJ file have, None if there is none, or no file of materials."""
+    check_file(mesh, 'text_size')
     faces: Counter[str] = Counter()
     libraries, current = [], ''
     for line in mesh.read_text(errors='replace').splitlines():
@@ -38,6 +41,7 @@ def obj_material(mesh: Path) -> ObjMaterial | None:
 
 def _materials(library: Path) -> dict[str, ObjMaterial]:
     """Materials by name: diffuse colour (Kd), opacity (d), image (map_Kd)."""
+    check_file(library, 'text_size')
     found, name = {}, ''
     for line in library.read_text(errors='replace').splitlines():
         word, _, rest = line.strip().partition(' ')

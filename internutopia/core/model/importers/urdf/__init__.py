@@ -40,17 +40,14 @@ __all__ = ['WORLD_LINK', 'dependencies', 'load']
 def load(path: Path) -> mujoco.MjSpec:
     """Read a URDF file at an absolute path. ValueError if it is broken, or nothing of it can be found."""
     document = read_document(path)
-    try:
-        spec = empty_spec(document)
-        meshes = Meshes(document, spec)
-        bodies = add_links(document, spec, meshes)
-        meshes.warn_of_missing()
-        set_masses(document, spec, bodies)
-        meshes.remove_broken()
-        spread_masses(document, spec, bodies)
-        group_geoms(spec)
-    except ValueError as error:
-        raise error if str(path) in str(error) else ValueError(f'{path}: {error}') from error
+    spec = empty_spec(document)
+    meshes = Meshes(document, spec)
+    bodies = add_links(document, spec, meshes)
+    meshes.warn_of_missing()
+    set_masses(document, spec, bodies)
+    meshes.remove_broken()
+    spread_masses(document, spec, bodies)
+    group_geoms(spec)
     for warning in document.warnings.lines():
         log.warning('%s: %s', path, warning)
     if document.unread:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.model.asset_bounds import check_file
+from internutopia.core.model.file_errors import BROKEN
 from internutopia.core.model.importers.urdf.document import Document, Numbers, Shape
 from internutopia.core.model.importers.urdf.files import find
 from internutopia.core.model.meshes.images import add_texture, decode_image
@@ -98,7 +100,7 @@ class Meshes:
         mesh = self._spec.add_mesh(name=name, scale=scale, inertia=_SHELL)
         try:
             color = fill_mesh(mesh, file)
-        except (ValueError, OSError) as error:
+        except (*BROKEN, OSError) as error:
             self._document.warnings.add('left out meshes', f'{file} ({error})')
             self._spec.delete(mesh)
             return None
@@ -111,6 +113,7 @@ class Meshes:
         if name in self._textured:
             return True
         try:
+            check_file(image)
             add_texture(self._spec, name, decode_image(image.read_bytes()))
         except (ValueError, OSError) as error:
             self._document.warnings.add('left out images', f'{image} ({error})')

@@ -16,6 +16,7 @@ from xml.parsers import expat
 
 import mujoco
 
+from internutopia.core.model.asset_bounds import NestingBounds, check_file
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
 from internutopia.core.model.importers.urdf.tree import arrange
@@ -45,16 +46,22 @@ def read_document(path: Path) -> Document:
 
 def _parse(path: Path) -> Element:
     """The root element; every element has its line in the attribute `_LINE`."""
-    builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
+    check_file(path, 'text_size')
+    builder, parser, bounds = ElementTree.TreeBuilder(), expat.ParserCreate(), NestingBounds(path)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        bounds.begin()
         builder.start(tag, attributes | {_LINE: str(parser.CurrentLineNumber)})
 
-    parser.StartElementHandler, parser.EndElementHandler = start, builder.end
+    def end(tag: str) -> None:
+        bounds.end()
+        builder.end(tag)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
         # what some editors leave around the document would be an error
         parser.Parse(path.read_bytes().strip(b'\0 \t\r\n'), True)
-    except (expat.ExpatError, LookupError, ValueError) as error:
+    except (expat.ExpatError, LookupError, UnicodeError) as error:
         raise ValueError(f'{path}: not an XML document: {error}') from error
     return builder.close()
 

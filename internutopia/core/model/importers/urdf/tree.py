@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from internutopia.core.model.asset_bounds import check_bound
 from internutopia.core.model.importers.urdf.document import WORLD, Joint, Link
 from internutopia.core.util import did_you_mean
 
@@ -16,7 +17,8 @@ def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[di
         All links, the world among them if a joint hangs on it; the joints in order; the name of the root.
 
     Raises:
-        ValueError: The links do not form one tree; the message names the file and the link or joint.
+        ValueError: The links do not form one tree, or one that is too deep; the message names the file and the link or
+            joint.
     """
     if WORLD not in links and any(joint.parent == WORLD for joint in joints):
         links = {WORLD: Link(WORLD), **links}
@@ -42,10 +44,13 @@ def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[di
         found = ', '.join(map(repr, roots))
         raise ValueError(f'{path}: there must be one root link, found {found}; a joint must hold each of the others')
     ordered = [joint for root in roots for joint in below[root]]
+    depths = dict.fromkeys(roots, 1)
     for joint in ordered:  # it grows while it is read
+        depths[joint.child] = depths[joint.parent] + 1
         ordered += below[joint.child]
     if len(ordered) < len(joints):
         lost = set(above) - {joint.child for joint in ordered}
         link = next(link for link in links if link in lost)
         raise ValueError(f'{path}: link {link!r} is its own ancestor, or hangs on one; links must form a tree')
+    check_bound(path, 'links, one below the other', max(depths.values()), 'depth')
     return links, ordered, roots[0]

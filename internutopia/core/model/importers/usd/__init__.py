@@ -29,6 +29,7 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.usd.build import build
@@ -49,9 +50,10 @@ def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
 def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     warnings = FileWarnings()
-    stage = open_stage(path, warnings)
-    transforms = StageTransforms(stage, options.scale, options.raw_lengths)
-    return build(path, stage, transforms, warnings, options), warnings.lines()
+    with reading(path):
+        stage = open_stage(path, warnings)
+        transforms = StageTransforms(stage, options.scale, options.raw_lengths)
+        return build(path, stage, transforms, warnings, options), warnings.lines()
 
 
 def length_unit(path: Path) -> tuple[float, bool]:

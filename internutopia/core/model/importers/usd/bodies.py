@@ -23,15 +23,16 @@ class PhysicsReader:
         self._schema = UsdPhysics
         self._kilograms = transforms.kilograms
         self._cubic_metres = transforms.unit**3
+        self._owners: dict[tuple[type[Usd.APISchemaBase], Usd.Prim], Usd.Prim | None] = {}
 
     def collides(self, prim: Usd.Prim) -> bool | None:
         """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""
-        owner = _nearest(prim, self._schema.CollisionAPI)
+        owner = self._nearest(prim, self._schema.CollisionAPI)
         return None if owner is None else bool(value(owner, 'physics:collisionEnabled'))
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
-        owner = _nearest(prim, self._schema.RigidBodyAPI)
+        owner = self._nearest(prim, self._schema.RigidBodyAPI)
         return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
 
     def is_body(self, prim: Usd.Prim) -> bool:
@@ -57,9 +58,12 @@ class PhysicsReader:
         material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
         return value(material.GetPrim(), 'physics:density') or 0.0 if material else 0.0
 
-
-def _nearest(prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
-    """The prim itself or the first one above it that has an API."""
-    while prim and not prim.HasAPI(schema):
-        prim = prim.GetParent()
-    return prim or None
+    def _nearest(self, prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
+        """The prim itself or the first one above it that has an API."""
+        passed: list[Usd.Prim] = []
+        while prim and (schema, prim) not in self._owners and not prim.HasAPI(schema):
+            passed.append(prim)
+            prim = prim.GetParent()
+        owner = self._owners.get((schema, prim), prim or None)
+        self._owners |= {(schema, each): owner for each in passed}
+        return owner

@@ -18,7 +18,6 @@ from internutopia.core.model.importers.usd.mechanics import Mechanics
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
-from internutopia.core.model.importers.usd.values import named_by_file
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -28,8 +27,7 @@ def build(
     path: Path, stage: Usd.Stage, transforms: StageTransforms, warnings: FileWarnings, options: LoadOptions
 ) -> mujoco.MjSpec:
     """The spec of a stage that was read from `path`; what is dropped goes to `warnings`. ValueError naming the prim."""
-    with named_by_file(path):
-        return _Builder(path, stage, transforms, warnings, options).build()
+    return _Builder(path, stage, transforms, warnings, options).build()
 
 
 @dataclass

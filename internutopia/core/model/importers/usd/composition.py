@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.bounds import check_layers
 
 if TYPE_CHECKING:
-    from pxr import Usd
+    from pxr import Sdf, Usd
 
 _PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ types of USD's parser
 
@@ -25,13 +26,15 @@ def compose(path: Path) -> Usd.Stage:
     from pxr import Tf, Usd, UsdUtils
 
     silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is warned of
+    layers: list[Sdf.Layer] = []
     try:
+        layers = check_layers(path)  # held until the stage holds them
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         causes = [_PARSER_RULE.sub('cannot be read ', str(part.commentary).strip()) for part in error.args]
         raise ValueError('; '.join(causes)) from None
     finally:
-        del silence
+        del silence, layers
 
 
 def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:

@@ -7,10 +7,12 @@ anywhere else.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from internutopia.core.model.asset_bounds import check_bound
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.values import array
 
@@ -30,6 +32,7 @@ def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
     ]
     layer = stage.GetSessionLayer()
     expanded = [(instancer, _instances(instancer, warnings)) for instancer in found]
+    _Sizes(stage, expanded).check()
     with Sdf.ChangeBlock():
         for instancer, instances in expanded:
             _write(layer, instancer, instances)
@@ -68,6 +71,35 @@ def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> lis
         for number, i in enumerate(indices.tolist())
         if mask[number] and 0 <= i < len(known) and known[i]
     ]
+
+
+class _Sizes:
+    """How many prims there will be, with all instances and those within them."""
+
+    def __init__(self, stage: Usd.Stage, expanded: list[tuple[UsdGeom.PointInstancer, list[_Instance]]]):
+        self._stage = stage
+        self._made = {
+            instancer.GetPath(): Counter(prototype for _, prototype, *_ in made) for instancer, made in expanded
+        }
+        self._known: dict[Sdf.Path, int] = {}
+
+    def check(self) -> None:
+        """ValueError if instances bring too many prims."""
+        total = sum(map(self._brought, self._made))
+        check_bound(self._stage.GetRootLayer().realPath, 'prims that instancers bring', total, 'prims')
+
+    def _brought(self, instancer: Sdf.Path) -> int:
+        return sum(count * self._size(prototype) for prototype, count in self._made[instancer].items())
+
+    def _size(self, prototype: Sdf.Path) -> int:
+        from pxr import Usd
+
+        if prototype not in self._known:
+            self._known[prototype] = 0  # what holds itself counts once
+            everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+            below = [prim.GetPath() for prim in Usd.PrimRange(self._stage.GetPrimAtPath(prototype), everywhere)]
+            self._known[prototype] = len(below) + sum(self._brought(path) for path in below if path in self._made)
+        return self._known[prototype]
 
 
 def _colours(prim: Usd.Prim, count: int, warnings: FileWarnings) -> Any:

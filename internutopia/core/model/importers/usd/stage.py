@@ -14,7 +14,7 @@ from internutopia.core.model.importers.usd.composition import compose, warn_of_m
 from internutopia.core.model.importers.usd.instancers import expand_instancers
 from internutopia.core.model.importers.usd.skinning import pose_skinned
 from internutopia.core.model.importers.usd.transforms import Frame, polar
-from internutopia.core.model.importers.usd.values import named_by_file, named_by_prim
+from internutopia.core.model.importers.usd.values import named_by_prim
 from internutopia.core.model.spec import NO_SCALE, Vec3
 
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ def open_stage(path: Path, warnings: FileWarnings) -> Usd.Stage:
 
     What is missing or cannot be read is warned of. ValueError if the file itself is broken.
     """
-    with named_by_file(path):
-        stage = compose(path)
-        warn_of_missing(stage, warnings)
-        stage.SetEditTarget(stage.GetSessionLayer())
-        _check_units(stage, warnings)
-        _open_instances(stage)
-        expand_instancers(stage, warnings)
-        pose_skinned(stage, warnings)
+    stage = compose(path)
+    warn_of_missing(stage, warnings)
+    stage.SetEditTarget(stage.GetSessionLayer())
+    _check_units(stage, warnings)
+    _open_instances(stage)
+    expand_instancers(stage, warnings)
+    pose_skinned(stage, warnings)
     return stage
 
 

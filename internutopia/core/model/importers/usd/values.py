@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -42,15 +40,6 @@ def array(prim: Usd.Prim, name: str, kind: type, width: int = 0) -> NDArray[Any]
     """An attribute's array `(n,)` or `(n, width)` as floats or ints; empty if there is none."""
     found = value(prim, name)
     return np.asarray(found, kind) if found else np.zeros((0, width) if width else 0, kind)
-
-
-@contextmanager
-def named_by_file(path: Path) -> Iterator[None]:
-    """Let a ValueError name the file."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f'{path}: {error}') from error
 
 
 def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Concatenate[Usd.Prim, P], R]:

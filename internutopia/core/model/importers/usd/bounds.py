@@ -1,0 +1,207 @@
+"""Bounds of a stage: its layers and how many prims they make, looked at before USD composes them.
+
+USD's parser crashes on text that is nested too deep, and composition cannot be stopped: references to references make
+millions of prims of a few lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from internutopia.core.model.asset_bounds import check_bound, check_file, limits
+
+if TYPE_CHECKING:
+    from pxr import Sdf
+
+_TEXT = b'#usda'
+_NO_NESTING = re.compile(  # strings, comments and asset paths, where brackets mean nothing
+    rb'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+    rb'|#[^\n]*|@@@.*?@@@|@[^@\n]*@',
+    re.DOTALL,
+)
+_BRACKETS = np.zeros(256, np.int8)
+_BRACKETS[list(b'([{')], _BRACKETS[list(b')]}')] = 1, -1
+_BLOCK = 1 << 20  # bytes
+_ARCS = re.compile(rb'references|payload|inherits|specializes')
+_LISTS = ('references', 'payload', 'inheritPaths', 'specializes')  # fields of prims
+_MOST_ARCS = 200  # references to references; each takes a level of Python's stack, and several of USD's
+
+_CLASSES = _LISTS[2:]
+
+_Extent = tuple[float, int]  # prims, and how deep they are nested
+_Arc = tuple[str | None, 'Sdf.Path']  # a layer as it is written, empty: this one, None: a class; a prim, empty: default
+
+
+def check_layers(path: Path) -> list[Sdf.Layer]:
+    """Look at the layers of a stage, and at the prims that references bring.
+
+    Returns:
+        The layers; as long as they are held, USD does not read them again.
+
+    Raises:
+        ValueError: One is no regular file or too large, is nested too deep, or all make too many prims.
+    """
+    from pxr import Ar, Sdf, Tf
+
+    layers: dict[str, Sdf.Layer] = {}
+    pending, seen, may_grow = [str(path)], set[str](), False
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        may_grow |= _check_text(name, Ar.SplitPackageRelativePathOuter(name)[0])
+        try:
+            layer = Sdf.Layer.FindOrOpen(name)
+        except Tf.ErrorException:  # composition says what is wrong
+            continue
+        if layer:
+            layers[name] = layer
+            pending += [layer.ComputeAbsolutePath(each) for each in layer.GetCompositionAssetDependencies() if each]
+    if may_grow and str(path) in layers:
+        count, depth = _Composition(str(path), layers).extent()
+        check_bound(path, 'prims, with those that references bring', count, 'prims')
+        check_bound(path, 'nested prims', depth, 'depth')
+    return list(layers.values())
+
+
+def _check_text(name: str, file: str) -> bool:
+    """ValueError for a file that cannot be a layer, or text nested too deep. Whether it may be more than it looks."""
+    from pxr import Ar
+
+    check_file(file)
+    if name == file:
+        try:
+            with open(file, 'rb') as content:
+                if content.read(len(_TEXT)) != _TEXT:
+                    return True
+        except OSError:
+            return False  # missing
+    asset = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(name))
+    text = bytes(asset.GetBuffer()) if asset else b''
+    if not text.startswith(_TEXT):
+        return True
+    codes = np.frombuffer(_NO_NESTING.sub(b'', text), np.uint8)
+    depth = deepest = 0
+    for start in range(0, len(codes), _BLOCK):
+        depths = depth + np.cumsum(_BRACKETS[codes[start : start + _BLOCK]], dtype=np.int64)
+        depth, deepest = int(depths[-1]), max(deepest, int(depths.max()))
+    check_bound(name, 'nested brackets', deepest, 'depth')
+    # a prim has at least a bracket
+    return _ARCS.search(text) is not None or text.count(b'{') > limits().prims
+
+
+class _Composition:
+    """Prims that a stage has at most: those of its layers, at each place that refers to them."""
+
+    def __init__(self, root: str, layers: dict[str, Sdf.Layer]):
+        self._root, self._layers = root, layers
+        self._trees = {name: _Tree(layer) for name, layer in layers.items()}
+        self._known: dict[tuple[str, str, Sdf.Path], _Extent] = {}
+        self._nesting = 0
+
+    def extent(self) -> _Extent:
+        """Of the whole stage."""
+        from pxr import Sdf
+
+        return self._at(self._root, Sdf.Path.absoluteRootPath)
+
+    def _at(self, stack: str, path: Sdf.Path) -> _Extent:
+        """Of a prim, in a layer and those below it."""
+        pending, extents = [stack], dict[str, _Extent]()
+        while pending:
+            name = pending.pop()
+            if name in self._layers and name not in extents:
+                extents[name] = self._in_layer(stack, name, path)
+                layer = self._layers[name]
+                pending += [layer.ComputeAbsolutePath(each) for each in layer.subLayerPaths]
+        return sum(count for count, _ in extents.values()), max((depth for _, depth in extents.values()), default=0)
+
+    def _in_layer(self, stack: str, name: str, path: Sdf.Path) -> _Extent:
+        key = stack, name, path
+        if key in self._known:
+            return self._known[key]
+        self._known[key] = 0, 0  # what refers to itself brings nothing more
+        self._nesting += 1
+        if self._nesting > _MOST_ARCS:
+            raise ValueError(f'more than {_MOST_ARCS} references to what has references itself, at @{name}@<{path}>')
+        tree = self._trees[name]
+        below: defaultdict[Sdf.Path, _Extent] = defaultdict(lambda: (0, 0))
+        for each in tree.subtree(path):
+            count, depth = below.pop(each, (0, 0))
+            if each.IsPrimVariantSelectionPath() and not each.GetVariantSelection()[1]:
+                _add(below, each.GetParentPath(), (count, depth))  # a variant set, after its variants
+                continue
+            for extent in self._brought(stack, name, tree.arcs.get(each, ())):
+                count, depth = count + extent[0], max(depth, extent[1])
+            if each.IsPrimVariantSelectionPath():
+                chosen = each.GetParentPath().AppendVariantSelection(each.GetVariantSelection()[0], '')
+                below[chosen] = max(below[chosen][0], count), max(below[chosen][1], depth)
+            else:
+                _add(below, each.GetParentPath(), (count + 1, depth + 1))
+                if each == path:
+                    self._known[key] = count + 1, depth + 1
+        self._nesting -= 1
+        return self._known[key]
+
+    def _brought(self, stack: str, name: str, arcs: Iterable[_Arc]) -> Iterator[_Extent]:
+        layer = self._layers[name]
+        for asset, path in arcs:
+            if asset is None:  # a class; the layers that refer to this one may add to it
+                yield self._at(stack, path)
+                if stack != self._root:
+                    yield self._at(self._root, path)
+                continue
+            target = layer.ComputeAbsolutePath(asset) if asset else stack
+            if target in self._layers:
+                yield self._at(target, path or self._layers[target].GetDefaultPrimAsPath())
+
+
+def _add(below: defaultdict[Sdf.Path, _Extent], path: Sdf.Path, extent: _Extent) -> None:
+    count, depth = below[path]
+    below[path] = count + extent[0], max(depth, extent[1])
+
+
+class _Tree:
+    """Prims of one layer, in an order where what is below a prim stands right before it."""
+
+    def __init__(self, layer: Sdf.Layer):
+        self._layer = layer
+
+    @cached_property
+    def _order(self) -> list[Sdf.Path]:
+        paths: list[Sdf.Path] = []
+        self._layer.Traverse('/', lambda path: None if path.IsPropertyPath() else paths.append(path))
+        return paths
+
+    @cached_property
+    def _places(self) -> dict[Sdf.Path, int]:
+        return {path: place for place, path in enumerate(self._order)}
+
+    @cached_property
+    def arcs(self) -> dict[Sdf.Path, list[_Arc]]:
+        """References, payloads and classes of the prims that have any."""
+        found = ((path, self._arcs(path)) for path in self._order)
+        return {path: arcs for path, arcs in found if arcs}
+
+    def subtree(self, path: Sdf.Path) -> list[Sdf.Path]:
+        """A prim, at the end, and all below it; empty if there is none."""
+        end = start = self._places.get(path, -1)
+        while start > 0 and self._order[start - 1].HasPrefix(path):
+            start -= 1
+        return self._order[start : end + 1] if end >= 0 else []
+
+    def _arcs(self, path: Sdf.Path) -> list[_Arc]:
+        spec = self._layer.GetPrimAtPath(path)
+        arcs: list[_Arc] = []
+        for field in set(spec.ListInfoKeys()).intersection(_LISTS) if spec else ():
+            for item in spec.GetInfo(field).GetAppliedItems():
+                arcs.append((None, item) if field in _CLASSES else (item.assetPath, item.primPath))
+        return arcs
