@@ -39,14 +39,17 @@ def no_stand_ins_left() -> Iterator[None]:
 
 @pytest.fixture(scope='session', autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What is cached on disk goes into a folder of the tests' own, and Ray's files into another one.
+    """What is cached on disk goes into a folder of the tests' own, and temporary files into another one.
 
-    So nothing connects to the cluster of somebody else.
+    So nothing is left behind, and nothing connects to the Ray cluster of somebody else.
     """
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix='ray') as ray_folder:
-        folder = tmp_path_factory.mktemp('cache')
+    folder = tmp_path_factory.mktemp('cache')
+    temporary = tempfile.TemporaryDirectory(prefix='iu', ignore_cleanup_errors=True)  # a short name: sockets need it
+    with pytest.MonkeyPatch.context() as patch, temporary:
         patch.setenv('INTERNUTOPIA_CACHE_PATH', str(folder))
-        patch.setenv('RAY_TMPDIR', ray_folder)  # of a short name: its sockets must have one
+        patch.setenv('RAY_TMPDIR', temporary.name)
+        patch.setenv('TMPDIR', temporary.name)
+        patch.setattr(tempfile, 'tempdir', None)
         yield folder
 
 

@@ -1,5 +1,6 @@
 """Field types that several configs share. Tuples are also accepted as lists and as numpy arrays."""
 
+import math
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,14 +8,18 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFlo
 
 from internutopia.core.config.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
 
+_LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length zero
+
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if hasattr(value, 'tolist') else value
 
 
 def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
-    if not any(quaternion):
-        raise ValueError('a quaternion of length zero is no orientation; (1, 0, 0, 0) means not rotated')
+    length = math.hypot(*quaternion)
+    if not _LENGTHS[0] <= length <= _LENGTHS[1]:
+        name = 'zero' if length < _LENGTHS[0] else f'{length:.1g}'
+        raise ValueError(f'a quaternion of length {name} is no orientation; (1, 0, 0, 0) means not rotated')
     return quaternion
 
 
