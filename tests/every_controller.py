@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config, ControllerCfg, RobotCfg, SimConfig
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.vec_env import Env
 from internutopia.core.world.base import LARGEST_NUMBER
 from internutopia_extension import import_extensions
 from internutopia_extension.configs import robots
@@ -110,10 +111,12 @@ def config_of(name: str, folder: Any, env_num: int, robot_type: str | None = Non
     model, floor = folder / 'motors.xml', folder / 'floor.xml'
     model.write_text(_MOTORS)
     floor.write_text(_FLOOR)
-    asset = {'usd_path': str(model)} if robot is GenericRobotCfg else {}
-    robot_cfg = robot(position=(0.0, 0.0, _HEIGHT), controllers=[controller], **asset)
+    fields: dict[str, Any] = {'position': (0.0, 0.0, _HEIGHT), 'controllers': [controller]}
+    if robot is GenericRobotCfg:
+        fields['usd_path'] = str(model)
     if robot_type is not None:
-        robot_cfg = robot_cfg.update(type=robot_type)
+        fields['type'] = robot_type
+    robot_cfg = robot(**fields)
     learning = {'action': {'controller': controller.name}, 'observations': [{'term': 'joint_positions'}]}
     task = SingleInferenceTaskCfg(
         scene_asset_path=str(floor), robots=[robot_cfg], learning=LearningCfg.model_validate(learning)
@@ -127,6 +130,13 @@ def config_of(name: str, folder: Any, env_num: int, robot_type: str | None = Non
         episode_order='cycle',
     )
     return config, robot_cfg.name, controller.name
+
+
+def space_of(env: Env, robot: str, controller: str) -> Box:
+    """The space of what a controller takes."""
+    space = env.action_space(0, robot, controller)
+    assert isinstance(space, Box)
+    return space
 
 
 def corners(box: Box) -> list[NDArray[Any]]:

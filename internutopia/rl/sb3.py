@@ -88,8 +88,8 @@ class SB3VecEnv(VecEnv):
         """Advance: observations `(n, dim)`, rewards `(n,)`, dones `(n,)` and one info per env.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
-                (naming the env). No env has moved.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite, beyond 1e10 or none of the
+                choices (naming the env). No env has moved.
             RuntimeError: there are no actions of `step_async`, or the envs were not reset yet or are closed.
             AlreadyPendingCallError: the actions are another thread's.
         """

@@ -94,9 +94,9 @@ class AsyncEnvs:
         """Give envs their next actions `(m, k)`, or choices `(m,)`; a group starts when all its envs have theirs.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
-                (naming the env), or an env is named twice, does not exist or is not waiting for an action. Nothing was
-                sent.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite, beyond 1e10 or none of the
+                choices (naming the env), or an env is named twice, does not exist or is not waiting for an action.
+                Nothing was sent.
             RuntimeError: the envs were not reset yet, or are closed.
         """
         self._send(actions, env_ids)

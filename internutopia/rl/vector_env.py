@@ -49,8 +49,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         render_mode: `'rgb_array'` lets `render` give pictures.
         arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
 
-    On a device, actions that are not finite (or none of the choices) are not refused, since the host would have to
-    look at them: the episode of their env is cut, and `info['failed']` says so.
+    On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
+    have to look at them: the episode of their env is cut, and `info['failed']` says so.
 
     `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
     `episode_length` and `error` (text); each with a mask under `_key`.
@@ -122,8 +122,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """Advance all envs by one step; `actions` is `(n, k)`, or `(n,)` integers if they are choices.
 
         Raises:
-            ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
-                (naming the env), or, without autoreset, an env has ended and was not reset. No env has moved.
+            ValueError: the actions have the wrong shape, are no real numbers, not finite, beyond 1e10 or none of the
+                choices (naming the env), or, without autoreset, an env has ended and was not reset. No env has moved.
             RuntimeError: the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'step')

@@ -29,9 +29,8 @@ class RotateController(BoxActionController):
     """Turns to a heading, by commanding the move-by-speed controller below it.
 
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
-    rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, which is what the array API
-    sends, a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is
-    refused.
+    rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, as the array API sends it,
+    a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is refused.
 
     Observation: `finished`, whether |e| < t; False before the first action.
 

@@ -1,4 +1,4 @@
-"""Every action in a distributed run: what it leads to in a local one, and what is refused moves no env of any worker."""
+"""Every action in a distributed run: it leads to what it leads to locally, or is refused and moves no env anywhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_controller import config_of, corners, is_taken
+from every_controller import config_of, corners, is_taken, space_of
 from markers import slow_but
 from ray_toys import ENVS, Pair, same
 
@@ -36,7 +36,7 @@ def test_actions_lead_to_what_they_lead_to_locally(pair: Pair, name: str, tmp_pa
     config, robot, controller = config_of(name, tmp_path, ENVS)
     pair.queue(*config.task_configs)
     pair.reset()
-    actions = corners(pair.local.action_space(0, robot, controller))
+    actions = corners(space_of(pair.local, robot, controller))
     taken = [{robot: {controller: action}} for action in actions if is_taken(action)]
     # NaN means none to an arm
     refused = [action for action in actions if not is_taken(action) and not np.isnan(action).any()]

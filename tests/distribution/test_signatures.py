@@ -18,7 +18,7 @@ from internutopia_extension import import_extensions
 NUMBERS = (
     st.floats(-5, 5)
     | st.integers(-5, 5)
-    | st.sampled_from([np.nan, np.inf, 1e39, 1e10, 1.1e10, 10**400, True, None, 'x'])
+    | st.sampled_from([np.nan, np.inf, 1e10, 2e10, 1e39, 10**400, True, None, 'x'])
 )
 VALUES = (
     st.none()

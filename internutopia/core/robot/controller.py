@@ -57,6 +57,10 @@ class ActionError(ValueError):
         self.index = index
 
 
+class _ParsedAction(np.ndarray):
+    """One env's action, as `parse_action` has returned it."""
+
+
 class BaseController(OrderedKeys, ABC):
     """Base class of controllers.
 
@@ -118,8 +122,8 @@ class BaseController(OrderedKeys, ABC):
         ValueError naming env, robot and controller if it refuses the action.
         """
         if is_batched(type(self)):
-            self._named(self.parse_action, action)
-            return functools.partial(self._named, self.action_to_control, action)
+            parsed = self._named(self.parse_action, action).view(_ParsedAction)
+            return functools.partial(self._named, self.action_to_control, parsed)
         control: ArticulationAction = self._named(self.action_to_control, action)
         return lambda: control
 
@@ -151,8 +155,10 @@ class BaseController(OrderedKeys, ABC):
         return stacked
 
     def parsed(self, action: Any, env_ids: Any) -> NDArray[Any]:
-        """The action as an array: already parsed for envs `env_ids`, raw for a single env (`...`)."""
-        return self.parse_action(action) if env_ids is ... else action
+        """The action as an array: already parsed for envs `env_ids`, perhaps raw for a single env (`...`)."""
+        if env_ids is not ...:
+            return action
+        return action.view(np.ndarray) if isinstance(action, _ParsedAction) else self.parse_action(action)
 
     def action_space(self) -> gymnasium.Space[Any]:
         """The space of one env's action."""

@@ -169,3 +169,14 @@ def test_a_robot_that_overrides_apply_action_gets_the_dict_as_it_is(make_env, ma
 
 def test_a_tuple_of_actions_will_do(env):
     assert len(env.step((DRIVE, None, {}))[0]) == 3
+
+
+def test_what_was_sent_is_what_was_checked(env):
+    """The caller may use its arrays again as soon as they were sent."""
+    start, sent = env.get_state(), [np.array(DRIVE['arm']['drive']) for _ in range(3)]
+    env.send([{'arm': {'drive': each}} for each in sent], [0, 1, 2])
+    for each in sent:
+        each[:] = np.nan
+    ends = positions(env.recv(3)[0])
+    env.set_state(start)
+    assert (positions(env.step([DRIVE] * 3)[0]) == ends).all()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_controller import CONTROLLERS, EVERY, config_of, corners, is_taken, registered
+from every_controller import CONTROLLERS, EVERY, config_of, corners, is_taken, registered, space_of
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
@@ -25,12 +25,6 @@ from internutopia.rl import VectorEnv
 
 pytestmark = pytest.mark.filterwarnings('error::RuntimeWarning')  # nothing overflows, nothing is divided by zero
 STEPS = 3
-
-
-def space_of(env: Env, robot: str, controller: str) -> Box:
-    space = env.action_space(0, robot, controller)
-    assert isinstance(space, Box)
-    return space
 
 
 def finite(obs: dict[str, Any]) -> bool:
@@ -68,7 +62,6 @@ def test_what_is_taken_is_followed_alike_by_both_apis(name: str, probe: tuple[st
             assert 'error' not in reports
             assert all(finite(each[robot]) for each in obs)
             np.testing.assert_array_equal(seen, [each[robot]['joint_positions'] for each in obs])
-        assert all(np.isfinite(env.runner.world.data(i).qpos).all() for i in range(len(actions)))
 
 
 @pytest.mark.parametrize('name', EVERY)
@@ -78,7 +71,7 @@ def test_the_array_api_refuses_what_no_engine_takes(name: str, probe: tuple[str,
     with closing(VectorEnv(config)) as envs, closing(VectorEnv(config)) as twin:
         for each in (envs, twin):
             each.reset()
-        good = np.zeros(envs.action_space.shape)
+        good = np.zeros((2, *envs.single_action_space.sample().shape))
         for action in corners(box):
             if not is_taken(action):
                 bad = good.copy()
@@ -99,31 +92,13 @@ def nonsense(box: Box) -> Iterator[Any]:
     """What might be given for an action; much of it is wrong."""
     zeros = np.zeros(box.shape)
     rows, flat = zeros.tolist(), [0.0] * zeros.size
-    yield from (
-        None,
-        [],
-        [[]],
-        [[[]]],
-        [[[[]]]],
-        (),
-        {},
-        {'a': 1},
-        set(),
-        'abc',
-        b'abc',
-        '',
-        1,
-        1.5,
-        True,
-        1j,
-        object(),
-    )
+    yield from (None, [], [[]], [[[]]], [[[[]]]], (), {}, {'a': 1}, set(), 'abc', b'ab', '', 1, 1.5, 1j, object())
     yield from ([None], [None] * 2, [None] * 7, [10**400] * zeros.size, [1e400] * zeros.size, range(3), iter(flat))
     yield from ([Fraction(1, 2)] * zeros.size, [datetime.timedelta(1)] * zeros.size, Raises(), [Raises()], lambda: 0)
     yield from (np.zeros(0), np.zeros(()), np.array(None), np.zeros((1,) * 40), np.zeros(box.shape, 'i4,f4'))
     yield from (zeros.astype(kind) for kind in (object, str, complex, 'S', 'M8[s]', 'm8[s]', np.longdouble, bool))
     yield from (rows, tuple(rows), [rows], [[rows]], [rows, 'x'], [rows, None], [None, rows], [rows] * 10, flat, [flat])
-    yield from (np.zeros((2, *box.shape)), np.zeros((3, *box.shape)), memoryview(np.zeros(3)), bytearray(b'ab'))
+    yield from (np.zeros((2, *box.shape)), np.zeros((3, *box.shape)), memoryview(b'abc'), bytearray(b'ab'))
     yield from ([(1e-30, 0, 0, 0)], [(0, 0, 0, 1e-45)], [np.zeros(3), np.zeros(4)], [np.zeros(3), (0, 1e-30, 0, 0)])
     yield from ([[(0, 0, 0)], [(1, 1, 1)]], [[(0, 0, 0), (1, 1)]], ['open'], ['ajar'], 'open', [['open']])
     for action in corners(box):
