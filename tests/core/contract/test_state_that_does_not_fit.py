@@ -30,7 +30,7 @@ class CountedRamp(BaseController):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.targets = self.state((self.robot.articulation.num_dof,))
-        self.counts = self.state((), np.int64)
+        self.counts = self.state((), 0, np.int64)
 
     def parse_action(self, action: Any) -> np.ndarray:
         return np.asarray(action, np.float32)
