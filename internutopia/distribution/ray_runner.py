@@ -210,7 +210,10 @@ class RayRunner(EnvRunner):
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, Exception)]
         if errors:
             changed = [group for group, outcome in outcomes.items() if not isinstance(outcome, Exception)]
-            self._pool.gather({group: self._pool.call_async(group, 'undo_set_state') for group in changed})
+            undone = self._pool.gather({group: self._pool.call_async(group, 'undo_set_state') for group in changed})
+            for problems in undone.values():
+                for problem in [problems] if isinstance(problems, Exception) else problems:
+                    errors[0].add_note(str(problem))
             raise errors[0]
         for env_id, env_state in states.items():
             env = self._env(env_id)

@@ -28,7 +28,7 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.runner.actions import BatchedActions
 from internutopia.core.runner.local import LocalRunner
-from internutopia.core.runner.snapshot import check_fit, set_state
+from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
@@ -198,11 +198,11 @@ class Worker:
         """Put envs into a state; if that fails, here or (`undo_set_state`) elsewhere, nothing has changed."""
         self._before = set_state(self.runner.simulator, state, env_ids)
 
-    def undo_set_state(self) -> None:
-        """Put envs back into the state they were in before `set_state`."""
+    def undo_set_state(self) -> list[str]:
+        """Put envs back into the state they were in before `set_state`; says what could not be put back."""
         before, self._before = self._before, None
         assert before is not None
-        set_state(self.runner.simulator, before)
+        return restore(self.runner.simulator, before)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller."""

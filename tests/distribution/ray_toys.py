@@ -89,6 +89,18 @@ class RayReward(BaseReward):
         pass
 
 
+@BaseReward.register('FussyReward')
+class FussyReward(RayReward):
+    """Saves the number of steps; loads nothing else."""
+
+    def save_state(self, env_ids: Any = ...) -> int:
+        return self.task.steps
+
+    def load_state(self, state: Any, env_ids: Any = ...) -> None:
+        if not isinstance(state, int):
+            raise RuntimeError(f'cannot load {state!r}')
+
+
 def commit(fault: dict[str, Any]) -> None:
     """Let something go wrong in this process."""
     log = Path(fault['log'])

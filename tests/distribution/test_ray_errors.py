@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from overlaps import in_fork
 from ray_toys import ENVS, Failure, Pair, move, outcome, same, take_ids
 
+from internutopia.core.config import RewardCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.vec_env import Env
@@ -148,3 +152,56 @@ def test_a_working_dir_that_is_not_there_is_refused(cluster, make_config, tmp_pa
 def test_the_worlds_are_elsewhere(pair: Pair):
     with pytest.raises(RuntimeError, match='this run is distributed, its tasks and robots are in other processes'):
         _ = pair.ray.runner
+
+
+@pytest.mark.parametrize('env_id', [0, 3])
+@pytest.mark.parametrize('reward, error', [('FussyReward', RuntimeError), ('RayReward', ValueError)])
+def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(pair: Pair, toy, env_id, reward, error):
+    """Whether it is found by checking, or a class of an extension fails while it is loaded."""
+    task = toy(max_steps=50, reward=RewardCfg(reward_type=reward))
+    pair.queue(*[task] * ENVS)
+    pair.reset()
+    pair.step([move()] * ENVS)
+    saved = pair.local.get_state()
+    pair.step([move(0.3)] * ENVS)
+    before = pair.get_state()
+    envs = list(saved.envs)
+    envs[env_id] = replace(envs[env_id], object_state={**envs[env_id].object_state, 'reward': 'nothing'})
+    with pytest.raises(error, match="cannot load 'nothing'|reward: expected its attributes"):
+        pair.set_state(replace(saved, envs=tuple(envs)))
+    assert same(pair.get_state(), before)
+    pair.step([move()] * ENVS)
+    pair.set_state(saved)
+    pair.step([move()] * ENVS)
+
+
+def test_a_worker_that_dies_while_a_state_is_set_takes_no_other_env_along(pair: Pair, toy, monkeypatch):
+    pair.queue(*[toy(max_steps=50)] * ENVS)
+    pair.reset()
+    saved = pair.ray.get_state()
+    pair.step([move()] * ENVS)
+    before = pair.ray.get_state([0, 1])
+    call_async = WorkerPool.call_async
+
+    def die(self: WorkerPool, worker: int, method: str, *arguments: Any, **options: Any) -> Any:
+        if method == 'set_state' and worker == 1:
+            self._actors[1].__ray_call__.remote(lambda worker: os._exit(1))
+        return call_async(self, worker, method, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkerPool, 'call_async', die)
+        with pytest.raises(RuntimeError, match='worker 1 died'):
+            pair.ray.set_state(saved)
+    assert same(pair.ray.get_state([0, 1]), before)
+    assert [info['step'] for info in pair.ray.step([move()] * ENVS)[4]][:2] == [2, 2]
+
+
+def test_a_forked_child_leaves_the_run_to_its_parent(pair: Pair, toy):
+    pair.queue(*[toy(max_steps=50)] * ENVS)
+    pair.reset()
+    config = pair.ray.config
+    for call in (lambda: pair.ray.step([move()] * ENVS), pair.ray.reset, pair.ray.get_state):
+        assert in_fork(call).startswith('RuntimeError: Env.')
+    assert in_fork(pair.ray.close) is None
+    assert 'is a fork of one that was connected to Ray' in in_fork(lambda: Env(config))
+    pair.step([move()] * ENVS)

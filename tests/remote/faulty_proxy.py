@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
@@ -24,7 +26,20 @@ class FaultyProxy:
         self.faults: list[Fault] = []
         self.posts: list[bytes] = []
         """All that came, heads only."""
+        self._open = threading.Event()
+        self._open.set()
+        self._came = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @contextmanager
+    def holding(self, came: threading.Event | None = None) -> Iterator[None]:
+        """While this is entered, requests are kept back; `came` is set when there is one."""
+        self._came = came or threading.Event()
+        self._open.clear()
+        try:
+            yield
+        finally:
+            self._open.set()
 
     def close(self) -> None:
         """Listen no longer."""
@@ -53,6 +68,8 @@ class FaultyProxy:
                     fault = self.faults.pop(0) if self.faults else None
                 if fault == 'before':
                     return
+                self._came.set()
+                self._open.wait()
                 server.sendall(request)
                 reply = _message(server)
                 if fault == 'stall':

@@ -4,7 +4,7 @@ An object of one env: its attributes that are plain data (numbers, text, None, n
 dataclasses, and lists, tuples, sets and dicts of those). Other attributes stay as they are, and so do those that belong
 to the place: name, env id, offset, prim paths. A batched controller: the arrays that it made with `state()`.
 
-A class that keeps more than that defines the first two of these; for a batched one, `env_ids` is the env that is meant::
+A class that keeps more defines the first two of these; for a batched one, `env_ids` is the env that is meant::
 
     def save_state(self, env_ids=...): ...         # returns something that can be pickled and shares nothing with it
     def load_state(self, state, env_ids=...): ...

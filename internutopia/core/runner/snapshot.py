@@ -22,7 +22,6 @@ from internutopia.core.runner.step_result import StepResult
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.base import PhysicsState
 
-
 _KINDS: dict[str, type | tuple[type, ...]] = {
     'task': Mapping,
     'step_dt': float,
@@ -71,26 +70,26 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
             env = _write(runner, env_id, saved)
             set_object_state(objects_of(env.task), saved.object_state, env_id)
     except BaseException as error:
-        restore(runner, before, error)
+        for problem in restore(runner, before):
+            error.add_note(problem)
         raise
     if rows.keys() >= runner.env_id_to_task_name_map.keys():
         runner.set_current_time_step_index(state.step_count)
     return before
 
 
-def restore(runner: SimulatorRunner, before: SceneState, cause: BaseException) -> None:
-    """Put envs back into the state they were in before something went wrong.
-
-    A class that cannot load what it has saved itself is noted with the cause; all else is put back.
-    """
+def restore(runner: SimulatorRunner, before: SceneState) -> list[str]:
+    """Put envs back into the state they were in; says which classes could not load what they had saved themselves."""
+    problems: list[str] = []
     for env_id, saved in zip(before.env_ids, before.envs, strict=True):
         env = _write(runner, env_id, saved)
         for name, each in objects_of(env.task).items():
             try:
                 set_object_state({name: each}, saved.object_state, env_id)
             except Exception as error:
-                cause.add_note(f'{name} of env {env_id} could not be put back ({type(error).__name__}: {error})')
+                problems.append(f'env {env_id}, {name}: could not be put back ({type(error).__name__}: {error})')
     runner.set_current_time_step_index(before.step_count)
+    return problems
 
 
 def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = None) -> dict[int, EnvState]:
