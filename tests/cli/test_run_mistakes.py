@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from runs import TASK, run, task
+from typer.testing import CliRunner
 
+from internutopia.cli import app as cli_app
 from internutopia.core.task.task import BaseTask
 
 
@@ -108,3 +110,45 @@ def test_a_broken_extension_package_costs_a_warning(write, tmp_path, monkeypatch
     monkeypatch.setattr(importlib.metadata, 'entry_points', with_broken_one)
     assert run(write(), '--out', tmp_path, '--no-picture').exit_code == 0
     assert 'broken_package' in caplog.text and 'no_such_module' in caplog.text
+
+
+@pytest.mark.parametrize(
+    ('fields', 'texts'),
+    [
+        ({'env_num': 10**9}, ['env_num', 'less than or equal to 1000000', 'got 1000000000']),
+        ({'task_configs': [task(repeat=10**9), TASK]}, ['task_configs: 1000000001 episodes', 'repeat', '1000000']),
+        ({'simulator': {'substeps': 10**12}}, ['simulator.substeps', '100000', 'got 1000000000000']),
+    ],
+    ids=str,
+)
+def test_a_run_that_asks_for_too_much_is_refused(write, tmp_path, fields, texts):
+    result = run(write(**fields), '--out', tmp_path / 'out')
+    assert result.exit_code == 2
+    for text in texts:
+        assert text in result.stderr
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        ['run', 'x.yaml', '--env-num', 10**9],
+        ['run', 'x.yaml', '--processes', 10**6],
+        ['run', 'x.yaml', '--seed', 2**64],
+        ['run', 'x.yaml', '--steps', 10**30],
+        ['show', 'x.usd', '--size', 10**6, 10],
+        ['train', 'x', '--envs', 10**9],
+        ['train', 'x', '--threads', 10**6],
+        ['train', 'x', '--iterations', 10**30],
+        ['evaluate', 'x', '--envs', 10**9],
+        ['evaluate', 'x', '--seconds', 'nan'],
+        ['evaluate', 'x', '--push', 'inf'],
+        ['play', 'x', '--seconds', 1e9],
+        ['play', 'x', '--envs', 100],
+    ],
+    ids=lambda options: ' '.join(map(str, options)),
+)
+def test_an_option_beyond_its_bound_is_refused(options):
+    result = CliRunner().invoke(cli_app.app, [str(option) for option in options])
+    assert result.exit_code == 2 and 'Invalid value for' in result.stderr
+    message = ' '.join(result.stderr.replace('│', ' ').split())
+    assert 'less than or equal to' in message or 'is not in the range' in message

@@ -41,6 +41,12 @@ def test_a_delayed_observation_is_that_of_so_many_steps_ago(make_learner: MakeLe
             assert np.array_equal(late[start + step], now[start + max(0, step - delay)])
 
 
+def test_a_delay_that_does_not_fit_into_the_memory_is_refused(make_learner: MakeLearner, monkeypatch) -> None:
+    monkeypatch.setattr('internutopia.rl.managers.machine_memory', lambda: 10**4)
+    with pytest.raises(ValueError, match=r"'joint_positions': delay=2000 of \d+ envs with \d+ values each takes \d+ b"):
+        make_learner(observations=[{'term': 'joint_positions', 'delay': 2000}])
+
+
 def test_a_reset_of_some_envs_leaves_the_delay_of_the_others(make_learner: MakeLearner) -> None:
     envs = make_learner(
         observations=[{'term': 'joint_positions'}, {'term': 'joint_positions', 'delay': 2}], autoreset_mode='Disabled'

@@ -19,7 +19,7 @@ MAX_SECONDS = 86_400
 """Of an evaluation or a film: a day."""
 MAX_SUBSTEPS = 10**5
 """Physics steps in one step of an env."""
-MAX_TIMESTEPS = 10**6
+MAX_TIMESTEPS = 10**9
 """Time steps of the engine in one step of an env: `substeps` times the parts of a physics step (`max_timestep`)."""
 MAX_SOLVER_ITERATIONS = 10**6
 MAX_DISTANCE = 10**6

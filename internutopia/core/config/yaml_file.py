@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import IO, Any
 
 import yaml
 from typing_extensions import override
@@ -40,15 +40,14 @@ class _BoundedLoader(yaml.SafeLoader):
         return node
 
 
-def load_yaml(text: str | bytes, name: str = '<text>') -> Any:
-    """What YAML says; `name` is what messages call it.
+def load_yaml(text: str | IO[bytes]) -> Any:
+    """What YAML says, text or an open file.
 
     Raises:
         yaml.YAMLError: it is not YAML; the message has line and column.
         ValueError: it is beyond the bounds (`bounds.py`), or a value is none (a date in month 13).
     """
     loader = _BoundedLoader(text)
-    loader.name = name
     try:
         return loader.get_single_data()
     finally:
@@ -63,15 +62,14 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
         ValueError: it is not YAML, beyond the bounds, or no mapping; the file is named.
     """
     with open(path, 'rb') as file:
-        text = file.read(MAX_FILE + 1)
-    if len(text) > MAX_FILE:
-        raise ValueError(f'{path}: expected a YAML file of at most {MAX_FILE} bytes')
-    try:
-        values = load_yaml(text, str(path))
-    except yaml.YAMLError as error:
-        raise ValueError(f'not a YAML file: {error}') from None
-    except ValueError as error:
-        raise ValueError(f'{path}: {error}') from None
+        if (size := os.fstat(file.fileno()).st_size) > MAX_FILE:
+            raise ValueError(f'{path}: expected a YAML file of at most {MAX_FILE} bytes, got {size}')
+        try:
+            values = load_yaml(file)
+        except yaml.YAMLError as error:  # it names the file, line and column
+            raise ValueError(f'not a YAML file: {error}') from None
+        except ValueError as error:
+            raise ValueError(f'{path}: {error}') from None
     if not isinstance(values, dict):
         raise ValueError(f'{path}: expected a mapping of field names to values, got {type(values).__name__}')
     return values

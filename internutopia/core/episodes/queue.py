@@ -52,7 +52,8 @@ class EpisodeQueue:
         seed: int | None = None,
     ):
         self.seed: int = secrets.randbits(64) if seed is None else seed
-        self._snapshots = [_snapshot(config) for config in task_configs]
+        snapshots = {id(config): _snapshot(config) for config in {id(each): each for each in task_configs}.values()}
+        self._snapshots = [snapshots[id(config)] for config in task_configs]  # one of a task that is repeated
         self._order: EpisodeOrder = order
         self.done: Collection[int] = ()
         self._returned: deque[Episode] = deque()
