@@ -20,7 +20,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 INTERRUPTED = 128
 """Exit code of a program that a signal has stopped, less the number of the signal, as shells say it."""
@@ -32,6 +32,10 @@ _active: Interruption | None = None
 
 class InterruptedByUser(KeyboardInterrupt):
     """A signal has asked the program to stop: Ctrl-C, or another one."""
+
+
+class _LeftError(Exception):
+    """Nobody can be interrupted any more."""
 
 
 class Interruption:
@@ -75,6 +79,10 @@ class Interruption:
 
     def watch(self, signals: socket.socket) -> None:
         """See to it that the first signal is the end: the body of a thread, which gets their numbers as bytes."""
+        with suppress(_LeftError):
+            self._watch(signals)
+
+    def _watch(self, signals: socket.socket) -> None:
         first = _read(signals, None)
 
         def in_time(done: Callable[[], bool], timeout: float) -> bool:
@@ -156,7 +164,7 @@ def _wake_main_thread(number: int) -> None:
 
 
 def _read(signals: socket.socket, timeout: float | None) -> int:
-    """The number of the next signal that asks the program to stop; 0 after `timeout` [s]. Ends the thread at the end."""
+    """The number of the next signal that asks the program to stop; 0 after `timeout` [s]."""
     signals.settimeout(timeout)
     try:
         while data := signals.recv(1):
@@ -164,4 +172,4 @@ def _read(signals: socket.socket, timeout: float | None) -> int:
                 return data[0]
     except TimeoutError:
         return 0
-    raise SystemExit  # of this thread: nobody can be interrupted any more
+    raise _LeftError

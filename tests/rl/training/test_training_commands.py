@@ -72,7 +72,7 @@ def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
         assert signal.getsignal(number) is not signal.SIG_DFL
     finally:
         signal.signal(number, before)
-    assert result.exit_code == 130, result.output
+    assert result.exit_code == 128 + number, result.output
     done = len(read_progress(folder))
     assert 3 <= done < 2000
     assert newest_checkpoint(folder) == folder / f'model_{done - 1}.pt'
