@@ -24,7 +24,7 @@ KEY_HEADER = 'Idempotency-Key'
 """A POST with a key that was used before is answered with the stored reply and does nothing."""
 MAX_KEY_LENGTH = 100
 REQUEST_HEADER = 'X-Request-Id'
-"""Of every reply: the number that the server's log has for the request."""
+"""Of every reply: what the server's log calls the request; a request may bring one of its own."""
 
 Autoreset = Literal['disabled', 'next_step', 'same_step']
 ErrorCode = Literal[

@@ -27,7 +27,8 @@ _PROBES = frozenset(('/health', '/livez', '/readyz'))
 _PUBLIC_PATHS = re.compile(rf'/|/page/[^/]*|{PREFIX}/version')
 _LOCAL_HOST = re.compile(r'(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?', re.IGNORECASE)
 _METHODS = frozenset(('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'))
-_REQUEST_ID = re.compile(r'[\w.:-]{1,100}', re.ASCII)
+_REQUEST_ID = re.compile(rb'[\w.:-]{1,100}')
+_REQUEST_FIELD = REQUEST_HEADER.lower().encode()
 _LARGE = 64 << 10  # bytes of a reply that may not be taken at once
 
 
@@ -58,7 +59,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        trace = _RequestTrace(Context.open(scope, _request_id(request)), request, receive, send, self._in_flight)
+        fields = dict(scope['headers'])
+        trace = _RequestTrace(Context.open(scope, _request_id(fields)), fields, receive, send, self._in_flight)
         try:
             self._check(request)
             if trace.context.user is None:
@@ -132,15 +134,14 @@ class RequestMiddleware:
 class _RequestTrace:
     """A request on its way through, and what is logged of it."""
 
-    def __init__(self, context: Context, request: Request, receive: Receive, send: Send, in_flight: InFlight):
+    def __init__(self, context: Context, fields: dict[bytes, bytes], receive: Receive, send: Send, in_flight: InFlight):
         self.context = context
         self.start = time.perf_counter()
         self.status = self.received = self.sent = 0
         self._receive = receive
         self._send = send
         self._in_flight = in_flight
-        headers = request.headers
-        self._body_to_come = 'transfer-encoding' in headers or headers.get('content-length', '0') != '0'
+        self._body_to_come = b'transfer-encoding' in fields or fields.get(b'content-length', b'0') != b'0'
 
     async def receive(self) -> Message:
         """What comes next of the request; ServiceError if the server is too busy when all has come."""
@@ -158,7 +159,7 @@ class _RequestTrace:
         if message['type'] == 'http.response.start':
             self.status = message['status']
             headers: list[tuple[bytes, bytes]] = message.setdefault('headers', [])
-            headers.append((REQUEST_HEADER.lower().encode(), self.context.request_id.encode()))
+            headers.append((_REQUEST_FIELD, self.context.request_id.encode()))
             if self._body_to_come:
                 headers.append((b'connection', b'close'))
         else:
@@ -170,7 +171,7 @@ class _RequestTrace:
         await self._send(message)
 
 
-def _request_id(request: Request) -> str:
+def _request_id(fields: dict[bytes, bytes]) -> str:
     """The sender's id of a request, if it may stand in the log; else a new one."""
-    given = request.headers.get(REQUEST_HEADER, '')
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    given = fields.get(_REQUEST_FIELD)
+    return given.decode() if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

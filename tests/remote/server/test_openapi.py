@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER
-from internutopia.remote.server.users import add_token
+from internutopia.remote.server.users import add_token, remove_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
@@ -32,7 +33,11 @@ BOUNDED = settings(
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 OPERATIONS = [
+    ('GET', '/'),
+    ('GET', '/page/{name}'),
     ('GET', '/health'),
+    ('GET', '/livez'),
+    ('GET', '/readyz'),
     ('GET', '/metrics'),
     ('GET', '/api/v1/version'),
     ('GET', '/api/v1/status'),
@@ -46,7 +51,7 @@ OPERATIONS = [
     ('POST', '/api/v1/episode/vectorized_step'),
 ]
 
-OPEN_TO_ALL = '/health', '/api/v1/version'
+OPEN_TO_ALL = '/', '/page/{name}', '/health', '/livez', '/readyz', '/api/v1/version'
 
 
 @schemathesis.serializer(MSGPACK)
@@ -78,6 +83,17 @@ def document(url: str, token: tuple[Path, str]) -> OpenApiSchema:
     return schemathesis.openapi.from_url(f'{url}/openapi.json', headers={'Authorization': f'Bearer {token[1]}'})
 
 
+@pytest.fixture(autouse=True)
+def bystander(url: str, token: tuple[Path, str]) -> Iterator[None]:
+    """A session of somebody else, which nothing happens to."""
+    name = f'eve{time.monotonic_ns()}'
+    session = Raw(url, add_token(token[0], name)).session(1)
+    yield
+    assert session.state().body['steps'] == 0 and session.step().body['steps'].tolist() == [1]
+    session.close()
+    remove_token(token[0], name)
+
+
 def test_all_operations_are_known(document: OpenApiSchema) -> None:
     paths = document.raw_schema['paths']
     assert {(method.upper(), path) for path in paths for method in paths[path]} == set(OPERATIONS)
@@ -99,6 +115,20 @@ def test_an_operation(
     def run(case: schemathesis.Case) -> None:
         case.headers.pop(KEY_HEADER, None)  # short ones come again, with another request
         case.call_and_validate(headers={'Authorization': f'Bearer {token[1]}'}, excluded_checks=unpromised)
+
+    run()
+
+
+@pytest.mark.parametrize('authorization', ['', 'Bearer', 'Bearer wrong'])
+@pytest.mark.parametrize(('method', 'path'), OPERATIONS)
+def test_an_operation_without_a_token(
+    document: OpenApiSchema, url: str, method: str, path: str, authorization: str
+) -> None:
+    @BOUNDED
+    @given(case=document[path][method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def run(case: schemathesis.Case) -> None:
+        response = case.call_and_validate(headers={'Authorization': authorization})
+        assert path in OPEN_TO_ALL or response.status_code == 401
 
     run()
 

@@ -7,9 +7,12 @@ service. Its addresses are relative, so that it also works under a path of a rev
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import Response
+
+from internutopia.remote.server.openapi import replies
 
 _TYPES = {'.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml'}
 # read once: no name that a client sends becomes a path
@@ -27,16 +30,21 @@ _HEADERS = {
     'Cache-Control': 'no-cache',
 }
 
-router = APIRouter(include_in_schema=False)
+
+def _content(*media_types: str) -> dict[str, Any]:
+    return {media_type: {'schema': {'type': 'string'}} for media_type in media_types}
 
 
-@router.get('/')
+router = APIRouter(tags=['page'])
+
+
+@router.get('/', **replies(None, content=_content('text/html')))
 async def index() -> Response:
     """The page."""
     return await file('index.html')
 
 
-@router.get('/page/{name}')
+@router.get('/page/{name}', **replies(None, 404, content=_content(*_TYPES.values())))
 async def file(name: str) -> Response:
     """A file of the page; 404 for any other name."""
     if name not in _FILES:
