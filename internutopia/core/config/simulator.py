@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import NonNegativeInt, model_validator
 
+from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
@@ -32,6 +33,8 @@ class SimConfig(BaseCfg):
     """
     contact: ContactCfg = ContactCfg()
     """How contacts are computed, where it shall not follow from the models."""
+    asset_limits: AssetLimitsCfg = AssetLimitsCfg()
+    """How large model files may be, and how much reading them may take."""
     rendering_dt: Seconds = 1 / 60
     """Time between two frames of the renderer, s, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = None
