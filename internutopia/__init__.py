@@ -14,6 +14,7 @@ from internutopia.core.util.lazy import lazy
 
 if TYPE_CHECKING:
     from internutopia.core.config import (
+        AssetLimitsCfg,
         Config,
         ContactCfg,
         ControllerCfg,
@@ -43,6 +44,7 @@ __version__ = '3.0.0a1'
 
 __all__ = [
     'ArticulationAction',
+    'AssetLimitsCfg',
     'BaseController',
     'BaseMetric',
     'BaseObject',
@@ -74,6 +76,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         'ArticulationAction': 'internutopia.core.robot.articulation_action',
+        'AssetLimitsCfg': 'internutopia.core.config',
         'BaseController': 'internutopia.core.robot.controller',
         'BaseMetric': 'internutopia.core.task',
         'BaseObject': 'internutopia.core.object',

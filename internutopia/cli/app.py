@@ -133,11 +133,19 @@ def show_command(
 def inspect_command(
     file: Annotated[str, typer.Argument(help='Model file: USD, URDF or MJCF.', metavar='FILE')],
     as_json: Annotated[bool, typer.Option('--json', help='Print JSON.')] = False,
+    time: Annotated[
+        float | None,
+        typer.Option(help='Read it in a process of its own, within so many seconds.', metavar='SECONDS'),
+    ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(help='Read it in a process of its own, in so much memory.', metavar='BYTES'),
+    ] = None,
 ) -> None:
     """Print what a model file holds: bodies, joints, colliders, masses, cameras, and what was dropped."""
     from internutopia.cli.inspect import inspect
 
-    raise typer.Exit(inspect(file, as_json))
+    raise typer.Exit(inspect(file, as_json, time, memory))
 
 
 @app.command('bench')

@@ -12,19 +12,22 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from internutopia.cli.errors import guarded
+from internutopia.core.config.asset_limits import AssetLimitsCfg
+from internutopia.core.model.asset_bounds import limited_by
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.description import BodyFacts, ColliderFacts, Description, JointFacts, describe
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
 
 
-def inspect(file: str, as_json: bool) -> int:
-    """Print the tree of a file, or JSON; returns the exit code."""
-    return guarded('inspect', lambda: _inspect(file, as_json))
+def inspect(file: str, as_json: bool, time: float | None = None, memory: int | None = None) -> int:
+    """Print the tree of a file, or JSON; returns the exit code. `time` [s], `memory` [bytes]: see `AssetLimitsCfg`."""
+    return guarded('inspect', lambda: _inspect(file, as_json, time, memory))
 
 
-def _inspect(file: str, as_json: bool) -> int:
-    description = describe(resolve(file))
+def _inspect(file: str, as_json: bool, time: float | None, memory: int | None) -> int:
+    with limited_by(AssetLimitsCfg(time=time, memory=memory)):
+        description = describe(resolve(file))
     if as_json:
         print(json.dumps(dataclasses.asdict(description), indent=2))
         return 0

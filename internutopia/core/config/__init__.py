@@ -5,6 +5,7 @@ With `INTERNUTOPIA_COMPAT=2.x` in the environment, the import makes modules of I
 """
 
 from internutopia.compat.omni.finder import announce, install
+from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.compat import compat_of_process
 from internutopia.core.config.config import Config, DistributedConfig
 from internutopia.core.config.contact import ContactCfg
@@ -18,6 +19,7 @@ from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.task.reward import RewardCfg
 
 __all__ = [
+    'AssetLimitsCfg',
     'Config',
     'ContactCfg',
     'ControllerCfg',

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 from internutopia.core.config.compat import compat_of_process, known_fields
@@ -33,6 +34,8 @@ class SimConfig(BaseCfg):
     """
     contact: ContactCfg = ContactCfg()
     """How contacts are computed, where it shall not follow from the models."""
+    asset_limits: AssetLimitsCfg = AssetLimitsCfg()
+    """How large model files may be, and how much reading them may take."""
     rendering_dt: Seconds = 1 / 60
     """Time between two frames of the renderer, s, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)

@@ -10,6 +10,7 @@ from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.cameras import add_cameras
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import compose
+from internutopia.core.model.file_errors import BROKEN
 from internutopia.core.model.joints import add_joints, fix_bases
 from internutopia.core.model.probes import add_probes
 from internutopia.core.model.spec import SceneSpec
@@ -22,7 +23,7 @@ def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None 
     add_cameras(spec, scene.robots)
     try:
         model = spec.compile()
-    except ValueError as error:
+    except BROKEN as error:
         assets = [scene.asset, *(r.asset for r in scene.robots), *(o.asset for o in scene.objects)]
         raise ValueError(
             f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'

@@ -15,8 +15,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from internutopia.core.model.asset_bounds import limits
+from internutopia.core.model.file_errors import reading
 from internutopia.core.model.groups import COLLIDER_GROUP
 from internutopia.core.model.importers.load import load_spec
+from internutopia.core.model.own_process import call_in_own_process
 from internutopia.core.util import log
 
 _JOINTS = {0: 'free', 1: 'ball', 2: 'prismatic', 3: 'revolute'}  # by mjtJoint
@@ -85,8 +88,13 @@ class Description:
 
 
 def describe(path: Path) -> Description:
-    """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`."""
-    with _captured_log() as dropped:
+    """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`.
+
+    Where the limits in force ask for it, it is read in a process of its own only.
+    """
+    if limits().own_process:
+        return call_in_own_process([path], describe, path)
+    with _captured_log() as dropped, reading(path):
         model = load_spec(path).compile()
     return Description(
         file=str(path),

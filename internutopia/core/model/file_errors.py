@@ -36,7 +36,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except BROKEN as error:
         if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-            if str(path) in str(error):
+            if str(error).startswith(str(path)):
                 raise
             raise ValueError(f'{path}: {error}') from error
         reason = '; '.join(str(getattr(part, 'commentary', part)) for part in error.args)  # USD's have parts

@@ -5,16 +5,19 @@ Two scene specs that differ only in poses or initial joint positions give the ve
 
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict
 from collections.abc import Sequence
-from weakref import WeakValueDictionary
+from pathlib import Path
 
 from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.asset_bounds import limits
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key
 from internutopia.core.model.overlaps import exclude_overlaps
+from internutopia.core.model.own_process import try_files
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.util.log import warn_once
 from internutopia.core.util.memory import return_free_memory
@@ -40,6 +43,8 @@ class SceneCache:
 
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
+        if limits().own_process:
+            _try(scene, timestep, contact)
         robots = [_robot_key(robot) for robot in scene.robots]
         scene = exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, robots, timestep, contact)
@@ -78,6 +83,20 @@ class SceneCache:
 
 SCENES = SceneCache()
 """The scenes of the process: a second Env of the same scenes starts at once."""
+
+
+def _try(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
+    """Compile a scene in a process of its own, which may look up assets elsewhere, if its files were not tried yet."""
+    robots = [dataclasses.replace(robot, asset=str(resolve(robot.asset))) for robot in scene.robots]
+    objects = [dataclasses.replace(obj, asset=obj.asset and str(resolve(obj.asset))) for obj in scene.objects]
+    asset = scene.asset and str(resolve(scene.asset))
+    resolved = dataclasses.replace(scene, asset=asset, robots=tuple(robots), objects=tuple(objects))
+    assets = dict.fromkeys([asset, *(robot.asset for robot in robots), *(obj.asset for obj in objects)])
+    try_files([Path(each) for each in assets if each], _compile_alone, resolved, timestep, contact)
+
+
+def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
+    SceneCache().get(scene, timestep, contact)
 
 
 def _asset_key(path: str | None) -> str | None:

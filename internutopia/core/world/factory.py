@@ -21,8 +21,11 @@ def create_world(
     ValueError for a backend or device that there is not, ImportError for a package that is not installed.
     """
     arguments = (env_num, env_origins, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
-    engine = {'max_timestep': float(config.max_timestep), 'contact': config.contact}
-    SCENES.capacity = int(config.scene_cache)
+    engine = {
+        'max_timestep': float(config.max_timestep),
+        'contact': config.contact,
+        'asset_limits': config.asset_limits,
+    }
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp.world import WarpWorld

@@ -77,20 +77,35 @@ def content_key(path: Path) -> str:
     file. Raises what `load_spec` raises.
     """
     name = os.path.abspath(path)
-    known = _keys.get(name)
-    if known is None or any(_stamp(file) != stamp for file, stamp in known.stamps):
+    known = known_fingerprint(path)
+    if known is None:
         with reading(path):
-            known = _keys[name] = _fingerprint(Path(name))
+            known = _fingerprints[name] = _fingerprint(Path(name))
     return known.key
 
 
 @dataclass(frozen=True)
-class _Fingerprint:
+class Fingerprint:
+    """What `content_key` has found out about a file."""
+
     key: str
     stamps: tuple[tuple[str, tuple[int, int] | None], ...]  # file, its modification time [ns] and size [bytes]
 
 
-_keys: dict[str, _Fingerprint] = {}
+def known_fingerprint(path: Path) -> Fingerprint | None:
+    """That of a file whose `content_key` was asked for before, if nothing has changed since."""
+    known = _fingerprints.get(os.path.abspath(path))
+    if known is None or any(_stamp(file) != stamp for file, stamp in known.stamps):
+        return None
+    return known
+
+
+def adopt_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
+    """Take over what another process has found out."""
+    _fingerprints[os.path.abspath(path)] = fingerprint
+
+
+_fingerprints: dict[str, Fingerprint] = {}
 
 
 def _format(path: Path) -> ModuleType:
@@ -125,7 +140,7 @@ def _root_tag(path: Path) -> str:
     return tags[0]
 
 
-def _fingerprint(path: Path) -> _Fingerprint:
+def _fingerprint(path: Path) -> Fingerprint:
     files = sorted(str(file) for file in _format(path).dependencies(path))
     stamps = tuple((file, _stamp(file)) for file in files)  # before reading: a later change is then noticed
     digest = hashlib.sha256()
@@ -136,7 +151,7 @@ def _fingerprint(path: Path) -> _Fingerprint:
             check_file(file)
             with open(file, 'rb') as content:
                 digest.update(hashlib.file_digest(content, 'sha256').digest())
-    return _Fingerprint(digest.hexdigest(), stamps)
+    return Fingerprint(digest.hexdigest(), stamps)
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

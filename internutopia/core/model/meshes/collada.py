@@ -41,7 +41,8 @@ def read_collada(file: Path) -> ColladaMesh:
     try:
         return _Collada(file).mesh()
     except (*BROKEN, StopIteration) as error:
-        raise ValueError(f'not a readable COLLADA file: {error}') from error
+        reason = str(error).removeprefix(f'{file}: ')
+        raise ValueError(f'not a readable COLLADA file: {reason}') from error
 
 
 class _Collada:

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.asset_bounds import limited_by
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.model.spec import SceneSpec
@@ -48,7 +50,8 @@ _ROUNDING = 1e-6  # a physics step that is this much longer than whole time step
 class BatchedWorld(World):
     """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores.
 
-    The engine integrates each `dt` in equal time steps of at most `max_timestep` [s]. `contact`: see `SimConfig`.
+    The engine integrates each `dt` in equal time steps of at most `max_timestep` [s]. `contact`, `asset_limits`: see
+    `SimConfig`.
     """
 
     engine: str  # with its version
@@ -63,6 +66,7 @@ class BatchedWorld(World):
         render_quality: Quality = 'fast',
         max_timestep: float = math.inf,
         contact: ContactCfg | None = None,
+        asset_limits: AssetLimitsCfg | None = None,
     ):
         self.env_num = env_num
         self.arrays: ArrayMaker = HostArrays()
@@ -73,6 +77,7 @@ class BatchedWorld(World):
         self.timestep = dt / parts  # [s], of the engine
         self.engine_steps = substeps * parts  # of one step
         self._contact = contact or ContactCfg()
+        self._asset_limits = asset_limits or AssetLimitsCfg()
         self.times = np.zeros(env_num)
         self.noise_keys = np.zeros(env_num, np.uint64)
         self.threads = threads or os.cpu_count() or 1
@@ -96,9 +101,13 @@ class BatchedWorld(World):
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
-        compiled = SCENES.get(scene, self.timestep, self._contact)
+        compiled = self._compiled(scene)
         compiled.check(scene)
         return compiled
+
+    def _compiled(self, scene: SceneSpec) -> CompiledScene:
+        with limited_by(self._asset_limits):
+            return _SCENES.get(scene, self.timestep, self._contact)
 
     @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
@@ -265,7 +274,7 @@ class BatchedWorld(World):
         """The scene of an env with other self-collisions of its robots."""
         scene = self.scene(env_id)
         source = scene.with_self_collisions(self_collisions)
-        return scene if source == scene.source else SCENES.get(source, self.timestep, self._contact)
+        return scene if source == scene.source else self._compiled(source)
 
     def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
         """The scene of an env, with self-collisions as they are in a state."""

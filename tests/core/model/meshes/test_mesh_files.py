@@ -184,7 +184,7 @@ def test_a_visual_has_the_colour_of_most_of_its_collada_file(tmp_path):
         (dae(faces=''), 'it has no triangles'),
         (dae(faces=TRIANGLES.replace('0 2 1', '0 2 7')), "a face of 'g' names a vertex that is not there"),
         (dae().replace('url="#g"', 'url="#gone"'), "there is no element 'gone' for <instance_geometry>"),
-        ('<COLLADA>', 'no element found'),
+        ('<COLLADA>', 'not an XML document: no element found'),
     ],
 )
 def test_collada_that_cannot_be_read_is_left_out(tmp_path, caplog, text, message):

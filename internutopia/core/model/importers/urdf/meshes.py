@@ -101,7 +101,8 @@ class Meshes:
         try:
             color = fill_mesh(mesh, file)
         except (*BROKEN, OSError) as error:
-            self._document.warnings.add('left out meshes', f'{file} ({error})')
+            reason = str(error).removeprefix(f'{file}: ')
+            self._document.warnings.add('left out meshes', f'{file} ({reason})')
             self._spec.delete(mesh)
             return None
         self._meshes[name], self._files[name] = mesh, file

@@ -85,7 +85,7 @@ def _check_text(name: str, file: str) -> bool:
         except OSError:
             return False  # missing
     asset = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(name))
-    text = bytes(asset.GetBuffer()) if asset else b''
+    text = bytes(asset.GetBuffer() or b'') if asset else b''
     if not text.startswith(_TEXT):
         return True
     codes = np.frombuffer(_NO_NESTING.sub(b'', text), np.uint8)
