@@ -97,7 +97,7 @@ class ResultsFile:
 
     def close(self) -> None:
         """Give the file back."""
-        if sys.platform != 'win32' and self._regular and not self._file.closed:
+        if sys.platform != 'win32' and self.regular and not self._file.closed:
             with suppress(OSError):  # not every network file system has locks
                 fcntl.flock(self._file, fcntl.LOCK_UN)  # closing it would not do if a forked child has it open, too
         self._file.close()

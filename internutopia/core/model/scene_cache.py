@@ -6,9 +6,11 @@ Two scene specs that differ only in poses or initial joint positions give the ve
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.asset_bounds import limits
@@ -40,6 +42,7 @@ class SceneCache:
         self._alive: WeakValueDictionary[str, CompiledScene] = WeakValueDictionary()
         self._dropped: OrderedDict[int, None] = OrderedDict()  # hashes of keys
         self._compiled = 0  # [bytes], since memory was given back
+        self._lock = threading.Lock()  # Envs in several threads share the cache
 
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
         """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
@@ -50,7 +53,7 @@ class SceneCache:
         key = _cache_key(scene, robots, timestep, contact)
         compiled = self._alive.get(key)
         if compiled is None:
-            compiled = self._alive[key] = compile_scene(scene, timestep, contact)
+            compiled = self._alive.setdefault(key, compile_scene(scene, timestep, contact))
             self._compiled += compiled.size
             if hash(key) in self._dropped:
                 warn_once(
@@ -58,27 +61,28 @@ class SceneCache:
                     'SimConfig.scene_cache; if there is memory for them, let it be larger',
                     self.capacity >> 20,
                 )
-        if key not in self._recent:
-            self._recent[key] = compiled
-            self.size += compiled.size
-        self._recent.move_to_end(key)
-        self._drop_oldest()
+        with self._lock:
+            self._keep(key, compiled)
+        if self._compiled > _COMPILED_PER_RETURN:
+            self._compiled = 0
+            return_free_memory()
         return compiled
 
     def __contains__(self, compiled: CompiledScene) -> bool:
         """Whether a scene is among those that are kept."""
         return compiled in self._recent.values()
 
-    def _drop_oldest(self) -> None:
+    def _keep(self, key: str, compiled: CompiledScene) -> None:
+        if key not in self._recent:
+            self._recent[key] = compiled
+            self.size += compiled.size
+        self._recent.move_to_end(key)
         while self.size > self.capacity:
-            key, dropped = self._recent.popitem(last=False)
+            oldest, dropped = self._recent.popitem(last=False)
             self.size -= dropped.size
-            self._dropped[hash(key)] = None
+            self._dropped[hash(oldest)] = None
             if len(self._dropped) > _DROPPED_KEPT:
                 self._dropped.popitem(last=False)
-        if self._compiled > _COMPILED_PER_RETURN:
-            self._compiled = 0
-            return_free_memory()
 
 
 SCENES = SceneCache()

@@ -26,6 +26,7 @@ def create_world(
         'contact': config.contact,
         'asset_limits': config.asset_limits,
     }
+    SCENES.capacity = int(config.scene_cache)
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp.world import WarpWorld

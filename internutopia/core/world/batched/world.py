@@ -107,7 +107,7 @@ class BatchedWorld(World):
 
     def _compiled(self, scene: SceneSpec) -> CompiledScene:
         with limited_by(self._asset_limits):
-            return _SCENES.get(scene, self.timestep, self._contact)
+            return SCENES.get(scene, self.timestep, self._contact)
 
     @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
