@@ -116,7 +116,9 @@ class InverseKinematicsController(BaseController):
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets on the way to the pose of the action."""
-        control, _ = self._go_to(self.parsed(action, env_ids).reshape(-1, 7), env_ids)
+        action, xp = self.parsed(action, env_ids), self.arrays.xp
+        position, orientation = action[..., :3], action[..., 3:]
+        control, _ = self.forward(position, xp.where(xp.isnan(unit_quat(orientation)), xp.nan, orientation), env_ids)
         return control
 
     def forward(
@@ -127,14 +129,26 @@ class InverseKinematicsController(BaseController):
         None or NaN: no position (hold the joints), no orientation (any will do). ValueError if only a part of one is
         NaN, or if the orientation has length zero; on a device nobody looks, and that means any orientation, too.
         """
-        target = self.arrays.zeros((1 if env_ids is ... else len(env_ids), 7)) + np.nan
+        xp, on_device = self.arrays.xp, self.arrays.on_device
+        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
+        target = self.arrays.zeros((len(rows), 7)) + np.nan
         if eef_target_position is not None:
             target[:, :3] = eef_target_position
         if eef_target_orientation is not None:
             target[:, 3:] = eef_target_orientation
-        if not self.arrays.on_device:
+        if not on_device:
             _check(target)
-        return self._go_to(target, env_ids)
+        target[:, 3:] = unit_quat(target[:, 3:])
+        self._target[rows] = target
+        self._follow_measured(rows)
+        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
+        goes = ~xp.isnan(target[:, :1]) & self._moving
+        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
+        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
+        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
+        positions = self._command[rows][:, self._columns]
+        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
+        return control, observed(self.success[env_ids])
 
     @override
     def get_obs(self) -> dict[str, Any]:
@@ -157,22 +171,6 @@ class InverseKinematicsController(BaseController):
         from gymnasium.spaces import Box
 
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
-
-    def _go_to(self, target: Any, env_ids: Any) -> tuple[ArticulationAction, Any]:
-        """What `forward` returns, for targets `(n, 7)`; an orientation of length zero means any."""
-        xp, on_device = self.arrays.xp, self.arrays.on_device
-        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
-        target = xp.concat([target[:, :3], unit_quat(target[:, 3:])], axis=-1)
-        self._target[rows] = target
-        self._follow_measured(rows)
-        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
-        goes = ~xp.isnan(target[:, :1]) & self._moving
-        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
-        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
-        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
-        positions = self._command[rows][:, self._columns]
-        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
-        return control, observed(self.success[env_ids])
 
     def _chain(self, tip: str) -> KinematicChain:
         """The joints between the arm base and the end effector. ValueError if there are none."""
