@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
 _NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
-_NO_ORIENTATION = 'an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated'
 _NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several positions of the arm
 
 
@@ -110,13 +109,14 @@ class InverseKinematicsController(BaseController):
         if orientation is not None:
             parsed[3:] = box_action(orientation, (4,), ' (end-effector orientation)')
             if not as_array and not has_direction(parsed[3:]):
-                raise ValueError(_NO_ORIENTATION)
+                raise ValueError('an end-effector orientation of length zero is none; (1, 0, 0, 0) means not rotated')
         return parsed
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Joint targets on the way to the pose of the action."""
-        control, _ = self._go_to(self.parsed(action, env_ids).reshape(-1, 7), env_ids)
+        action = self.parsed(action, env_ids)
+        control, _ = self.forward(action[..., :3], action[..., 3:], env_ids)
         return control
 
     def forward(
@@ -124,17 +124,29 @@ class InverseKinematicsController(BaseController):
     ) -> tuple[ArticulationAction, Any]:
         """Joint targets, and whether the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
 
-        None or NaN: no position (hold the joints), no orientation (any will do). ValueError if only a part of one is
-        NaN, or if the orientation has length zero; on a device nobody looks, and that means any orientation, too.
+        None or NaN: no position (hold the joints), no orientation (any will do). An orientation of length zero is none,
+        too. ValueError if only a part of one is NaN; on a device nobody looks.
         """
-        target = self.arrays.zeros((1 if env_ids is ... else len(env_ids), 7)) + np.nan
+        xp, on_device = self.arrays.xp, self.arrays.on_device
+        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
+        target = self.arrays.zeros((len(rows), 7)) + np.nan
         if eef_target_position is not None:
             target[:, :3] = eef_target_position
         if eef_target_orientation is not None:
             target[:, 3:] = eef_target_orientation
-        if not self.arrays.on_device:
+        if not on_device:
             _check(target)
-        return self._go_to(target, env_ids)
+        target[:, 3:] = unit_quat(target[:, 3:])
+        self._target[rows] = target
+        self._follow_measured(rows)
+        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
+        goes = ~xp.isnan(target[:, :1]) & self._moving
+        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
+        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
+        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
+        positions = self._command[rows][:, self._columns]
+        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
+        return control, observed(self.success[env_ids])
 
     @override
     def get_obs(self) -> dict[str, Any]:
@@ -157,22 +169,6 @@ class InverseKinematicsController(BaseController):
         from gymnasium.spaces import Box
 
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
-
-    def _go_to(self, target: Any, env_ids: Any) -> tuple[ArticulationAction, Any]:
-        """What `forward` returns, for targets `(n, 7)`; an orientation of length zero means any."""
-        xp, on_device = self.arrays.xp, self.arrays.on_device
-        rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
-        target = xp.concat([target[:, :3], unit_quat(target[:, 3:])], axis=-1)
-        self._target[rows] = target
-        self._follow_measured(rows)
-        (self._improve if on_device else self._solve)(rows, self._into_base(rows, target))
-        goes = ~xp.isnan(target[:, :1]) & self._moving
-        way = xp.where(goes, self._solution[rows] - self._command[rows], 0.0)
-        longest = xp.max(xp.abs(way), axis=-1, keepdims=True)
-        self._command[rows] += way * (self._step / longest.clip(min=self._step)).clip(max=1.0)
-        positions = self._command[rows][:, self._columns]
-        control = self.joint_subset.make_articulation_action(positions if self.batch_shape else positions[0])
-        return control, observed(self.success[env_ids])
 
     def _chain(self, tip: str) -> KinematicChain:
         """The joints between the arm base and the end effector. ValueError if there are none."""
@@ -296,10 +292,8 @@ def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray
 
 
 def _check(target: NDArray[np.float32]) -> None:
-    """ValueError if only a part of a position or orientation of targets `(n, 7)` is NaN, or if one has length zero."""
+    """ValueError if only a part of a position or orientation of targets `(n, 7)` is NaN."""
     for values, what in ((target[:, :3], 'position'), (target[:, 3:], 'orientation')):
         missing = np.isnan(values)
         if not np.array_equal(missing.any(axis=-1), missing.all(axis=-1)):
             raise ValueError(f'end-effector {what}: some of its numbers are NaN: {values!r}')
-    if not np.array_equal(np.isnan(unit_quat(target[:, 3:])), np.isnan(target[:, 3:])):
-        raise ValueError(_NO_ORIENTATION)
