@@ -63,8 +63,8 @@ def to_host(array: Any) -> Any:
 
 def check_alike(arrays: Any, own: Sequence[np.ndarray]) -> None:
     """ValueError unless these are arrays of numpy of the same shapes and types as some others."""
-    expected = [(array.shape, array.dtype.name) for array in own]
-    given = [(each.shape, each.dtype.name) if isinstance(each, np.ndarray) else type(each).__name__ for each in arrays]
+    expected = [(array.shape, array.dtype) for array in own]
+    given = [(each.shape, each.dtype) if isinstance(each, np.ndarray) else type(each) for each in arrays]
     if given != expected:
         raise ValueError(f'expected arrays {expected}, got {given}')
 

@@ -18,7 +18,8 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
+from threading import get_ident
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from gymnasium.error import AlreadyPendingCallError
 
@@ -28,11 +29,15 @@ ResultT = TypeVar('ResultT')
 Method = Callable[Concatenate[OwnerT, ArgumentsT], ResultT]
 
 
-class Call(NamedTuple):
-    """A call under way, and the thread that it is made in."""
+_forks = 0  # between the first process and this one: `os.getpid` would cost a system call in each step
 
-    name: str
-    thread: int
+
+def _count_forks() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_forks)
 
 
 class CallGuard:
@@ -42,14 +47,17 @@ class CallGuard:
         owner: whose calls they are.
 
     Attributes:
-        current: the call that is under way; None if there is none.
+        current: name and thread of the call that is under way; None if there is none.
+        lock: held for the moment in which `current` is looked at and set, not for that of a call.
+        forks: how many forks there were before this process.
     """
 
     def __init__(self, owner: object):
         self._owner = type(owner).__name__
         self._process = os.getpid()
-        self._lock = threading.Lock()  # for the moment of a comparison, not for that of a call
-        self.current: Call | None = None
+        self.current: tuple[str, int] | None = None
+        self.lock = threading.Lock()
+        self.forks = _forks
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -60,44 +68,35 @@ class CallGuard:
     @property
     def forked(self) -> bool:
         """Whether this process is a fork of that of the owner."""
-        return os.getpid() != self._process
+        return self.forks != _forks
 
-    def begin(self, call: Call, may_nest: bool) -> None:
-        """Begin a call; whoever does that ends it by setting `current` to None.
-
-        Args:
-            call: the call.
-            may_nest: whether it can be made from within another one of the same thread, which is left as it is.
+    def refuse(self, name: str, running: tuple[str, int] | None) -> NoReturn:
+        """Raise what a call gets that cannot be made.
 
         Raises:
-            AlreadyPendingCallError: another call is under way.
             RuntimeError: this process is a fork of that of the owner.
+            AlreadyPendingCallError: another call is under way.
         """
-        if self.forked:
+        this = f'{self._owner}.{name}'
+        if running is None:
             raise RuntimeError(
-                f'{self._owner}.{call.name}: process {os.getpid()} is a fork of process {self._process}, where this '
-                f'{self._owner} was made and has its threads: make another one here'
+                f'{this}: process {os.getpid()} is a fork of process {self._process}, where this {self._owner} was '
+                'made and has its threads: make another one here'
             )
-        with self._lock:
-            running = self.current
-            if running is None:
-                self.current = call
-        if running is None or (may_nest and running.thread == call.thread):
-            return
-        this, other = f'{self._owner}.{call.name}', f'{self._owner}.{running.name}'
-        if running.thread == call.thread:
+        other, thread = f'{self._owner}.{running[0]}', running[1]
+        if thread == get_ident():
             message = f'{this} was called from within {other}: code that runs in a call may read, but change nothing'
         else:
-            names = {thread.ident: thread.name for thread in threading.enumerate()}
+            names = {each.ident: each.name for each in threading.enumerate()}
             message = (
-                f'{this}: {other} is under way in thread {names.get(running.thread, running.thread)!r}; make one call '
-                f'after the other, or one {self._owner} for each thread'
+                f'{this}: {other} is under way in thread {names.get(thread, thread)!r}; make one call after the other, '
+                f'or one {self._owner} for each thread'
             )
-        raise AlreadyPendingCallError(message, running.name)
+        raise AlreadyPendingCallError(message, running[0])
 
 
 def exclusive(method: Method[OwnerT, ArgumentsT, ResultT]) -> Method[OwnerT, ArgumentsT, ResultT]:
-    """Method that is made by itself, never during another call of its object; see `CallGuard.begin` for errors."""
+    """Method that is made by itself, never during another call of its object; see `CallGuard.refuse` for errors."""
     return _guarded(method)
 
 
@@ -123,12 +122,20 @@ def _guarded(
 ) -> Method[OwnerT, ArgumentsT, ResultT]:
     name = method.__name__
 
+    # steps go through here: what it does is in one function, and the rest in `refuse`
     @functools.wraps(method)
     def guarded(self: Any, *args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> ResultT:
         guard: CallGuard = self._guard
-        call = Call(name, threading.get_ident())
+        if guard.forks != _forks:
+            guard.refuse(name, None)
+        call = name, get_ident()
         try:
-            guard.begin(call, may_nest)
+            with guard.lock:
+                running = guard.current
+                if running is None:
+                    guard.current = call
+            if running is not None and not (may_nest and running[1] == call[1]):
+                guard.refuse(name, running)
             return method(self, *args, **kwargs)
         finally:  # without calling anything, at which Ctrl-C could step in
             if guard.current is call:

@@ -62,7 +62,7 @@ class Fussy(BaseMetric):
         super().__init__(*args, **kwargs)
         self.seen = [0]
 
-    def update(self, task_obs: dict[str, Any]) -> None:
+    def update(self, obs: dict[str, Any]) -> None:
         self.seen[0] += 1
 
     def calc(self) -> int:
@@ -200,7 +200,8 @@ def test_a_hook_that_fails_half_way_leaves_all_as_it_was(env: Env, assert_same: 
     with pytest.raises(type(error), match='broken'):
         env.set_state(spoilt)
     compare(env.get_state(), before, assert_same)
-    assert [task.metrics['Fussy'].seen for task in env.runner.current_tasks.values()] == [[5], [5]]
+    metrics: list[Any] = [task.metrics['Fussy'] for task in env.runner.current_tasks.values()]
+    assert [metric.seen for metric in metrics] == [[5], [5]]
     env.set_state(saved)
     compare(env.get_state(), saved, assert_same)
 

@@ -29,7 +29,7 @@ from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean, log
-from internutopia.core.util.arrays import ArrayMaker, HostArrays
+from internutopia.core.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.util.memory import return_free_memory
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
@@ -163,12 +163,12 @@ class BatchedWorld(World):
 
     @override
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
-        own = self.get_state(env_id).arrays
-        layout = self._env_batch_of(env_id).layout(state.arrays)
-        wrong = state.misfits({name: own[name] for name in ('time', _COLLISIONS)} | layout)
+        own = {'time': to_host(self.times[[env_id]]), _COLLISIONS: np.zeros(len(self.scene(env_id).robots), np.int8)}
+        wrong = state.misfits(own | self._env_batch_of(env_id).layout(state.arrays))
         if _COLLISIONS not in wrong:
-            if not np.isin(state.arrays[_COLLISIONS], range(len(_FLAGS))).all():
-                return f'its {_COLLISIONS} are {state.arrays[_COLLISIONS].tolist()}, not 0 to {len(_FLAGS) - 1}'
+            flags = state.arrays[_COLLISIONS].tolist()
+            if not all(0 <= flag < len(_FLAGS) for flag in flags):
+                return f'its {_COLLISIONS} are {flags}, not 0 to {len(_FLAGS) - 1}'
             if state.model != self._scene_in(env_id, state).digest:
                 return 'its models are not those that the state was taken from: an asset file is another one'
         if wrong:
