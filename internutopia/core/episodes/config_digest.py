@@ -133,8 +133,10 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _plain(value: Any) -> Any:
-    """A value as plain JSON that is the same in every process and on every machine."""
+def _plain(value: Any, around: frozenset[int] = frozenset()) -> Any:
+    """A value as plain JSON, the same in every process and on every machine; `around` are the ids of what holds it."""
+    if id(value) in around:
+        return '<itself>'
     if value is None or isinstance(value, bool | int) and not isinstance(value, Enum):
         return value
     if isinstance(value, float):
@@ -144,12 +146,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         return f'<assets>{path.removeprefix(gm.ASSET_PATH)}' if str(path).startswith(gm.ASSET_PATH) else str(path)
+    inside = around | {id(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, inside) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, inside) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value), key=_text)
+        return sorted((_plain(item, inside) for item in value), key=_text)
     if hasattr(value, 'tolist'):
         return _plain(value.tolist())
     if isinstance(value, bytes | bytearray):

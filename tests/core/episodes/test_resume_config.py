@@ -205,6 +205,15 @@ def test_values_of_all_kinds_count(make_config, make_task):
     )
 
 
+def test_values_may_hold_themselves(make_config, make_task):
+    digests = set()
+    for _ in range(2):
+        ring = [1, {'a': 2}]
+        ring += [ring, {'ring': ring}]
+        digests.add(ConfigDigest(make_config(tasks=[make_task(extra=ring)])).digest)
+    assert len(digests) == 1
+
+
 def test_assets_are_the_same_wherever_they_are(make_config, make_task, monkeypatch):
     digests = set()
     for folder in ('/one', '/two/assets'):
