@@ -1,6 +1,7 @@
 """Configs that ask for too much: refused with what was asked for and the bound, before any memory is."""
 
 import math
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.sensors import LidarCfg, RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ONE_TASK = {'task_configs': [TaskCfg()]}
+ONE_TASK: dict[str, Any] = {'task_configs': [TaskCfg()]}
 RAY = {'type': 'ray'}
 DELAYED = {'term': 'joint_positions'}
 
