@@ -2,9 +2,9 @@
 
 from pydantic import Field, NonNegativeInt
 
-from internutopia.core.config.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
 from internutopia.core.config.typed import TypedCfg
+from internutopia.core.util.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 
 
 class DistributionCfg(TypedCfg):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 
-from internutopia.core.config.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
+from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
 
 
 def _as_list(value: Any) -> Any:

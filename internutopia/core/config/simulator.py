@@ -7,10 +7,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Count, Seconds
+from internutopia.core.util.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 
 
 class Simulator(Enum):

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config, ContactCfg, SimConfig, TaskCfg, bounds
+from internutopia.core.config import Config, ContactCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.learning import ActionCfg, ObservationTermCfg
+from internutopia.core.util import bounds
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.sensors import LidarCfg, RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
