@@ -28,13 +28,14 @@ from pydantic.fields import FieldInfo
 
 import internutopia_extension
 from internutopia.compat.v2.gone import GONE
-from internutopia.core.config import bounds, fields
+from internutopia.core.config import fields
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.task import BaseMetric, BaseTask
+from internutopia.core.util import bounds
 from internutopia.macros import gm
 from internutopia.rl.terms import KINDS, registered_terms
 
@@ -103,7 +104,7 @@ Names of field types:
 
 BOUNDS = f"""## Bounds
 
-Beside those of single fields; all of them are in `internutopia.core.config.bounds`.
+Beside those of single fields; all of them are in `internutopia.core.util.bounds`.
 
 | what | at most |
 | --- | --- |

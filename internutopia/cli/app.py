@@ -15,7 +15,7 @@ import typer.core
 from typing_extensions import override
 
 import internutopia
-from internutopia.core.config.bounds import (
+from internutopia.core.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
     MAX_PROCESSES,

@@ -17,8 +17,8 @@ from typing import Any
 
 from internutopia.cli.actions import TaskActions, parse_actions
 from internutopia.core.config import Config
-from internutopia.core.config.bounds import MAX_EPISODES
 from internutopia.core.config.yaml_file import read_mapping
+from internutopia.core.util.bounds import MAX_EPISODES
 
 
 @dataclass(frozen=True)

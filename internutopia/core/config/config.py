@@ -11,7 +11,6 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_DISTANCE, MAX_ENVS, MAX_EPISODES
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.fields import Count, PathStr, PositiveFloat, Seed
@@ -19,6 +18,7 @@ from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
 from internutopia.core.config.yaml_file import read_mapping
+from internutopia.core.util.bounds import MAX_DISTANCE, MAX_ENVS, MAX_EPISODES
 
 
 class Config(BaseCfg):

@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_SOLVER_ITERATIONS
 from internutopia.core.config.fields import Count, PositiveFloat
+from internutopia.core.util.bounds import MAX_SOLVER_ITERATIONS
 
 
 class ContactCfg(BaseCfg):

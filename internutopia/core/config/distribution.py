@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
-from internutopia.core.config.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr
 from internutopia.core.config.typed import TypedCfg
+from internutopia.core.util.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 
 
 class DistributionCfg(TypedCfg):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFloat
 
-from internutopia.core.config.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
+from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
 
 _LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length zero
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_DELAY, MAX_SUBSTEPS
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
+from internutopia.core.util.bounds import MAX_DELAY, MAX_SUBSTEPS
 
 
 class TermCfg(BaseCfg):

@@ -8,10 +8,10 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Bytes, Count, Seconds
+from internutopia.core.util.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 
 
 class Simulator(Enum):

@@ -8,7 +8,7 @@ from typing import IO, Any
 import yaml
 from typing_extensions import override
 
-from internutopia.core.config.bounds import MAX_DEPTH, MAX_FILE, MAX_NODES
+from internutopia.core.util.bounds import MAX_DEPTH, MAX_FILE, MAX_NODES
 
 
 class _BoundedLoader(yaml.SafeLoader):

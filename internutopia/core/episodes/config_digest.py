@@ -2,7 +2,7 @@
 
 Every field counts that is not named in `NO_EFFECT`, those of extension classes included. Files that a config names
 count by their paths, not by what they hold; paths below the folder of assets, wherever that is on a machine, are the
-same path. Values that are no plain data (numbers, text, lists, mappings, arrays) count by their type.
+same path. Functions and classes count by their names, and objects that are no plain data by their class.
 
 Beside a results file lies `<file>.config.json`: what the digests in its lines stand for. It only serves to say what
 differs, so nothing depends on it.
@@ -10,10 +10,13 @@ differs, so nothing depends on it.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
+import numbers
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -47,11 +50,11 @@ class ConfigDigest:
 
     def __init__(self, config: Config):
         tasks = {id(task): _plain(task.model_dump(warnings=False)) for task in config.task_configs}
-        fields = config.model_dump(exclude={**NO_EFFECT, 'task_configs': True}, warnings=False)
-        self.values: dict[str, Any] = {**_plain(fields), 'task_configs': [tasks[id(t)] for t in config.task_configs]}
-        digest = hashlib.sha256(_text(_plain(fields)).encode())
-        digests = {id(task): hashlib.sha256(_text(task).encode()).digest() for task in tasks.values()}
-        for task in self.values['task_configs']:
+        fields = _plain(config.model_dump(exclude={**NO_EFFECT, 'task_configs': True}, warnings=False))
+        self.values: dict[str, Any] = {**fields, 'task_configs': [tasks[id(task)] for task in config.task_configs]}
+        digest = hashlib.sha256(_text(fields).encode())
+        digests = {key: hashlib.sha256(_text(task).encode()).digest() for key, task in tasks.items()}
+        for task in config.task_configs:
             digest.update(digests[id(task)])
         self.digest = digest.hexdigest()[:16]
 
@@ -67,13 +70,15 @@ class ConfigDigest:
         A file that cannot be written costs a warning.
         """
         path = config_file(results)
+        known = _load(path) if keep else {}
+        if self.digest in known:
+            return
         tasks: dict[str, int] = {}
         order = [tasks.setdefault(_text(task), len(tasks)) for task in self.values['task_configs']]
         own = {**self.values, 'task_configs': order, 'tasks': [json.loads(text) for text in tasks]}
-        known = _load(path) if keep else {}
-        part = path.with_name(f'{path.name}.{os.getpid()}.part')
+        part = path.with_name(f'{path.name}.{secrets.token_hex(4)}.part')
         try:
-            part.write_text(json.dumps({**known, self.digest: own}, indent=1), encoding='utf-8')
+            part.write_text(json.dumps({**known, self.digest: own}), encoding='utf-8')
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
@@ -128,8 +133,10 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _plain(value: Any) -> Any:
-    """A value as plain JSON that is the same in every process and on every machine."""
+def _plain(value: Any, around: frozenset[int] = frozenset()) -> Any:
+    """A value as plain JSON, the same in every process and on every machine; `around` are the ids of what holds it."""
+    if id(value) in around:
+        return '<itself>'
     if value is None or isinstance(value, bool | int) and not isinstance(value, Enum):
         return value
     if isinstance(value, float):
@@ -139,12 +146,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         return f'<assets>{path.removeprefix(gm.ASSET_PATH)}' if str(path).startswith(gm.ASSET_PATH) else str(path)
+    inside = around | {id(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, inside) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, inside) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value), key=_text)
+        return sorted((_plain(item, inside) for item in value), key=_text)
     if hasattr(value, 'tolist'):
         return _plain(value.tolist())
-    return f'<{type(value).__module__}.{type(value).__qualname__}>'
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, numbers.Number | datetime.date | datetime.time):
+        return str(value)
+    named = value if hasattr(value, '__qualname__') else type(value)  # a class or function, or else an object
+    return f'<{named.__module__}.{named.__qualname__}>'

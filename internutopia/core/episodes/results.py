@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Protocol
 
 from internutopia.core.config import Config
@@ -62,6 +63,7 @@ class ResultsWriter:
             return
         self._config = ConfigDigest(config)
         self._config_saved = False
+        self._absolute = os.path.abspath(path)  # wherever the process goes meanwhile
         self._file = ResultsFile(path, exclusive=bool(config.resume))
         if config.resume:
             try:
@@ -98,7 +100,7 @@ class ResultsWriter:
             ) from error
         self._pending = b''
         if self._file.regular and not (self._config_saved or self._metrics_only):
-            self._config.save(self._file.path, keep=not first)
+            self._config.save(self._absolute, keep=not first)
             self._config_saved = True
 
     def start_over(self, metrics_only: bool = False) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.bounds import MAX_SIDE
 from internutopia.core.render.camera import Frame, PictureKind
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.projection import camera_params, tight_boxes
 from internutopia.core.util.arrays import to_host
+from internutopia.core.util.bounds import MAX_SIDE
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.core.world.base import CameraView
 

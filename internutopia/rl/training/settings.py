@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Share
+from internutopia.core.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 
 
 class TrainingCfg(BaseCfg):

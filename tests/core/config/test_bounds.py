@@ -1,18 +1,20 @@
 """Configs that ask for too much: refused with what was asked for and the bound, before any memory is."""
 
 import math
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config, ContactCfg, SimConfig, TaskCfg, bounds
+from internutopia.core.config import Config, ContactCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.learning import ActionCfg, ObservationTermCfg
+from internutopia.core.util import bounds
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.sensors import LidarCfg, RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ONE_TASK = {'task_configs': [TaskCfg()]}
+ONE_TASK: dict[str, Any] = {'task_configs': [TaskCfg()]}
 RAY = {'type': 'ray'}
 DELAYED = {'term': 'joint_positions'}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from internutopia.core.config import Config
-from internutopia.core.config.bounds import MAX_DEPTH, MAX_FILE, MAX_NODES
+from internutopia.core.util.bounds import MAX_DEPTH, MAX_FILE, MAX_NODES
 
 
 def laughs(levels: int, key: str = '') -> str:

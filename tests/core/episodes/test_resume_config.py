@@ -1,5 +1,6 @@
 """Runs that are resumed with another config: refused with what differs, unless forced."""
 
+import datetime
 import enum
 import json
 import subprocess
@@ -157,6 +158,26 @@ def test_where_the_file_beside_cannot_be_written_the_results_are(make_run, run, 
     assert 'r.config.json cannot be written' in caplog.text and len(list(tmp_path.iterdir())) == 2
 
 
+def test_the_file_beside_it_stays_there_when_the_process_goes_elsewhere(make_run, make_env, monkeypatch, tmp_path):
+    (tmp_path / 'elsewhere').mkdir()
+    monkeypatch.chdir(tmp_path)
+    env = make_env(make_run(metrics_save_path='r'))
+    env.reset()
+    monkeypatch.chdir(tmp_path / 'elsewhere')
+    env.step([None] * 2)
+    assert (tmp_path / 'r.config.json').is_file() and not list((tmp_path / 'elsewhere').iterdir())
+
+
+def test_runs_of_other_configs_may_share_a_file_that_is_not_resumed(make_run, run, tmp_path):
+    for seed in (3, 4, 3):
+        run(make_run(resume=False, seed=seed, episodes=1))
+    digests = [json.loads(line)['config'] for line in (tmp_path / 'r').read_text().splitlines()]
+    assert digests[0] == digests[2] != digests[1]
+    assert json.loads((tmp_path / 'r.config.json').read_text()).keys() == set(digests)
+    with pytest.raises(ValueError, match='second result of episode 0'):
+        ResultsWriter(make_run(resume='force'))
+
+
 class Colour(enum.Enum):
     RED = 'red'
 
@@ -174,7 +195,7 @@ def test_a_digest_is_the_same_in_every_process(make_task):
 def test_values_of_all_kinds_count(make_config, make_task):
     kinds = [
         *(1, 1.5, True, None, 'a', [1], (1, 2), {'a': 1}, {3, 2}, float('inf'), float('nan')),
-        *(np.float32(2.5), np.arange(3), Colour.RED, make_task),
+        *(np.float32(2.5), np.arange(3), Colour.RED, make_task, Colour, b'x', b'y', 2j, datetime.date(2026, 1, 2)),
     ]
     digests = [ConfigDigest(make_config(tasks=[make_task(extra=each)])).digest for each in kinds]
     assert len(set(digests)) == len(kinds)
@@ -182,6 +203,15 @@ def test_values_of_all_kinds_count(make_config, make_task):
     assert ConfigDigest(make_config(tasks=[make_task(extra=object())])).digest == (
         ConfigDigest(make_config(tasks=[make_task(extra=object())])).digest
     )
+
+
+def test_values_may_hold_themselves(make_config, make_task):
+    digests = set()
+    for _ in range(2):
+        ring = [1, {'a': 2}]
+        ring += [ring, {'ring': ring}]
+        digests.add(ConfigDigest(make_config(tasks=[make_task(extra=ring)])).digest)
+    assert len(digests) == 1
 
 
 def test_assets_are_the_same_wherever_they_are(make_config, make_task, monkeypatch):
