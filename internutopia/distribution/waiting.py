@@ -90,7 +90,9 @@ class Patience:
                 log.warning(
                     '%s has not answered `%s` for %.0f s%s',
                     *(self._describe(call.worker), call.method, call.waited),
-                    '' if self._step_timeout else '; RayDistributionCfg(step_timeout=...) would replace it after a time',
+                    ''
+                    if self._step_timeout
+                    else '; RayDistributionCfg(step_timeout=...) would replace it after a time',
                 )
                 call.warn_at *= 2
 
