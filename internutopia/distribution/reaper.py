@@ -28,7 +28,7 @@ _TIMEOUT = 10.0  # s that processes may take to end after they were killed
 
 
 class Reaper:
-    """Ends the processes that were started in `marking`, and removes a folder, when this program ends or `end` is called.
+    """Ends processes that were started in `marking`, and removes a folder, with this program, or when `end` is called.
 
     Args:
         folder: what is removed at last.

@@ -1,4 +1,4 @@
-"""Signals to `internutopia run`, whatever it does at the moment: the exit code says which one, and nothing stays behind."""
+"""Signals to `internutopia run`, whatever it does at the moment: the exit code says which, and nothing stays."""
 
 from __future__ import annotations
 
