@@ -32,8 +32,8 @@ from internutopia.core.util import log
 from internutopia.distribution.episode import RemoteEpisode
 from internutopia.distribution.packing import pack, unpack
 from internutopia.distribution.signatures import SignatureCache
-from internutopia.distribution.worker import Assignment, Reply
 from internutopia.distribution.waiting import Call
+from internutopia.distribution.worker import Assignment, Reply
 from internutopia.distribution.worker_pool import WorkerDiedError, WorkerPool
 
 

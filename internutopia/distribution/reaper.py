@@ -23,11 +23,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MARK = '_INTERNUTOPIA_RAY_CLUSTER'  # the environment variable
+_KEEP_ENVIRONMENT = 'SPT_NOENV'  # else Ray's processes write their titles over some of their variables
 _TIMEOUT = 10.0  # s that processes may take to end after they were killed
 
 
 class Reaper:
-    """Ends the processes that were started in `marking`, and removes a folder, when this program ends or `end` is called.
+    """Ends processes that were started in `marking`, and removes a folder, with this program, or when `end` is called.
 
     Args:
         folder: what is removed at last.
@@ -48,14 +49,17 @@ class Reaper:
     def marking(self) -> Iterator[None]:
         """Context in which processes are started that shall be ended."""
         name, _, value = self._mark.partition('=')
-        before = os.environ.get(name)
-        os.environ[name] = value
+        changes = {name: value, _KEEP_ENVIRONMENT: '1'}
+        before = {each: os.environ.get(each) for each in changes}
+        os.environ.update(changes)
         try:
             yield
         finally:
-            del os.environ[name]
-            if before is not None:
-                os.environ[name] = before
+            for each, old in before.items():
+                if old is None:
+                    del os.environ[each]
+                else:
+                    os.environ[each] = old
 
     def keep_folder(self) -> None:
         """Let the folder stay: somebody may want to read it."""

@@ -1,4 +1,4 @@
-"""Signals to `internutopia run`, whatever it does at the moment: the exit code says which one, and nothing stays behind."""
+"""Signals to `internutopia run`, whatever it does at the moment: the exit code says which, and nothing stays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from markers import slow_but
 from runs import TASK, task
-
 
 PATIENCE = 300.0  # s
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -47,9 +46,14 @@ def Xform "World"
 {
     def Mesh "trough" (prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMeshCollisionAPI"])
     {
-        point3f[] points = [(0, 0, 0), (2, 0, 0), (2, 2, 0), (1, 1, 0), (0, 2, 0), (0, 0, 1), (2, 0, 1), (2, 2, 1), (1, 1, 1), (0, 2, 1)]
+        point3f[] points = [
+            (0, 0, 0), (2, 0, 0), (2, 2, 0), (1, 1, 0), (0, 2, 0),
+            (0, 0, 1), (2, 0, 1), (2, 2, 1), (1, 1, 1), (0, 2, 1)
+        ]
         int[] faceVertexCounts = [5, 5, 4, 4, 4, 4, 4]
-        int[] faceVertexIndices = [4, 3, 2, 1, 0, 5, 6, 7, 8, 9, 0, 1, 6, 5, 1, 2, 7, 6, 2, 3, 8, 7, 3, 4, 9, 8, 4, 0, 5, 9]
+        int[] faceVertexIndices = [
+            4, 3, 2, 1, 0, 5, 6, 7, 8, 9, 0, 1, 6, 5, 1, 2, 7, 6, 2, 3, 8, 7, 3, 4, 9, 8, 4, 0, 5, 9
+        ]
         uniform token physics:approximation = "convexDecomposition"
     }
 }
@@ -98,6 +102,7 @@ class Command:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that will be true."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, 'waited in vain'

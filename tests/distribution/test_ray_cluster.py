@@ -23,6 +23,7 @@ pytestmark = pytest.mark.xdist_group('ray')
 
 RUN = """
 import json
+import os
 import signal
 import sys
 import threading
@@ -58,7 +59,8 @@ def tell(**facts):
 
 def tell_cluster():
     children = {each.pid: each.name() for each in psutil.Process().children(recursive=True)}
-    tell(address=ray.get_runtime_context().gcs_address, nodes=len(ray.nodes()), children=children)
+    folder = os.path.dirname(ray._private.worker._global_node.get_session_dir_path())
+    tell(address=ray.get_runtime_context().gcs_address, nodes=len(ray.nodes()), children=children, folder=folder)
 
 
 def run(env, episodes=10**9):
@@ -301,8 +303,9 @@ for call in (env.get_observations, lambda: env.step([None]), lambda: env.warm_up
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_cluster_ends_with_its_program(cluster, tmp_path: Path, number: signal.Signals):
+    """All of it, logs and sockets included."""
     body = """
 env = make(proc_num=2)
 env.reset()
@@ -315,10 +318,33 @@ run(env)
         errors = ended(process)
         assert process.returncode == (1 if number == signal.SIGINT else -number), errors
     assert ('KeyboardInterrupt' in errors) == (number == signal.SIGINT)
-    # (two agents of Ray's ask for their dead GCS for another minute if nobody has ended them)
-    mine = pids(told) if number == signal.SIGINT else pids(told, 'gcs_server', 'raylet', 'python', 'ray::Worker')
-    assert len(mine) >= 5
-    wait_until(lambda: not any(map(alive, mine)))
+    assert len(pids(told, 'gcs_server', 'raylet', 'ray::Worker')) == 4 and len(pids(told)) >= 6
+    wait_until(lambda: not any(map(alive, pids(told))))
+    wait_until(lambda: not Path(told['folder']).exists())
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_directly_after_it_was_killed(cluster, tmp_path: Path):
+    """Again and again; each run has a cluster of its own, whatever is left of the last one."""
+    body = """
+env = make(proc_num=2, task_configs=[FiniteStepTaskCfg(max_steps=2)] * 200)
+env.reset()
+tell_cluster()
+run(env, 200 - len(env.task_config_manager.done))
+env.close()
+"""
+    addresses: set[str] = set()
+    for kill in range(1, 4):
+        with script(tmp_path, body) as process:
+            addresses.add(read(process)['address'])
+            before = len(results(tmp_path))
+            wait_until(lambda before=before: len(results(tmp_path)) > before + 4)
+            process.kill()
+        assert len(addresses) == kill
+    with script(tmp_path, body) as process:
+        read(process)
+        assert not ended(process) and process.returncode == 0
+    assert sorted(line['episode_id'] for line in results(tmp_path)) == list(range(200))
 
 
 def test_clusters_that_cannot_be_joined(cluster, tmp_path: Path):

@@ -33,7 +33,7 @@ class RayDistributionCfg(DistributionCfg):
     """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
     step_timeout: Annotated[FiniteFloat, Field(ge=1)] | None = None
     """How long a call (`step`, `reset`, `render`, ...) waits for a worker [s], 1 or more; a worker that takes longer is
-    killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that compiles
-    a scene. None waits for as long as it takes, with warnings."""
+    killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that
+    compiles a scene. None waits for as long as it takes, with warnings."""
     working_dir: PathStr | None = None
     """Folder that the workers get a copy of and run in; None means the current one, without a copy."""

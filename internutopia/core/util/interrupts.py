@@ -150,9 +150,10 @@ def exit_on_signals() -> None:
 
 def _signals() -> list[signal.Signals]:
     """The signals that ask this program to stop."""
-    hangup = getattr(signal, 'SIGHUP', None)  # not on Windows
-    ignored = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM] if ignored else [signal.SIGINT, signal.SIGTERM, hangup]
+    known = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not on Windows
+        known.append(signal.SIGHUP)
+    return known
 
 
 def _wake_main_thread(number: int) -> None:
