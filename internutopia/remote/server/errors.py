@@ -34,6 +34,11 @@ def retry_later(status: int, code: ErrorCode, message: str, seconds: float = 1.0
     return ServiceError(status, code, message, {'Retry-After': str(max(1, round(seconds)))})
 
 
+def shutting_down() -> ServiceError:
+    """A server that takes no more calls."""
+    return retry_later(503, 'shutting_down', 'the server is shutting down')
+
+
 def invalid(message: str) -> ServiceError:
     """A request that can be read but makes no sense."""
     return ServiceError(422, 'invalid', message)

@@ -12,14 +12,15 @@ from internutopia.remote.server.errors import retry_later
 
 _MAX_BUCKETS = 8192
 _SUBNET = 64  # bits of an IPv6 address that its owner does not choose
+_LONGEST_NAME = 64  # of a client whose address a proxy does not tell
 
 
 def origin(host: str) -> str:
     """What addresses are counted under: an IPv4 address, or the network of an IPv6 one, of which anybody has many."""
     try:
         address = ipaddress.ip_address(host)
-    except ValueError:  # a proxy's word for a client whose address it does not tell
-        return host
+    except ValueError:
+        return host[:_LONGEST_NAME]
     if isinstance(address, ipaddress.IPv4Address):
         return host
     if address.ipv4_mapped is not None:

@@ -5,6 +5,7 @@ A body that nobody has read when the reply is sent is not waited for: the connec
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from internutopia.core.util import log
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
 from internutopia.remote.server.bodies import error_response
 from internutopia.remote.server.context import Context
-from internutopia.remote.server.errors import ServiceError
+from internutopia.remote.server.errors import ServiceError, shutting_down
 from internutopia.remote.server.limits import InFlight, RateLimit, origin
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.settings import Settings
@@ -72,6 +73,9 @@ class RequestMiddleware:
             await error_response(request, error)(scope, receive, trace.send)
         except ClientDisconnect:
             pass
+        except asyncio.CancelledError:  # only when the server stops, and has waited for it
+            if not trace.status:
+                await error_response(request, shutting_down())(scope, receive, trace.send)
         except Exception:
             log.exception('request=%s failed', trace.context.request_id)
             if not trace.status:

@@ -19,7 +19,7 @@ from internutopia.core.util import log
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import ServiceError, retry_later
+from internutopia.remote.server.errors import ServiceError, retry_later, shutting_down
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerLauncher, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
@@ -189,7 +189,7 @@ class SessionManager:
     def check_open(self) -> None:
         """ServiceError if no calls are taken any more."""
         if self.shutting_down:
-            raise _shutting_down()
+            raise shutting_down()
 
     async def check_ready(self) -> None:
         """ServiceError if no calls are taken any more, or no workers can be started."""
@@ -200,7 +200,7 @@ class SessionManager:
         """Take no more calls; only those that are at work are finished."""
         self.shutting_down = True
         for session in self._sessions.values():
-            session.end = session.end or _shutting_down()
+            session.end = session.end or shutting_down()
 
     async def close(self) -> None:
         """End all sessions, and wait until their processes are gone."""
@@ -264,10 +264,6 @@ class SessionManager:
     def _count(self) -> None:
         self._metrics.sessions.set(len(self._sessions))
         self._metrics.envs.set(sum(session.num_envs for session in self._sessions.values()))
-
-
-def _shutting_down() -> ServiceError:
-    return retry_later(503, 'shutting_down', 'the server is shutting down')
 
 
 def _action(space: spaces.Box | spaces.Discrete) -> BoxAction | DiscreteAction:

@@ -250,7 +250,7 @@ def test_proxies_are_addresses() -> None:
 def test_what_addresses_count_as() -> None:
     assert origin('10.1.2.3') == origin('::ffff:10.1.2.3') == '10.1.2.3'
     assert origin('2001:db8:1:2::3') == origin('2001:db8:1:2:ffff::') != origin('2001:db8:1:3::3')
-    assert origin('unknown') == 'unknown'
+    assert origin('unknown') == 'unknown' and len(origin('x' * 60000)) == 64
 
 
 @pytest.mark.parametrize('framing', ['Content-Length: 1000000000', 'Transfer-Encoding: chunked'])
@@ -286,6 +286,13 @@ def test_a_body_that_is_refused_is_not_waited_for(
             assert wire.sock.recv(1 << 16).startswith(b'HTTP/1.1 100')  # so far nothing was wrong with it
         else:
             assert wire.sock.recv(1 << 16).startswith(b'HTTP/1.1 %d' % status)
+
+
+@pytest.mark.parametrize('length', ['', '-1', '+1', '0x1', '1, 2', '9' * 30, '1\r\nContent-Length: 2', '٣'])
+def test_a_length_that_is_none(serve: Callable[..., Any], config: Config, length: str) -> None:
+    with Wire(serve(config).url) as wire:
+        reply = wire.head('POST', STEP, f'Content-Type: {MSGPACK}', f'Content-Length: {length}').reply()
+        assert reply.status == 400 and wire.ended()
 
 
 def test_a_large_body_is_refused_in_words(serve: Callable[..., Any], config: Config, tokens: tuple[Path, str]) -> None:

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from raw import Raw, RawSession
 from waiting import PATIENCE, alive, until
+from wire import Wire
 
 from internutopia.core.config import Config
 from internutopia.remote.protocol import PREFIX
@@ -150,6 +151,19 @@ def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Co
     assert server.process.wait(PATIENCE) == 0
     assert not any(alive(pid) for pid in workers)
     assert 'Traceback' not in server.log.read_text()
+
+
+@pytest.mark.slow
+def test_sigterm_waits_for_no_slow_client(serve_process: Callable[..., Any], config: Config) -> None:
+    server = serve_process(config)
+    with Wire(server.url) as sending, Wire(server.url) as silent:
+        sending.head('POST', f'{PREFIX}/session/create', 'Content-Type: application/json', 'Content-Length: 2').send(
+            b'{'
+        )
+        assert Raw(server.url).get('/version').status == 200  # so the other two have arrived
+        server.process.send_signal(signal.SIGTERM)
+        assert sending.reply().fault == (503, 'shutting_down') and silent.ended()
+    assert server.process.wait(PATIENCE) == 0 and 'Traceback' not in server.log.read_text()
 
 
 @pytest.mark.slow
