@@ -50,33 +50,40 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
     """
     from pxr import Ar, Sdf, Tf
 
-    layers: dict[str, Sdf.Layer] = {}
+    trees: dict[str, _Tree] = {}
     pending, seen, may_grow = [str(path)], set[str](), False
     while pending:
         name = pending.pop()
         if name in seen:
             continue
         seen.add(name)
-        may_grow |= _check_text(name, Ar.SplitPackageRelativePathOuter(name)[0])
+        has_arcs = _check_text(name, Ar.SplitPackageRelativePathOuter(name)[0])
+        may_grow |= has_arcs
         try:
             layer = Sdf.Layer.FindOrOpen(name)
         except Tf.ErrorException:  # composition says what is wrong
             continue
         if layer:
-            layers[name] = layer
-            pending += [layer.ComputeAbsolutePath(each) for each in layer.GetCompositionAssetDependencies() if each]
-    if may_grow and str(path) in layers:
-        count, depth = _Composition(str(path), layers).extent()
+            trees[name] = _Tree(layer)
+            # USD's own list of dependencies crashes on some broken files
+            assets = {asset for arcs in trees[name].arcs.values() for asset, _ in arcs} if has_arcs else set()
+            pending += [layer.ComputeAbsolutePath(asset) for asset in {*assets, *layer.subLayerPaths} if asset]
+    if may_grow and str(path) in trees:
+        count, depth = _Composition(str(path), trees).extent()
         check_bound(path, 'prims, with those that references bring', count, 'prims')
         check_bound(path, 'nested prims', depth, 'depth')
-    return list(layers.values())
+    return [tree.layer for tree in trees.values()]
 
 
 def _check_text(name: str, file: str) -> bool:
     """ValueError for a file that cannot be a layer, or text nested too deep. Whether it may be more than it looks."""
-    from pxr import Ar
+    from pxr import Ar, Usd
 
     check_file(file)
+    if name.lower().endswith('.usdz'):
+        package = Usd.ZipFile.Open(name)
+        inside = package.GetFileNames() if package else ()
+        return bool(inside) and _check_text(Ar.JoinPackageRelativePath([name, inside[0]]), file)
     if name == file:
         try:
             with open(file, 'rb') as content:
@@ -101,9 +108,8 @@ def _check_text(name: str, file: str) -> bool:
 class _Composition:
     """Prims that a stage has at most: those of its layers, at each place that refers to them."""
 
-    def __init__(self, root: str, layers: dict[str, Sdf.Layer]):
-        self._root, self._layers = root, layers
-        self._trees = {name: _Tree(layer) for name, layer in layers.items()}
+    def __init__(self, root: str, trees: dict[str, _Tree]):
+        self._root, self._trees = root, trees
         self._known: dict[tuple[str, str, Sdf.Path], _Extent] = {}
         self._nesting = 0
 
@@ -118,9 +124,9 @@ class _Composition:
         pending, extents = [stack], dict[str, _Extent]()
         while pending:
             name = pending.pop()
-            if name in self._layers and name not in extents:
+            if name in self._trees and name not in extents:
                 extents[name] = self._in_layer(stack, name, path)
-                layer = self._layers[name]
+                layer = self._trees[name].layer
                 pending += [layer.ComputeAbsolutePath(each) for each in layer.subLayerPaths]
         return sum(count for count, _ in extents.values()), max((depth for _, depth in extents.values()), default=0)
 
@@ -152,7 +158,7 @@ class _Composition:
         return self._known[key]
 
     def _brought(self, stack: str, name: str, arcs: Iterable[_Arc]) -> Iterator[_Extent]:
-        layer = self._layers[name]
+        layer = self._trees[name].layer
         for asset, path in arcs:
             if asset is None:  # a class; the layers that refer to this one may add to it
                 yield self._at(stack, path)
@@ -160,8 +166,8 @@ class _Composition:
                     yield self._at(self._root, path)
                 continue
             target = layer.ComputeAbsolutePath(asset) if asset else stack
-            if target in self._layers:
-                yield self._at(target, path or self._layers[target].GetDefaultPrimAsPath())
+            if target in self._trees:
+                yield self._at(target, path or self._trees[target].layer.GetDefaultPrimAsPath())
 
 
 def _add(below: defaultdict[Sdf.Path, _Extent], path: Sdf.Path, extent: _Extent) -> None:
@@ -173,12 +179,12 @@ class _Tree:
     """Prims of one layer, in an order where what is below a prim stands right before it."""
 
     def __init__(self, layer: Sdf.Layer):
-        self._layer = layer
+        self.layer = layer
 
     @cached_property
     def _order(self) -> list[Sdf.Path]:
         paths: list[Sdf.Path] = []
-        self._layer.Traverse('/', lambda path: None if path.IsPropertyPath() else paths.append(path))
+        self.layer.Traverse('/', lambda path: None if path.IsPropertyPath() else paths.append(path))
         return paths
 
     @cached_property
@@ -199,7 +205,7 @@ class _Tree:
         return self._order[start : end + 1] if end >= 0 else []
 
     def _arcs(self, path: Sdf.Path) -> list[_Arc]:
-        spec = self._layer.GetPrimAtPath(path)
+        spec = self.layer.GetPrimAtPath(path)
         arcs: list[_Arc] = []
         for field in set(spec.ListInfoKeys()).intersection(_LISTS) if spec else ():
             for item in spec.GetInfo(field).GetAppliedItems():
