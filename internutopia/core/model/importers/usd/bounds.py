@@ -7,6 +7,7 @@ millions of prims of a few lines.
 from __future__ import annotations
 
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -47,6 +48,7 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
 
     Raises:
         ValueError: One is no regular file or too large, is nested too deep, or all make too many prims.
+        Tf.ErrorException: The root layer is broken.
     """
     from pxr import Ar, Sdf, Tf
 
@@ -61,8 +63,10 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
         may_grow |= has_arcs
         try:
             layer = Sdf.Layer.FindOrOpen(name)
-        except Tf.ErrorException:  # composition says what is wrong
-            continue
+        except Tf.ErrorException:
+            if name == str(path):
+                raise
+            continue  # composition says what is wrong
         if layer:
             trees[name] = _Tree(layer)
             # USD's own list of dependencies crashes on some broken files
@@ -77,13 +81,16 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
 
 def _check_text(name: str, file: str) -> bool:
     """ValueError for a file that cannot be a layer, or text nested too deep. Whether it may be more than it looks."""
-    from pxr import Ar, Usd
+    from pxr import Ar
 
     check_file(file)
     if name.lower().endswith('.usdz'):
-        package = Usd.ZipFile.Open(name)
-        inside = package.GetFileNames() if package else ()
-        return bool(inside) and _check_text(Ar.JoinPackageRelativePath([name, inside[0]]), file)
+        try:
+            with zipfile.ZipFile(file) as package:
+                root = package.namelist()[0]
+        except (OSError, LookupError, zipfile.BadZipFile):
+            return True
+        return _check_text(Ar.JoinPackageRelativePath([name, root]), file)
     if name == file:
         try:
             with open(file, 'rb') as content:
