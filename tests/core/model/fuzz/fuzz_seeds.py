@@ -29,7 +29,9 @@ MJCF = """<mujoco model="robot">
         <body name="hand"><joint name="wrist"/><geom size="0.1"/></body>
       </body>
     </body>
-    <body name="cloth"><flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" radius="0.01" dim="2"/></body>
+    <body name="cloth">
+      <flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" radius="0.01" dim="2"/>
+    </body>
   </worldbody>
   <tendon><fixed name="tendon"><joint joint="hinge" coef="1"/></fixed></tendon>
   <equality><joint joint1="hinge" joint2="wrist"/></equality>
