@@ -32,7 +32,17 @@ NO_EFFECT: Any = {
     'metrics_save_path': True,
     'resume': True,
     'distribution_config': True,
-    'simulator': {'device', 'threads', 'scene_cache', 'asset_limits', 'headless', 'webrtc', 'native', 'use_fabric', 'omni_compat'},
+    'simulator': {
+        'device',
+        'threads',
+        'scene_cache',
+        'asset_limits',
+        'headless',
+        'webrtc',
+        'native',
+        'use_fabric',
+        'omni_compat',
+    },
 }
 """Fields that change no result: on how many envs, processes and what machine a run is, and where its results go."""
 
