@@ -22,7 +22,8 @@ from internutopia.core.runner.step_result import StepResult
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.base import PhysicsState
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
+# fields of an `EnvState`
+_KINDS: dict[str, type] = {
     'task': Mapping,
     'step_dt': float,
     'physics': PhysicsState,
@@ -69,6 +70,7 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
         for env_id, saved in rows.items():
             env = _write(runner, env_id, saved)
             set_object_state(objects_of(env.task), saved.object_state, env_id)
+            runner.batches.forget(env_id)
     except BaseException as error:
         for problem in restore(runner, before):
             error.add_note(problem)
@@ -88,6 +90,7 @@ def restore(runner: SimulatorRunner, before: SceneState) -> list[str]:
                 set_object_state({name: each}, saved.object_state, env_id)
             except Exception as error:
                 problems.append(f'env {env_id}, {name}: could not be put back ({type(error).__name__}: {error})')
+        runner.batches.forget(env_id)
     runner.set_current_time_step_index(before.step_count)
     return problems
 
@@ -134,7 +137,6 @@ def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
     runner.world.noise_keys[env_id] = saved.noise_key
     runner.steps[env_id], runner.running[env_id] = saved.step, not saved.ended
     env.last = copy.deepcopy(saved.last)
-    runner.batches.forget(env_id)
     return env
 
 
