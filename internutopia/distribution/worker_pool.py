@@ -196,6 +196,8 @@ class WorkerPool:
         """End the process that has a call: like any death, that is what the call ends with."""
         import ray
 
+        if call.generation != self._generations[call.worker]:  # it has ended already
+            return
         reason = f'was killed: no answer to `{call.method}` for {call.waited:.0f} s (step_timeout)'
         self._timeouts[call.worker, call.generation] = reason
         with self._cluster.call():

@@ -45,6 +45,7 @@ class Interruption:
         self.signal: int | None = None
         self._patience: float | None = None  # s; None while signals are not deferred
         self._overdue = False  # a deferred signal is to be raised now
+        self._shared = False  # others handle signals, too, and may send them again
 
     def is_set(self) -> bool:
         """Whether one has come."""
@@ -62,6 +63,7 @@ class Interruption:
         With infinite patience others may handle signals in the block.
         """
         self._patience = patience
+        self._shared = self._shared or patience == math.inf
         try:
             yield
         finally:
@@ -89,11 +91,11 @@ class Interruption:
             end = time.monotonic() + timeout
             while not done() and time.monotonic() < end:
                 second = _read(signals, _POLL_INTERVAL)
-                if second and self._patience != math.inf:
+                if second and not self._shared:
                     os._exit(INTERRUPTED + second)
             return done()
 
-        if not in_time(lambda: self.is_set() or self._patience == math.inf, _ANSWER_TIMEOUT):
+        if not in_time(lambda: self.is_set() or self._shared, _ANSWER_TIMEOUT):
             os._exit(INTERRUPTED + first)
         if not in_time(lambda: self._patience is None, self._patience or 0.0):
             self._overdue = True

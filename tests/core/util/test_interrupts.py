@@ -130,10 +130,13 @@ def test_the_first_signal_is_the_end(body):
 def test_a_fork_is_ended_by_signals_as_usual():
     body = """
 with interrupts() as interruption:
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        os.write(writer, b'.')
         signal.pause()
         os._exit(0)
+    os.read(reader, 1)
     say('ready')
     os.kill(child, signal.SIGTERM)
     _, status = os.waitpid(child, 0)
