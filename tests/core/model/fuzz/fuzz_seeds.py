@@ -191,7 +191,8 @@ def _trimesh(kind: str) -> bytes:
     import trimesh
 
     made = trimesh.Trimesh(POINTS, FACES).export(file_type=kind)
-    return made if isinstance(made, bytes) else next(iter(dict(made).values()))
+    assert isinstance(made, bytes)
+    return made
 
 
 def _usd(suffix: str, folder: Path) -> bytes:

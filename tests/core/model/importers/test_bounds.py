@@ -25,7 +25,8 @@ def mjcf(asset: str = '', world: str = BALL) -> str:
 
 def nested(depth: int) -> str:
     opened = ''.join(f'def Xform "p{i}" {{\n' for i in range(depth))
-    return f'#usda 1.0\n{opened}def Cube "c" {{\n}}\n{"}\n" * depth}'
+    closed = '}\n' * depth
+    return f'#usda 1.0\n{opened}def Cube "c" {{\n}}\n{closed}'
 
 
 def multiplied(levels: int, each: int = 10, arc: str = 'references') -> str:

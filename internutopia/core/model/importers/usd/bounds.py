@@ -50,7 +50,7 @@ class _Extent(NamedTuple):
         return _Extent(self.prims + other.prims, max(self.depth, other.depth), max(self.arcs, other.arcs))
 
     def instead_of(self, other: _Extent) -> _Extent:
-        return _Extent(*map(max, self, other))
+        return _Extent(max(self.prims, other.prims), max(self.depth, other.depth), max(self.arcs, other.arcs))
 
 
 def check_layers(path: Path) -> list[Sdf.Layer]:
