@@ -139,8 +139,6 @@ def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     run = command(write(task_configs=[task(scene_asset_path=str(tmp_path / 'trough.usda'))]), **paths)
     run.wait_for('coacd_worker')
     run.process.send_signal(number)
-    stdout, _ = run.process.communicate(timeout=PATIENCE)
-    assert 'go on with: internutopia run' in stdout
     run.has_ended(128 + number)
 
 
