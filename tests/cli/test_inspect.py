@@ -142,7 +142,7 @@ def test_packaged_assets_by_their_names() -> None:
     [
         ('gone.xml', None, "gone.xml' not found; tried"),
         ('broken.usda', '#usda 1.0\ndef Xform "World" {', 'broken.usda'),
-        ('broken.xml', '<mujoco><worldbody></mujoco>', 'broken.xml: XML parse error'),
+        ('broken.xml', '<mujoco><worldbody></mujoco>', 'broken.xml: not an XML document'),
         ('cart.urdf', URDF.replace('"2"', '"0"'), 'gone.stl'),
         ('notes.txt', 'hello', 'notes.txt'),
     ],
@@ -152,3 +152,12 @@ def test_a_file_that_cannot_be_read(write: Any, tmp_path: Path, name: str, text:
     assert result.exit_code == 2
     assert 'internutopia inspect: ' in result.output and message in result.output
     assert 'Traceback' not in result.output
+
+
+def test_a_file_of_unknown_origin(write: Any) -> None:
+    path = write('arm.xml', ARM)
+    assert inspect(path, '--time', 600).stdout == inspect(path).stdout
+    grid = '<replicate count="40000"><body><geom size="1"/></body></replicate>'
+    result = inspect(write('endless.xml', f'<mujoco><worldbody>{grid}</worldbody></mujoco>'), '--time', 0.01)
+    assert result.exit_code == 2
+    assert 'endless.xml: cannot be read and compiled: it takes longer than 0.01 s' in result.stderr

@@ -66,7 +66,7 @@ def call_limited(
     succeeded, result = pickle.loads(answer)
     if succeeded:
         return result
-    raise result
+    raise LimitError(f'it needs more than its limit of {memory:,} bytes of memory') if result is None else result
 
 
 def _end(status: int) -> str:
@@ -108,7 +108,7 @@ def _answer() -> bytes:
     try:
         return pickle.dumps((True, function(*args, **kwargs)))
     except MemoryError:
-        return pickle.dumps((False, LimitError(f'it needs more than its limit of {memory:,} bytes of memory')))
+        return pickle.dumps((False, None))
     except Exception as error:
         try:
             return pickle.dumps((False, error))

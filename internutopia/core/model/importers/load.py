@@ -40,6 +40,7 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             file and, where known, the line or the prim.
     """
     path = Path(os.path.abspath(path))
+    content_key(path)  # looks at all of its files, unless that was done before
     with reading(path):
         reader = _format(path)
         if reader is usd:
@@ -73,13 +74,14 @@ def length_unit(path: Path) -> tuple[float, bool] | None:
 def content_key(path: Path) -> str:
     """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
 
+    Raises what `load_spec` raises of files that are too large or nested too deep, which no reader has seen yet then.
     Files are read again only when their modification time or size has changed, so a repeated call costs one `stat` per
     file. Raises what `load_spec` raises.
     """
-    name = os.path.abspath(path)
     known = known_fingerprint(path)
     if known is None:
         with reading(path):
+            name = os.path.abspath(path)
             known = _fingerprints[name] = _fingerprint(Path(name))
     return known.key
 

@@ -11,7 +11,6 @@ from internutopia.core.model.importers.mjcf_files import read_mjcf
 
 def load(path: Path) -> mujoco.MjSpec:
     """Read an MJCF file at an absolute path. ValueError if it is broken or a file it refers to is missing."""
-    read_mjcf(path)
     spec = mujoco.MjSpec.from_file(str(path))
     spec.copy().compile()  # most errors (sizes, names, missing meshes) show up only here
     return spec
@@ -24,4 +23,4 @@ def dependencies(path: Path) -> set[Path]:
     """
     models = read_mjcf(path)
     documents = {document for model in models.values() for document in model.documents}
-    return documents | {file for model in models.values() for _, file in model.references()}
+    return documents | {file for model in models.values() for _, file in model.references}

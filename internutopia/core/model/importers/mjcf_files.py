@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from internutopia.core.model.xml_files import read_xml
 
 _MOST_ATTACHED = 50  # models inside each other; MuJoCo's reader calls itself for each, and runs out of stack
 _CUBE_SIDES = 6
+_WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
 
 
 @dataclass
@@ -37,14 +37,18 @@ class MjcfFile:
         names = {compiler.get(key, '') for compiler in compilers for key in ('meshdir', 'texturedir', 'assetdir')}
         return {self.path.parent / name for name in names | {''}}
 
-    def references(self) -> Iterator[tuple[Element, Path]]:
+    @cached_property
+    def references(self) -> list[tuple[Element, Path]]:
         """Elements that refer to files, but for includes, with each file that may be meant."""
-        for root in self.documents.values():
-            for element in root.iter():
-                if element.tag != 'include':
-                    # `fileright` etc. of cube textures, too
-                    names = [value for key, value in element.items() if key.startswith('file')]
-                    yield from ((element, file) for name in names for file in _candidates(name, self.folders))
+        named = [
+            (element, value)
+            for root in self.documents.values()
+            for element in root.iter()
+            if element.tag != 'include'
+            for key, value in element.attrib.items()
+            if key.startswith('file')  # `fileright` etc. of cube textures, too
+        ]
+        return [(element, file) for element, name in named for file in _candidates(name, self.folders)]
 
 
 def read_mjcf(path: Path) -> dict[Path, MjcfFile]:
@@ -62,7 +66,7 @@ def read_mjcf(path: Path) -> dict[Path, MjcfFile]:
         if file in files:
             continue
         files[file] = MjcfFile(file, _documents(file))
-        for element, referred in files[file].references():
+        for element, referred in files[file].references:
             if element.tag == 'model':
                 pending.append(referred)
             else:
@@ -98,7 +102,7 @@ class _Sizes:
     def __init__(self, files: dict[Path, MjcfFile]):
         self._files = files
         self._known: dict[Path, float] = {}
-        self._written = sum(len(list(root.iter())) for file in files.values() for root in file.documents.values())
+        self._written = sum(sum(1 for _ in root.iter()) for file in files.values() for root in file.documents.values())
 
     def check(self, path: Path) -> None:
         """ValueError if a file and what it attaches becomes too large."""
@@ -117,7 +121,7 @@ class _Sizes:
 
     def _count(self, file: MjcfFile, above: tuple[Path, ...]) -> float:
         models: dict[str, float] = {}
-        for element, referred in file.references():
+        for element, referred in file.references:
             if element.tag == 'model':
                 name = element.get('name', '')
                 models[name] = models.get(name, 0.0) + self._of(referred, above)
@@ -140,8 +144,9 @@ class _Sizes:
                 total += copies * _product(element, 'count')
             pending += [(child, copies) for child in element]
         for root in file.documents.values():
-            for element in root.iter():
-                _check_figures(file.path, element, total)
+            for kind in _WITH_FIGURES:
+                for element in root.iter(kind):
+                    _check_figures(file.path, element, total)
         return total
 
 

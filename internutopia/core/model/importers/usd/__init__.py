@@ -40,7 +40,10 @@ from internutopia.core.util import log
 
 
 def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path; what is left out is logged. ValueError if broken or if nothing is left."""
+    """Read a USD file at an absolute path whose bounds `dependencies` has looked at; what is left out is logged.
+
+    ValueError if it is broken or if nothing is left.
+    """
     spec, warnings = load_with_warnings(path, options)
     if warnings:
         log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *warnings]))
@@ -51,7 +54,7 @@ def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tu
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     warnings = FileWarnings()
     with reading(path):
-        stage = open_stage(path, warnings)
+        stage = open_stage(path, warnings, within_bounds=True)
         transforms = StageTransforms(stage, options.scale, options.raw_lengths)
         return build(path, stage, transforms, warnings, options), warnings.lines()
 

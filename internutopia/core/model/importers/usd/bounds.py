@@ -7,11 +7,12 @@ millions of prims of a few lines.
 from __future__ import annotations
 
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,12 +32,25 @@ _BRACKETS[list(b'([{')], _BRACKETS[list(b')]}')] = 1, -1
 _BLOCK = 1 << 20  # bytes
 _ARCS = re.compile(rb'references|payload|inherits|specializes')
 _LISTS = ('references', 'payload', 'inheritPaths', 'specializes')  # fields of prims
-_MOST_ARCS = 200  # references to references; each takes a level of Python's stack, and several of USD's
+_MOST_ARCS = 64  # references to references, with the cube of which composition becomes slower
 
 _CLASSES = _LISTS[2:]
 
-_Extent = tuple[float, int]  # prims, and how deep they are nested
 _Arc = tuple[str | None, 'Sdf.Path']  # a layer as it is written, empty: this one, None: a class; a prim, empty: default
+
+
+class _Extent(NamedTuple):
+    """What there is at a place: prims, how deep they are nested, and how many references lead from one to the next."""
+
+    prims: float = 0.0
+    depth: int = 0
+    arcs: int = 0
+
+    def beside(self, other: _Extent) -> _Extent:
+        return _Extent(self.prims + other.prims, max(self.depth, other.depth), max(self.arcs, other.arcs))
+
+    def instead_of(self, other: _Extent) -> _Extent:
+        return _Extent(max(self.prims, other.prims), max(self.depth, other.depth), max(self.arcs, other.arcs))
 
 
 def check_layers(path: Path) -> list[Sdf.Layer]:
@@ -47,29 +61,37 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
 
     Raises:
         ValueError: One is no regular file or too large, is nested too deep, or all make too many prims.
+        Tf.ErrorException: The root layer is broken.
     """
     from pxr import Ar, Sdf, Tf
 
-    layers: dict[str, Sdf.Layer] = {}
+    trees: dict[str, _Tree] = {}
     pending, seen, may_grow = [str(path)], set[str](), False
     while pending:
         name = pending.pop()
         if name in seen:
             continue
         seen.add(name)
-        may_grow |= _check_text(name, Ar.SplitPackageRelativePathOuter(name)[0])
+        has_arcs = _check_text(name, Ar.SplitPackageRelativePathOuter(name)[0])
+        may_grow |= has_arcs
         try:
             layer = Sdf.Layer.FindOrOpen(name)
-        except Tf.ErrorException:  # composition says what is wrong
-            continue
+        except Tf.ErrorException:
+            if name == str(path):
+                raise
+            continue  # composition says what is wrong
         if layer:
-            layers[name] = layer
-            pending += [layer.ComputeAbsolutePath(each) for each in layer.GetCompositionAssetDependencies() if each]
-    if may_grow and str(path) in layers:
-        count, depth = _Composition(str(path), layers).extent()
-        check_bound(path, 'prims, with those that references bring', count, 'prims')
-        check_bound(path, 'nested prims', depth, 'depth')
-    return list(layers.values())
+            trees[name] = _Tree(layer)
+            # USD's own list of dependencies crashes on some broken files
+            assets = {asset for arcs in trees[name].arcs.values() for asset, _ in arcs} if has_arcs else set()
+            pending += [layer.ComputeAbsolutePath(asset) for asset in {*assets, *layer.subLayerPaths} if asset]
+    if may_grow and str(path) in trees:
+        extent = _Composition(str(path), trees).extent()
+        check_bound(path, 'prims, with those that references bring', extent.prims, 'prims')
+        check_bound(path, 'nested prims', extent.depth, 'depth')
+        if extent.arcs > _MOST_ARCS:
+            raise ValueError(f'{path}: more than {_MOST_ARCS} references that lead to each other')
+    return [tree.layer for tree in trees.values()]
 
 
 def _check_text(name: str, file: str) -> bool:
@@ -77,6 +99,13 @@ def _check_text(name: str, file: str) -> bool:
     from pxr import Ar
 
     check_file(file)
+    if name.lower().endswith('.usdz'):
+        try:
+            with zipfile.ZipFile(file) as package:
+                root = package.namelist()[0]
+        except (OSError, LookupError, zipfile.BadZipFile):
+            return True
+        return _check_text(Ar.JoinPackageRelativePath([name, root]), file)
     if name == file:
         try:
             with open(file, 'rb') as content:
@@ -85,7 +114,7 @@ def _check_text(name: str, file: str) -> bool:
         except OSError:
             return False  # missing
     asset = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(name))
-    text = bytes(asset.GetBuffer()) if asset else b''
+    text = bytes(asset.GetBuffer() or b'') if asset else b''
     if not text.startswith(_TEXT):
         return True
     codes = np.frombuffer(_NO_NESTING.sub(b'', text), np.uint8)
@@ -101,9 +130,8 @@ def _check_text(name: str, file: str) -> bool:
 class _Composition:
     """Prims that a stage has at most: those of its layers, at each place that refers to them."""
 
-    def __init__(self, root: str, layers: dict[str, Sdf.Layer]):
-        self._root, self._layers = root, layers
-        self._trees = {name: _Tree(layer) for name, layer in layers.items()}
+    def __init__(self, root: str, trees: dict[str, _Tree]):
+        self._root, self._trees = root, trees
         self._known: dict[tuple[str, str, Sdf.Path], _Extent] = {}
         self._nesting = 0
 
@@ -118,67 +146,62 @@ class _Composition:
         pending, extents = [stack], dict[str, _Extent]()
         while pending:
             name = pending.pop()
-            if name in self._layers and name not in extents:
+            if name in self._trees and name not in extents:
                 extents[name] = self._in_layer(stack, name, path)
-                layer = self._layers[name]
+                layer = self._trees[name].layer
                 pending += [layer.ComputeAbsolutePath(each) for each in layer.subLayerPaths]
-        return sum(count for count, _ in extents.values()), max((depth for _, depth in extents.values()), default=0)
+        return reduce(_Extent.beside, extents.values(), _Extent())
 
     def _in_layer(self, stack: str, name: str, path: Sdf.Path) -> _Extent:
         key = stack, name, path
         if key in self._known:
             return self._known[key]
-        self._known[key] = 0, 0  # what refers to itself brings nothing more
+        self._known[key] = _Extent()  # what refers to itself brings nothing more
         self._nesting += 1
-        if self._nesting > _MOST_ARCS:
-            raise ValueError(f'more than {_MOST_ARCS} references to what has references itself, at @{name}@<{path}>')
+        if self._nesting > _MOST_ARCS + 1:
+            raise ValueError(f'more than {_MOST_ARCS} references that lead to each other, at @{name}@<{path}>')
         tree = self._trees[name]
-        below: defaultdict[Sdf.Path, _Extent] = defaultdict(lambda: (0, 0))
+        below: defaultdict[Sdf.Path, _Extent] = defaultdict(_Extent)
         for each in tree.subtree(path):
-            count, depth = below.pop(each, (0, 0))
+            extent, above = below.pop(each, _Extent()), each.GetParentPath()
             if each.IsPrimVariantSelectionPath() and not each.GetVariantSelection()[1]:
-                _add(below, each.GetParentPath(), (count, depth))  # a variant set, after its variants
+                below[above] = below[above].beside(extent)  # a variant set, after its variants
                 continue
-            for extent in self._brought(stack, name, tree.arcs.get(each, ())):
-                count, depth = count + extent[0], max(depth, extent[1])
+            extent = reduce(_Extent.beside, self._brought(stack, name, tree.arcs.get(each, ())), extent)
             if each.IsPrimVariantSelectionPath():
-                chosen = each.GetParentPath().AppendVariantSelection(each.GetVariantSelection()[0], '')
-                below[chosen] = max(below[chosen][0], count), max(below[chosen][1], depth)
-            else:
-                _add(below, each.GetParentPath(), (count + 1, depth + 1))
-                if each == path:
-                    self._known[key] = count + 1, depth + 1
+                chosen = above.AppendVariantSelection(each.GetVariantSelection()[0], '')
+                below[chosen] = below[chosen].instead_of(extent)
+                continue
+            extent = _Extent(extent.prims + 1, extent.depth + 1, extent.arcs)
+            below[above] = below[above].beside(extent)
+            if each == path:
+                self._known[key] = extent
         self._nesting -= 1
         return self._known[key]
 
     def _brought(self, stack: str, name: str, arcs: Iterable[_Arc]) -> Iterator[_Extent]:
-        layer = self._layers[name]
+        layer = self._trees[name].layer
         for asset, path in arcs:
-            if asset is None:  # a class; the layers that refer to this one may add to it
-                yield self._at(stack, path)
-                if stack != self._root:
-                    yield self._at(self._root, path)
-                continue
             target = layer.ComputeAbsolutePath(asset) if asset else stack
-            if target in self._layers:
-                yield self._at(target, path or self._layers[target].GetDefaultPrimAsPath())
-
-
-def _add(below: defaultdict[Sdf.Path, _Extent], path: Sdf.Path, extent: _Extent) -> None:
-    count, depth = below[path]
-    below[path] = count + extent[0], max(depth, extent[1])
+            places = [(target, path)]
+            if asset is None and stack != self._root:
+                places.append((self._root, path))  # a class, to which layers that refer to this one may add
+            for place, prim in places:
+                if place in self._trees:
+                    found = self._at(place, prim or self._trees[place].layer.GetDefaultPrimAsPath())
+                    yield found._replace(arcs=found.arcs + 1)
 
 
 class _Tree:
     """Prims of one layer, in an order where what is below a prim stands right before it."""
 
     def __init__(self, layer: Sdf.Layer):
-        self._layer = layer
+        self.layer = layer
 
     @cached_property
     def _order(self) -> list[Sdf.Path]:
         paths: list[Sdf.Path] = []
-        self._layer.Traverse('/', lambda path: None if path.IsPropertyPath() else paths.append(path))
+        self.layer.Traverse('/', lambda path: None if path.IsPropertyPath() else paths.append(path))
         return paths
 
     @cached_property
@@ -199,7 +222,7 @@ class _Tree:
         return self._order[start : end + 1] if end >= 0 else []
 
     def _arcs(self, path: Sdf.Path) -> list[_Arc]:
-        spec = self._layer.GetPrimAtPath(path)
+        spec = self.layer.GetPrimAtPath(path)
         arcs: list[_Arc] = []
         for field in set(spec.ListInfoKeys()).intersection(_LISTS) if spec else ():
             for item in spec.GetInfo(field).GetAppliedItems():

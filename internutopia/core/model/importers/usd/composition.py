@@ -21,14 +21,17 @@ _PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ 
 _SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages list the layers of a stage
 
 
-def compose(path: Path) -> Usd.Stage:
-    """Open a stage with all its payloads. ValueError, with the line if there is one, if its root layer is broken."""
+def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
+    """Open a stage with all its payloads, after a look at its bounds unless it is known to be within them.
+
+    ValueError, with the line if there is one, if its root layer is broken.
+    """
     from pxr import Tf, Usd, UsdUtils
 
     silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is warned of
     layers: list[Sdf.Layer] = []
     try:
-        layers = check_layers(path)  # held until the stage holds them
+        layers = [] if within_bounds else check_layers(path)  # held until the stage holds them
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         causes = [_PARSER_RULE.sub('cannot be read ', str(part.commentary).strip()) for part in error.args]

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 _UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
 
 
-def open_stage(path: Path, warnings: FileWarnings) -> Usd.Stage:
+def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = False) -> Usd.Stage:
     """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
 
+    Its bounds are looked at before, unless it is known to be within them.
     What is missing or cannot be read is warned of. ValueError if the file itself is broken.
     """
-    stage = compose(path)
+    stage = compose(path, within_bounds=within_bounds)
     warn_of_missing(stage, warnings)
     stage.SetEditTarget(stage.GetSessionLayer())
     _check_units(stage, warnings)

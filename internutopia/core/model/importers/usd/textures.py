@@ -89,7 +89,7 @@ def read_image(file: str) -> Pixels:
     asset = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(file))
     if not asset:
         raise ValueError('no such file')
-    return decode_image(bytes(asset.GetBuffer()), 'RGBA')
+    return decode_image(bytes(asset.GetBuffer() or b''), 'RGBA')
 
 
 def image_file(asset: Sdf.AssetPath) -> str:
