@@ -142,7 +142,7 @@ def test_packaged_assets_by_their_names() -> None:
     [
         ('gone.xml', None, "gone.xml' not found; tried"),
         ('broken.usda', '#usda 1.0\ndef Xform "World" {', 'broken.usda'),
-        ('broken.xml', '<mujoco><worldbody></mujoco>', 'broken.xml: XML parse error'),
+        ('broken.xml', '<mujoco><worldbody></mujoco>', 'broken.xml: not an XML document'),
         ('cart.urdf', URDF.replace('"2"', '"0"'), 'gone.stl'),
         ('notes.txt', 'hello', 'notes.txt'),
     ],

@@ -78,10 +78,10 @@ def content_key(path: Path) -> str:
     Files are read again only when their modification time or size has changed, so a repeated call costs one `stat` per
     file. Raises what `load_spec` raises.
     """
-    name = os.path.abspath(path)
     known = known_fingerprint(path)
     if known is None:
         with reading(path):
+            name = os.path.abspath(path)
             known = _fingerprints[name] = _fingerprint(Path(name))
     return known.key
 
