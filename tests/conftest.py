@@ -5,6 +5,7 @@ The models are written once per session, so that every test after the first find
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,14 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv('TMPDIR', temporary.name)
         patch.setattr(tempfile, 'tempdir', None)
         yield folder
+
+
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """SIGHUP has its usual effect on this process and those it starts, also where the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from markers import slow_but
 from runs import TASK, task
 
 PATIENCE = 300.0  # s
+pytestmark = pytest.mark.usefixtures('hangup')
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 START = 'from internutopia.cli import main; main()'
 SLOW_MODULE = """
