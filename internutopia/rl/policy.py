@@ -212,7 +212,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
     extra = {f'{METADATA_KEY}.json': ''}
     try:
         module = torch.jit.load(os.fspath(file), map_location=device or 'cpu', _extra_files=extra)
-    except RuntimeError as error:
+    except Exception as error:  # likewise
         raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
 
     def infer(observations: Array) -> Array:

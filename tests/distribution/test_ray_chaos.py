@@ -78,7 +78,7 @@ def test_every_episode_is_recorded_once_whoever_dies(cluster, make_config, distr
     metrics = [MetricCfg(name='seen', type='ToyMetric', metric_config={})]
     lengths = rng.integers(SHORTEST, LONGEST + 1, EPISODES)
     tasks = [toy(max_steps=int(steps), metrics=metrics, tell_pid=True) for steps in lengths]
-    expected, _ = run(make_config(tasks=tasks, env_num=8, metrics_save_path=tmp_path / 'local.jsonl'))
+    expected, _ = run(make_config(tasks=tasks, env_num=8, seed=0, metrics_save_path=tmp_path / 'local.jsonl'))
     killer = Killer(gap=(50, 70))
     got, lost = run(distributed(tasks=tasks, env_num=4, retries=99, metrics_save_path=tmp_path / 'ray.jsonl'), killer)
     assert [line['episode_id'] for line in got] == list(range(EPISODES))

@@ -77,9 +77,10 @@ def test_a_worker_that_hangs_is_told_of(pair: Pair, toy, call, monkeypatch, capl
 
 
 def results(config: Config) -> list[dict[str, Any]]:
-    """What a run has recorded, in the order of episodes, wherever they ran."""
+    """What a run has recorded, in the order of episodes, wherever they ran; of a config with faults, too."""
     lines = map(json.loads, Path(config.results_file or '').read_text().splitlines())
-    return sorted(({**line, 'env_id': None} for line in lines), key=lambda line: line['episode_id'])
+    differing = dict.fromkeys(('env_id', 'config', 'crc'))
+    return sorted(({**line, **differing} for line in lines), key=lambda line: line['episode_id'])
 
 
 def run(env: Env, between: Callable[[int], Any] = lambda step: None) -> list[str]:
