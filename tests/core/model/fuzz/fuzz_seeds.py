@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+_TIME = 10**9  # s since 1970
 
 MJCF = """<mujoco model="robot">
   <compiler angle="degree" meshdir="." texturedir="."/>
@@ -196,15 +199,19 @@ def _trimesh(kind: str) -> bytes:
 
 
 def _usd(suffix: str, folder: Path) -> bytes:
-    from pxr import Sdf, UsdUtils
+    from pxr import Sdf
 
     (folder / 'seed.usda').write_text(USDA.replace('@picture@', '@picture.png@'))
     (folder / 'picture.png').write_bytes(_picture('PNG'))
     file = folder / f'seed.{suffix}'
     if suffix == 'usdc':
         Sdf.Layer.FindOrOpen(str(folder / 'seed.usda')).Export(str(file))
-    else:
-        UsdUtils.CreateNewUsdzPackage(str(folder / 'seed.usda'), str(file))
+        return file.read_bytes()
+    package = Sdf.ZipFileWriter.CreateNew(str(file))
+    for part in ('seed.usda', 'picture.png'):
+        os.utime(folder / part, (_TIME, _TIME))  # which is in the package: mutants are the same each time
+        package.AddFile(str(folder / part), part)
+    package.Save()
     return file.read_bytes()
 
 
