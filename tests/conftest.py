@@ -54,12 +54,14 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture
-def hangup() -> Iterator[None]:
-    """SIGHUP has its usual effect on this process and those it starts, also where the tests run under `nohup`."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+@pytest.fixture(scope='session', autouse=True)
+def usual_signals() -> Iterator[None]:
+    """Signals have their usual effect on this process and those it starts, also under `nohup` or in the background."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

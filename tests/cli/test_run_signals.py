@@ -17,8 +17,6 @@ from markers import slow_but
 from runs import TASK, task
 
 PATIENCE = 300.0  # s
-pytestmark = pytest.mark.usefixtures('hangup')
-
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 START = 'from internutopia.cli import main; main()'
 SLOW_MODULE = """

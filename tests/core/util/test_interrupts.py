@@ -13,8 +13,6 @@ import pytest
 
 from internutopia.core.util.interrupts import InterruptedByUser, interrupts
 
-pytestmark = pytest.mark.usefixtures('hangup')
-
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 PATIENCE = 300.0  # s
 
