@@ -18,8 +18,8 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
-from internutopia.core.runner.memory import machine_memory
 from internutopia.core.util.arrays import masked_assign
+from internutopia.core.util.memory import machine_memory
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term

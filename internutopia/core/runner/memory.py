@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from internutopia.core.config import Config, TaskCfg
+from internutopia.core.util.memory import machine_memory
 
 _GIB = 2**30
-
-
-def machine_memory() -> int | None:
-    """Memory of this machine [bytes]; None where it does not say."""
-    try:
-        return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def check_memory(config: Config) -> None:

@@ -1,10 +1,19 @@
-"""Memory of the process: what it has freed goes back to the operating system."""
+"""Memory of the machine, and of the process: what it has freed goes back to the operating system."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
+
+
+def machine_memory() -> int | None:
+    """Memory of this machine [bytes]; None where it does not say."""
+    try:
+        return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def return_free_memory() -> None:
