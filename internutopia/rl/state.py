@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
@@ -144,11 +145,13 @@ class RobotState:
         """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
 
+    def chain(self, link: str) -> KinematicChain:
+        """The joints between the root and a link. KeyError with close matches."""
+        return self._view.chain('', link, self._learner(f'link {link!r}'))
+
     def scene_object(self, name: str) -> BodyView:
         """An object or movable scene body in all envs. KeyError with close matches."""
-        if self._env_id is None:
-            raise RuntimeError(f'object {name!r}: only learners see objects')
-        return self.world.body(name, self._env_id)
+        return self.world.body(name, self._learner(f'object {name!r}'))
 
     def object_positions(self, names: Sequence[str]) -> Array:
         """Positions of objects `(n, k, 3)` [m]."""
@@ -215,6 +218,12 @@ class RobotState:
         if not self.robot.feet:
             raise ValueError(f'robot {self.robot.name!r}: its class names no feet')
         return self.robot.feet
+
+    def _learner(self, wanted: str) -> int:
+        """The env that was bound."""
+        if self._env_id is None:
+            raise RuntimeError(f'{wanted}: only learners see the scene and the model')
+        return self._env_id
 
     def _base_velocities_b(self) -> Array:
         # linear and angular at once: on small batches numpy takes no longer for two than for one

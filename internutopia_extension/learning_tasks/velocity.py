@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import (
@@ -17,6 +18,7 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
+from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
@@ -79,6 +81,12 @@ def config(
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
+def training(robot: str | Walker = 'h1', **options: Any) -> TrainingCfg:
+    """How it is learned, whatever the other options of the task."""
+    walker = look_up_walker(robot)
+    return TrainingCfg(iterations=walker.updates, symmetric=walker.symmetric)
+
+
 def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     command = CommandTermCfg(
@@ -131,7 +139,8 @@ def _rewards(robot: Walker) -> list[RewardTermCfg]:
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=1.5),
         RewardTermCfg(term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=1.0),
-        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.5),
+        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=0.75),
         RewardTermCfg(term='alive', weight=1.0),
         RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(
@@ -146,6 +155,7 @@ def _rewards(robot: Walker) -> list[RewardTermCfg]:
         RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-10.0),
         RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
         RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
+        RewardTermCfg(term='power_cost', weight=-5e-4),
         RewardTermCfg(term='action_rate_cost', weight=-0.01),
         RewardTermCfg(term='joint_limit_cost', weight=-5.0),
     ]

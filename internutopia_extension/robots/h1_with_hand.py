@@ -15,6 +15,7 @@ _FINGER_JOINTS = [
     *(f'{finger}_{part}' for finger in ('index', 'middle', 'ring', 'pinky') for part in ('proximal', 'intermediate')),
 ]
 _FINGER_GAINS = {f'{side}_{joint}_joint': (5.0, 2.0) for side in ('L', 'R') for joint in _FINGER_JOINTS}
+HAND_JOINTS = (*_WRIST_GAINS, *_FINGER_GAINS)
 
 
 @BaseRobot.register('H1WithHandRobot')

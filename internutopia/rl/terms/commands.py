@@ -20,7 +20,7 @@ def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequ
     return state.rng.uniform(low, high, (len(env_ids), len(low)))
 
 
-@term('command')
+@term('command', mirror=(1.0, -1.0, -1.0))
 def velocity(
     state: RobotState,
     env_ids: EnvIds,

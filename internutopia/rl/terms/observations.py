@@ -9,17 +9,29 @@ import numpy as np
 
 from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
 from internutopia.rl.terms.registry import term
 
+VECTOR = (1.0, -1.0, 1.0)  # what becomes of a vector (x, y, z) of the base frame when left and right are swapped
+PSEUDOVECTOR = (-1.0, 1.0, -1.0)  # of an axis of rotation
 
-@term('observation')
+
+def _mirror_joints(state: RobotState, joints: Sequence[str] | None = None, **_: Any) -> Mirror:
+    return mirror_joints(state, state.articulation.dof_names if joints is None else joints)
+
+
+def _mirror_phase(state: RobotState, period: float, alternating: bool = True) -> Mirror:
+    return Mirror.of_signs((-1.0, -1.0) if alternating else (1.0, 1.0))  # half a period later is the opposite
+
+
+@term('observation', mirror=_mirror_joints)
 def joint_positions(state: RobotState, relative: bool = False, joints: Sequence[str] | None = None) -> Array:
     """Positions of all joints or of some `(n, k)` [rad or m]; `relative` to the home pose."""
     values = state.joint_positions - state.home if relative else state.joint_positions
     return values if joints is None else values[:, state.dof_indices(joints)]
 
 
-@term('observation')
+@term('observation', mirror=_mirror_joints)
 def joint_velocities(state: RobotState, joints: Sequence[str] | None = None) -> Array:
     """Velocities of all joints or of some `(n, k)` [rad/s or m/s]."""
     return state.joint_velocities if joints is None else state.joint_velocities[:, state.dof_indices(joints)]
@@ -31,7 +43,7 @@ def base_position(state: RobotState) -> Array:
     return state.base_position
 
 
-@term('observation')
+@term('observation', mirror=(1.0,))
 def base_height(state: RobotState) -> Array:
     """Height of the base in the env frame `(n,)` [m]."""
     return state.base_position[:, 2]
@@ -43,19 +55,19 @@ def base_orientation(state: RobotState) -> Array:
     return state.base_orientation
 
 
-@term('observation')
+@term('observation', mirror=VECTOR)
 def base_linear_velocity(state: RobotState) -> Array:
     """Velocity of the base in its own frame `(n, 3)` [m/s]."""
     return state.base_linear_velocity_b
 
 
-@term('observation')
+@term('observation', mirror=PSEUDOVECTOR)
 def base_angular_velocity(state: RobotState) -> Array:
     """Angular velocity of the base in its own frame `(n, 3)` [rad/s]."""
     return state.base_angular_velocity_b
 
 
-@term('observation')
+@term('observation', mirror=VECTOR)
 def projected_gravity(state: RobotState) -> Array:
     """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
     return state.projected_gravity
@@ -73,7 +85,7 @@ def command(state: RobotState, name: str) -> Array:
     return state.command(name)
 
 
-@term('observation')
+@term('observation', mirror=(1.0, 1.0, -1.0))
 def goal_direction(state: RobotState, name: str) -> Array:
     """Distance [m] to the goal of command `name` (x, y, env frame), cosine and sine of its bearing `(n, 3)`."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
@@ -82,9 +94,12 @@ def goal_direction(state: RobotState, name: str) -> Array:
     return xp.stack([xp.linalg.vector_norm(offset, axis=-1), xp.cos(bearing), xp.sin(bearing)], axis=-1)
 
 
-@term('observation')
-def phase(state: RobotState, period: float) -> Array:
-    """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s]."""
+@term('observation', mirror=_mirror_phase)
+def phase(state: RobotState, period: float, alternating: bool = True) -> Array:
+    """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s].
+
+    If left and right feet step `alternating`ly, the mirror image of a moment is what is half a period later.
+    """
     xp = state.xp
     angle = 2.0 * np.pi * xp.astype(state.steps, xp.float64) * state.step_dt / period
     return xp.stack([xp.cos(angle), xp.sin(angle)], axis=-1)
@@ -103,7 +118,7 @@ def constant(state: RobotState, value: Any = 1.0) -> Array:
     return state.xp.broadcast_to(values, (state.env_num, len(values)))
 
 
-@term('observation')
+@term('observation', mirror=mirror_feet)
 def feet_contacts(state: RobotState) -> Array:
     """1 for each of the robot's `feet` that touches something, else 0 `(n, k)`."""
     return state.xp.astype(state.feet_contacts, state.xp.float32)

@@ -8,20 +8,32 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from internutopia.core.util import did_you_mean
+from internutopia.rl.symmetry import TermMirror
 
 Kind = Literal['observation', 'reward', 'termination', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
+_mirrors: dict[tuple[Kind, str], TermMirror | None] = {}
 
 
-def term(kind: Kind, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: make a function the term of that kind called `name` (default: the function's own name)."""
+def term(
+    kind: Kind, name: str | None = None, *, mirror: TermMirror | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: make a function the term of that kind called `name` (default: the function's own name).
+
+    Args:
+        kind: what it is for.
+        name: what it is called.
+        mirror: of an observation or command: what it is when left and right are swapped, see `rl.symmetry`. A sign for
+            each element, or a function of the state and the term's parameters.
+    """
     if kind not in _terms:
         raise ValueError(f'there is no term of kind {kind!r}; {did_you_mean(kind, KINDS)}')
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _terms[kind][name or function.__name__] = function
+        key = name or function.__name__
+        _terms[kind][key], _mirrors[kind, key] = function, mirror
         return function
 
     return register
@@ -30,6 +42,11 @@ def term(kind: Kind, name: str | None = None) -> Callable[[Callable[..., Any]], 
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
     """The terms of a kind by name."""
     return dict(_terms[kind])
+
+
+def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
+    """How a registered term is mirrored; None if it does not say."""
+    return _mirrors[kind, name]
 
 
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:

@@ -84,6 +84,12 @@ def effort_cost(state: RobotState) -> Array:
 
 
 @term('reward')
+def power_cost(state: RobotState) -> Array:
+    """Mechanical power of the joints, braking counted as well: sum of |effort * velocity| [W]."""
+    return state.xp.abs(state.joint_efforts * state.joint_velocities).sum(axis=-1)
+
+
+@term('reward')
 def joint_velocity_cost(state: RobotState) -> Array:
     """Sum of the squared joint velocities."""
     return state.xp.square(state.joint_velocities).sum(axis=-1)

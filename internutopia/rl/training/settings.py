@@ -44,6 +44,8 @@ class TrainingCfg(BaseCfg):
     """Weight of the entropy bonus."""
     explore: Share = 0.7
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
+    symmetric: bool = False
+    """Whether samples are mirrored at random, left and right: for robots and tasks that are alike on both sides."""
     save_every: Count = 25
     """Updates between two checkpoints."""
 

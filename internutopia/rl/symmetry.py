@@ -1,0 +1,148 @@
+"""Mirror images of what a learner sees and does, left and right swapped, for robots that are alike on both sides.
+
+A robot that walks with a limp walks as well with the limp on its other side: whatever it experienced also happened, in
+the mirror, to its mirror image (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
+2024). `sample_mirrors` finds how observations and actions of a task are mirrored; which joint is the image of which
+follows from the geometry of the robot's model. The mirror is the plane through the base's x and z axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+
+if TYPE_CHECKING:
+    from internutopia.rl.batched_env import BatchedRLEnv
+    from internutopia.rl.state import RobotState
+
+DISTANCE = 0.02  # m, that the image of a joint or link may be away from its partner: models are made of rounded numbers
+ALIGNMENT = 0.99  # cosine of the angle between the image of a joint's axis and the axis of its partner
+HOME = 0.01  # rad or m, that a home pose may differ from its image
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Mirror image of vectors: element i is element `order[i]` times `signs[i]`."""
+
+    order: NDArray[np.intp]
+    signs: NDArray[np.float32]
+
+    @classmethod
+    def of_signs(cls, signs: Sequence[float]) -> Mirror:
+        """Elements stay where they are."""
+        return cls(np.arange(len(signs)), np.array(signs, np.float32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Mirror]) -> Mirror:
+        """Vectors side by side."""
+        starts = np.cumsum([0, *(len(part.order) for part in parts)])
+        orders = [part.order + start for part, start in zip(parts, starts[:-1], strict=True)]
+        none = np.empty(0)
+        return cls(
+            np.concatenate([none, *orders]).astype(np.intp),
+            np.concatenate([none, *(part.signs for part in parts)]).astype(np.float32),
+        )
+
+
+TermMirror = Sequence[float] | Callable[..., Mirror]
+"""How a term is mirrored: a sign for each element, or a function of `state` and the term's parameters."""
+
+
+def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror, Mirror]:
+    """Mirrors of the policy's observations, of what the critic sees, and of actions.
+
+    Raises:
+        ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
+            and right.
+    """
+    learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
+    if subset is None:
+        raise ValueError(f'learning.action.controller={learning.action.controller!r} drives no joints: no mirror')
+    action = mirror_joints(state, subset.joint_names)
+    for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
+        _check_alike(name, subset.joint_names, action, np.asarray(values), signed=name == 'home pose')
+
+    def mirror(cfgs: Sequence[ObservationTermCfg]) -> Mirror:
+        return Mirror.joined([action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in cfgs])
+
+    policy = mirror(learning.observations)
+    return policy, Mirror.joined([policy, mirror(learning.critic_observations)]), action
+
+
+def mirror_joints(state: RobotState, joints: Sequence[str]) -> Mirror:
+    """How positions, velocities or efforts of joints are mirrored. ValueError naming a joint without an image."""
+    anchors, axes, slides = _joint_frames(state, joints)
+    flip = np.array([1.0, -1.0, 1.0])
+    # an axis of rotation is a pseudovector: in the mirror it turns the other way round
+    images = np.where(slides[:, None], axes * flip, -axes * flip)
+    aligned = images @ axes.T
+    apart = np.linalg.norm((anchors * flip)[:, None] - anchors, axis=-1)
+    partners = np.where((np.abs(aligned) > ALIGNMENT) & (slides[:, None] == slides), apart, np.inf)
+    order = _paired(partners, joints, 'joint')
+    return Mirror(order, np.sign(aligned[order, np.arange(len(order))]).astype(np.float32))
+
+
+def mirror_feet(state: RobotState) -> Mirror:
+    """How one number per foot is mirrored. ValueError naming a foot without an image."""
+    feet = state.robot.feet
+    places = np.array([_frames(state, foot)[1][-1][:3, 3] for foot in feet])
+    apart = np.linalg.norm((places * [1.0, -1.0, 1.0])[:, None] - places, axis=-1)
+    return Mirror(_paired(apart, feet, 'foot'), np.ones(len(feet), np.float32))
+
+
+def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:
+    from internutopia.rl.terms.registry import look_up_mirror  # terms need this module
+
+    kind, name, params = 'observation', cfg.term, cfg.params
+    if name == 'command':  # is mirrored as its own term says
+        command = learning.commands[params['name']]
+        kind, name, params = 'command', command.term, command.params
+    mirror = look_up_mirror(kind, name)
+    if mirror is None:
+        raise ValueError(f'{kind} term {name!r} does not say how it is mirrored: `@term({kind!r}, mirror=...)`')
+    return mirror(state, **params) if callable(mirror) else Mirror.of_signs(mirror)
+
+
+def _frames(state: RobotState, link: str) -> tuple[Any, NDArray[np.float64]]:
+    """Chain from the root to a link, and the poses in it, all joints at zero, in the root's frame."""
+    chain = state.chain(link)
+    return chain, chain.poses(np.zeros((1, len(chain.joints))))[0]
+
+
+def _joint_frames(state: RobotState, joints: Sequence[str]) -> tuple[Any, Any, NDArray[np.bool_]]:
+    """Anchors and axes of joints in the root's frame, `(k, 3)` each, and which of them slide."""
+    found: dict[int, tuple[Any, Any, bool]] = {}
+    for link in state.articulation.view.body_names:
+        chain, poses = _frames(state, link)
+        for index, dof in enumerate(chain.joints.tolist()):
+            axis = poses[index][:3, :3] @ chain.axes[index]
+            found[dof] = poses[index][:3, 3], axis, bool(chain.slides[index])
+    rows = [found[state.articulation.get_dof_index(joint)] for joint in joints]
+    anchors, axes, slides = zip(*rows, strict=True)
+    return np.array(anchors), np.array(axes), np.array(slides)
+
+
+def _paired(apart: NDArray[np.float64], names: Sequence[str], what: str) -> NDArray[np.intp]:
+    """Which is the image of which, given distances `(k, k)` of images from all of them [m]."""
+    order = apart.argmin(axis=1)
+    for index, partner in enumerate(order.tolist()):
+        if apart[index, partner] > DISTANCE or order[partner] != index:
+            raise ValueError(f'{what} {names[index]!r} has no mirror image: the robot differs left and right')
+    return order
+
+
+def _check_alike(what: str, joints: Sequence[str], mirror: Mirror, values: Any, signed: bool) -> None:
+    image = values[mirror.order] * (mirror.signs if signed else 1.0)
+    wrong = np.flatnonzero(np.abs(image - values) > HOME)
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f'{what} of joint {joints[i]!r} is {values[i]:g}, its mirror image would be {image[i]:g}: '
+            'what differs left and right cannot be mirrored'
+        )
