@@ -95,7 +95,14 @@ class ObservationManager:
             value = value + self._state.arrays.asarray(noise, 'float32')
         if cfg.clip is not None:
             value = self._state.xp.clip(value, -cfg.clip, cfg.clip)
+        if isinstance(cfg.scale, list):
+            return value * self._factors(cfg.term, cfg.scale, value.shape[-1])
         return value * float(cfg.scale) if cfg.scale != 1.0 else value
+
+    def _factors(self, name: str, scale: list[float], size: int) -> Array:
+        if len(scale) != size:
+            raise ValueError(f'observation term {name!r}: scale has {len(scale)} numbers for {size} elements')
+        return self._state.constant(tuple(scale))
 
 
 def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:

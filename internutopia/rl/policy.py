@@ -1,8 +1,9 @@
 """Policy files: a network together with everything that is needed to run it on a robot.
 
 A policy maps observations `(n, dim)` to actions `(n, k)`: arrays of numpy, or torch tensors on a device if it is loaded
-for one. The file carries a `PolicyMetadata` as JSON: in an ONNX model it is the metadata entry `internutopia`, in a
-TorchScript archive the extra file `internutopia.json`.
+for one. What is needed to run it is a `PolicyMetadata`. The network's file carries it as JSON: in an ONNX model it is
+the metadata entry `internutopia`, in a TorchScript archive the extra file `internutopia.json`. Or a YAML file holds it
+and names the network's file as `network`, relative to itself: that is how a policy that was trained elsewhere is run.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
 from internutopia.core.config.learning import ObservationTermCfg
+from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util.install import install_hint
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float32]
 Infer = Callable[[Any], Any]
 METADATA_KEY = 'internutopia'
+_OF_JOINTS = ('joint_positions', 'joint_velocities')  # observation terms
 _BLOCK = 16  # rows that a TorchScript policy is given at once
 
 
@@ -52,6 +55,12 @@ class PolicyMetadata(BaseCfg):
     """Lowest command that it was trained on."""
     command_high: list[float]
     """Highest command that it was trained on."""
+    action_clip: PositiveFloat | None = None
+    """Largest absolute action, before scaling; what it sees as its last action is clipped, too. None means no limit."""
+    stiffness: NonNegativeFloat | list[NonNegativeFloat] | None = None
+    """Stiffness of the joints' drives, N·m/rad; one number, or one per joint. None means that of the robot."""
+    damping: NonNegativeFloat | list[NonNegativeFloat] | None = None
+    """Damping of the joints' drives, N·m·s/rad, likewise."""
     training: dict[str, Any] = {}
     """What made it: command line, seed, env steps, wall time."""
 
@@ -59,8 +68,10 @@ class PolicyMetadata(BaseCfg):
     def _lengths_agree(self) -> PolicyMetadata:
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
-        if isinstance(self.scale, list) and len(self.scale) != len(self.joint_names):
-            raise ValueError(f'scale must have {len(self.joint_names)} numbers, one per joint, has {len(self.scale)}')
+        for name in ('scale', 'stiffness', 'damping'):
+            value = getattr(self, name)
+            if isinstance(value, list) and len(value) != len(self.joint_names):
+                raise ValueError(f'{name} must have {len(self.joint_names)} numbers, one per joint, has {len(value)}')
         if len(self.command_low) != len(self.command_high):
             raise ValueError(f'command_low has {len(self.command_low)} numbers, command_high {len(self.command_high)}')
         return self
@@ -83,7 +94,10 @@ class Policy:
 
 
 def load_policy(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Policy:
-    """The policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file. A file is read once, until it changes.
+    """The policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file, or in one that a YAML file (`.yaml`) describes.
+
+    The network is read once, until its file changes. In a YAML file the observation terms `joint_positions` and
+    `joint_velocities` are of the policy's joints, in its order, unless they name others.
 
     Args:
         path: the file.
@@ -96,27 +110,56 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
         ValueError: the file cannot be read, says nothing about how to run it, gives actions for another number of
             joints than it names, or has an operator that is not known on a device.
     """
-    file = Path(path).expanduser().resolve()
+    file, where = _existing(Path(path).expanduser()), None if device is None else str(device)
+    return _described(file, where) if file.suffix == '.yaml' else _carrying(file, file.stat().st_mtime_ns, where)
+
+
+def _existing(path: Path) -> Path:
+    file = path.resolve()
     if not file.is_file():
         raise FileNotFoundError(f'policy {os.fspath(path)!r} not found')
-    if file.suffix not in LOADERS:
-        raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
-    return _load(file, file.stat().st_mtime_ns, None if device is None else str(device))
+    return file
 
 
 @lru_cache(64)
-def _load(file: Path, modified: int, device: str | None) -> Policy:
-    text, infer = LOADERS[file.suffix](file, device)
+def _carrying(file: Path, modified: int, device: str | None) -> Policy:
+    """A policy whose file says how to run it."""
+    text, infer = _network(file, modified, device)
     if text is None:
         raise ValueError(
-            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; write a '
-            f'`PolicyMetadata` into others (`internutopia.rl.policy.write_metadata`)'
+            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; describe others in a '
+            'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
     try:
-        metadata = PolicyMetadata.model_validate_json(text)
+        return Policy(file, PolicyMetadata.model_validate_json(text), infer)
     except ValidationError as error:
         raise ValueError(f'policy {file}: wrong metadata: {error}') from error
-    return Policy(file, metadata, infer)
+
+
+def _described(file: Path, device: str | None) -> Policy:
+    """A policy that a YAML file describes."""
+    values = read_mapping(file)
+    network = values.pop('network', None)
+    if not isinstance(network, str):
+        raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
+    try:
+        metadata = PolicyMetadata.model_validate(values)
+    except ValidationError as error:
+        raise ValueError(f'policy {file}: {error}') from error
+    observations = [
+        cfg.update(params={'joints': metadata.joint_names} | cfg.params) if cfg.term in _OF_JOINTS else cfg
+        for cfg in metadata.observations
+    ]
+    network_file = _existing(file.parent / Path(network).expanduser())
+    _, infer = _network(network_file, network_file.stat().st_mtime_ns, device)
+    return Policy(file, metadata.update(observations=observations), infer)
+
+
+@lru_cache(64)
+def _network(file: Path, modified: int, device: str | None) -> tuple[str | None, Infer]:
+    if file.suffix not in LOADERS:
+        raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join((*LOADERS, ".yaml"))}')
+    return LOADERS[file.suffix](file, device)
 
 
 def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata) -> None:

@@ -1,7 +1,7 @@
 """Mirror images of what a learner sees and does, left and right swapped, for robots that are alike on both sides.
 
-A robot that walks with a limp walks as well with the limp on its other side: whatever it experienced also happened, in
-the mirror, to its mirror image (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
+A policy is symmetric if it does the mirror image of what it does when it sees the mirror image of what it sees; one
+that is told so does not limp (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
 2024). `sample_mirrors` finds how observations and actions of a task are mirrored; which joint is the image of which
 follows from the geometry of the robot's model. The mirror is the plane through the base's x and z axis.
 """
@@ -54,8 +54,8 @@ TermMirror = Sequence[float] | Callable[..., Mirror]
 """How a term is mirrored: a sign for each element, or a function of `state` and the term's parameters."""
 
 
-def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror, Mirror]:
-    """Mirrors of the policy's observations, of what the critic sees, and of actions.
+def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
+    """Mirrors of observations and of actions.
 
     Raises:
         ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
@@ -67,12 +67,8 @@ def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror, Mirror]:
     action = mirror_joints(state, subset.joint_names)
     for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
         _check_alike(name, subset.joint_names, action, np.asarray(values), signed=name == 'home pose')
-
-    def mirror(cfgs: Sequence[ObservationTermCfg]) -> Mirror:
-        return Mirror.joined([action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in cfgs])
-
-    policy = mirror(learning.observations)
-    return policy, Mirror.joined([policy, mirror(learning.critic_observations)]), action
+    terms = [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in learning.observations]
+    return Mirror.joined(terms), action
 
 
 def mirror_joints(state: RobotState, joints: Sequence[str]) -> Mirror:

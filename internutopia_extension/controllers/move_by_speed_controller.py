@@ -22,6 +22,7 @@ from internutopia.core.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
+from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.state import RobotState
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
@@ -39,12 +40,14 @@ class MoveBySpeedController(BoxActionController):
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home.
+    of `config.joint_names` that the policy does not drive are held at home. If the policy says what gains it learned
+    with, the drives of its joints get them.
 
     On a device the policy computes for all envs in every step, and a mask says for which it counts.
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
-    name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step).
+    name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step). What
+    looks wrong but may be meant is a warning, see `internutopia.rl.policy_fit`.
     """
 
     batched = True
@@ -62,6 +65,7 @@ class MoveBySpeedController(BoxActionController):
         metadata = self.policy.metadata
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
         self._driven = arrays.index(self.columns_of(metadata.joint_names, 'drives'))
+        self._driven_dofs = [robot.articulation.get_dof_index(name) for name in metadata.joint_names]
         if world.step_dt > _LONGEST_STEP * metadata.step_dt:
             raise ValueError(
                 f'{where}: it acts every {metadata.step_dt:.4g} s, but an env step lasts {world.step_dt:.4g} s; choose '
@@ -83,7 +87,7 @@ class MoveBySpeedController(BoxActionController):
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
-        self._check_sizes()
+        self._check_fit()
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -115,6 +119,15 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
+        metadata = self.policy.metadata
+        if metadata.stiffness is not None or metadata.damping is not None:
+            selection = self._robot_state.select(env_ids) if self._on_device else EnvIdSelection(rows)
+            with selection.masked_writes():
+                self._robot_state.articulation.set_gains(
+                    *(self._per_joint(gains) for gains in (metadata.stiffness, metadata.damping)),
+                    joint_indices=self._driven_dofs,
+                    env_ids=selection.ids,
+                )
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
         """What it remembers of these envs, see `internutopia.core.runner.object_state`."""
@@ -145,6 +158,10 @@ class MoveBySpeedController(BoxActionController):
                 raise ValueError(f'{self._where}: it {does} joint {joint!r}, which is not in joint_names; {hint}')
         return np.array([names.index(joint) for joint in joints], np.intp)
 
+    def _per_joint(self, gains: float | list[float] | None) -> Any:
+        """Gains of the policy's joints `(k,)`; None if it does not say."""
+        return None if gains is None else np.broadcast_to(np.array(gains, np.float64), len(self._driven_dofs))
+
     def _bind(self, base_link: str | None = None) -> None:
         """Look at the robot; what the policy learned around is its home, also if the robot's class says none."""
         metadata = self.policy.metadata
@@ -164,6 +181,8 @@ class MoveBySpeedController(BoxActionController):
         state.changed()
         selection.put(state.commands[metadata.command], clamped)
         actions = self.policy(selection.take(self._observations.compute()))
+        if metadata.action_clip is not None:
+            actions = actions.clip(-metadata.action_clip, metadata.action_clip)
         selection.put(state.actions, actions)
         selection.put(state.steps, selection.take(state.steps) + 1)
         targets, places = self._offset + self._scale * actions, (selection.ids[:, None], self._driven)
@@ -185,14 +204,18 @@ class MoveBySpeedController(BoxActionController):
             env_ids = [env_id] if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
         return self._robot_state.arrays.index(env_ids)
 
-    def _check_sizes(self) -> None:
-        where, metadata = self._where, self.policy.metadata
+    def _check_fit(self) -> None:
+        where, metadata, lead_env = self._where, self.policy.metadata, self.scene.lead_env
         if len(metadata.command_low) != 3:
             raise ValueError(
                 f'{where}: it takes {len(metadata.command_low)} numbers as a command, '
                 'not 3 (forward, lateral, rotation)'
             )
-        observations = self._observations.compute()[:1]
+        try:
+            check_offset(metadata, self._robot_state)
+            observations = self._observations.compute()[lead_env : lead_env + 1]
+        except ValueError as error:
+            raise ValueError(f'{where}: {error}') from error
         try:
             actions = self.policy(observations)
         except Exception as error:  # those of the libraries have no common base
@@ -201,6 +224,8 @@ class MoveBySpeedController(BoxActionController):
             raise ValueError(
                 f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(metadata.joint_names)} joints'
             )
+        for warning in misfits(metadata, self._robot_state, to_host(actions)[0]):
+            log.warning('%s: %s', where, warning)
 
 
 @functools.cache

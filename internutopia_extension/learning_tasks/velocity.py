@@ -84,7 +84,7 @@ def config(
 def training(robot: str | Walker = 'h1', **options: Any) -> TrainingCfg:
     """How it is learned, whatever the other options of the task."""
     walker = look_up_walker(robot)
-    return TrainingCfg(iterations=walker.updates, symmetric=walker.symmetric)
+    return TrainingCfg(iterations=walker.updates, mirror_loss=0.5 if walker.symmetric else 0.0)
 
 
 def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:

@@ -34,7 +34,7 @@ class Walker:
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, sampled anew for every episode [rad].
         updates: number of updates that it needs to learn to walk on flat ground.
-        symmetric: whether left and right are alike, so that samples can be mirrored.
+        symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
     """
@@ -54,7 +54,7 @@ class Walker:
     yaw_rate: tuple[float, float] = (-1.0, 1.0)
     knees: tuple[str, ...] = ()
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    updates: int = 500
+    updates: int = 450
     symmetric: bool = True
     learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
@@ -115,7 +115,7 @@ WALKERS = {
         sole=0.0266,
         period=0.5,
         offsets=(0.0, 0.5, 0.5, 0.0),
-        updates=300,
+        updates=250,
         action_scale=0.5,
         forward=(-0.6, 1.0),
         lateral=(-0.4, 0.4),

@@ -15,7 +15,7 @@ from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.symmetry import mirror_joints, sample_mirrors
 from internutopia.rl.terms import term
-from internutopia.rl.training.ppo import RandomMirror
+from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.trainer import Runner
 from internutopia_extension import import_extensions
@@ -43,44 +43,40 @@ def test_mirrored_actions_lead_to_mirrored_observations(aliengo: RslRlVecEnv) ->
     obs, _ = envs.reset(seed=0)
     state = core.state
     state.command('velocity')[:] = [[0.5, 0.2, 0.3], [0.5, -0.2, -0.3]] * 2
-    policy, critic, action = sample_mirrors(core)
+    policy, action = sample_mirrors(core)
     rng = np.random.default_rng(0)
     state.steps[1::2] += 12  # half a period: the mirrored gait
     for _ in range(8):
         actions = rng.normal(0.0, 0.4, (4, 12)).astype(np.float32)
         actions[1::2] = actions[::2][:, action.order] * action.signs
         obs = np.asarray(envs.step(actions)[0])
-    seen = np.asarray(envs.critic_observations())
     assert np.abs(obs[0] - obs[1]).max() > 0.3  # they do not do the same
     np.testing.assert_allclose(obs[1::2], obs[::2][:, policy.order] * policy.signs, atol=0.03)
-    np.testing.assert_allclose(seen[1::2], seen[::2][:, critic.order] * critic.signs, atol=0.06)
 
 
-def test_half_of_the_samples_of_a_mini_batch_are_mirrored(aliengo: RslRlVecEnv, tmp_path: Path) -> None:
-    runner = Runner(aliengo, TrainingCfg(symmetric=True, hidden_dims=(8,)), tmp_path, lambda progress: None)
-    random_mirror, actor = runner.alg.symmetry, runner.alg.actor
-    assert isinstance(random_mirror, RandomMirror)
-    policy, critic, action = sample_mirrors(aliengo.envs.core)
-    n = 1000
-    obs = TensorDict({'policy': torch.randn(n, len(policy.order)), 'critic': torch.randn(n, len(critic.order))}, [n])
-    actor(obs, stochastic_output=True)
-    old = tuple(params.detach().clone() for params in actor.output_distribution_params)
-    before = torch.randn(n, 12)
-    batch: Any = RolloutStorage.Batch(observations=obs.clone(), actions=before.clone(), old_distribution_params=old)
-    random_mirror.augment_batch(batch, n)
-    mirrored = (batch.actions != before).any(dim=1)
-    assert 400 < int(mirrored.sum()) < 600
-    for image, original, mirror in (
-        (batch.actions, before, action),
-        (batch.observations['policy'], obs['policy'], policy),
-        (batch.observations['critic'], obs['critic'], critic),
-    ):
-        assert torch.equal(image[mirrored], (original[:, mirror.order] * torch.as_tensor(mirror.signs))[mirrored])
-        assert torch.equal(image[~mirrored], original[~mirrored])
-    # the distance that an update covers is measured from the policy before it, at what is seen in the mirror
-    actor(batch.observations, stochastic_output=True)
-    for kept, expected in zip(batch.old_distribution_params, actor.output_distribution_params, strict=True):
-        assert torch.allclose(kept, expected, atol=1e-6)
+def test_loss_is_what_the_policy_differs_from_its_mirror_image(aliengo: RslRlVecEnv, tmp_path: Path) -> None:
+    settings = TrainingCfg(mirror_loss=0.5, hidden_dims=(8,), normalize=False)
+    runner = Runner(aliengo, settings, tmp_path, lambda progress: None)
+    loss, actor = runner.alg.symmetry, runner.alg.actor
+    assert isinstance(loss, MirrorLoss) and loss.use_mirror_loss and loss.mirror_loss_coeff == 0.5
+    policy, action = sample_mirrors(aliengo.envs.core)
+    n = 100
+    seen = torch.randn(n, len(policy.order))
+    batch: Any = RolloutStorage.Batch(observations=TensorDict({'policy': seen}, [n]))
+
+    def act(observations: torch.Tensor) -> torch.Tensor:
+        return actor(TensorDict({'policy': observations}, [len(observations)])).detach()
+
+    quarter = seen[: n // 4]
+    image = act(quarter[:, policy.order] * torch.as_tensor(policy.signs))
+    differs = image - act(quarter)[:, action.order] * torch.as_tensor(action.signs)
+    value = loss.compute_loss(actor, batch, n)
+    assert value.item() == pytest.approx(float((differs**2).mean()), rel=1e-5) and value.item() > 1e-4
+    value.backward()
+    for parameter in actor.parameters():
+        if parameter.grad is not None:
+            parameter.data -= 0.05 * parameter.grad
+    assert loss.compute_loss(actor, batch, n) < value
 
 
 def test_what_cannot_be_mirrored_is_named() -> None:

@@ -25,8 +25,8 @@ class TermCfg(BaseCfg):
 class ObservationTermCfg(TermCfg):
     """Part of the observation, changed in this order: delay, noise, clip, scale."""
 
-    scale: float = 1.0
-    """Factor."""
+    scale: float | list[float] = 1.0
+    """Factor; one number, or one for each element."""
     clip: PositiveFloat | None = None
     """Largest absolute value before scaling; None means no limit."""
     noise: NonNegativeFloat = 0.0

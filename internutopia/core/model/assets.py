@@ -31,7 +31,7 @@ PACKAGED_AS = {
     'robots/h1_with_hand/h1_with_hand_rt_v2': 'robots/h1_with_hand/h1_with_hand.xml',
 }
 MODEL_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz', '.urdf', '.xml')
-POLICY_SUFFIXES = ('.onnx', '.pt')
+POLICY_SUFFIXES = ('.onnx', '.pt', '.yaml')
 
 
 def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFFIXES) -> Path:

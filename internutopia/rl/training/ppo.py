@@ -1,15 +1,14 @@
-"""PPO of rsl_rl with a bounded learning rate, and with samples that are mirrored at random."""
+"""PPO of rsl_rl with a bounded learning rate, and a cheaper mirror loss."""
 
 from __future__ import annotations
-
-import copy
-from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.extensions import Symmetry
 from rsl_rl.models import MLPModel
 from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
+from torch.nn import functional
 from typing_extensions import override
 
 from internutopia.rl.batched_env import BatchedRLEnv
@@ -36,56 +35,33 @@ class BoundedPPO(PPO):
         low, high = self.BOUNDS
         self._learning_rate = min(max(value, low), high) if self.schedule == 'adaptive' else value
 
-    @override
-    def update(self) -> dict[str, float]:
-        """Learn from what was collected: losses by name."""
-        if isinstance(self.symmetry, RandomMirror):
-            self.symmetry.begin(self.actor)
-        return super().update()
 
+class MirrorLoss(Symmetry):
+    """The mirror loss of rsl_rl on a share of the samples of a mini-batch, which are in random order.
 
-class RandomMirror(Symmetry):
-    """Symmetry of rsl_rl, but each sample of a mini-batch is replaced by its mirror image with probability 1/2.
-
-    Over the epochs of an update the networks learn from both, for little more than the price of one: rsl_rl's own
-    appends the images, which doubles the time of learning.
+    On all of them it takes a quarter of the time of learning, and teaches no more.
 
     Args:
         core: envs of a robot that is alike left and right, after a reset.
-        actor: the policy.
+        weight: of the loss.
         device: of the samples.
     """
 
-    def __init__(self, core: BatchedRLEnv, actor: MLPModel, device: str | torch.device):
-        policy, critic, action = (_Image(mirror, device) for mirror in sample_mirrors(core))
-        super().__init__(core, lambda env, obs, actions: (obs, actions), use_data_augmentation=True)  # pyright: ignore[reportArgumentType]
-        self._groups, self._action = {'policy': policy, 'critic': critic}, action
-        self.begin(actor)
+    SHARE = 0.25
 
-    def begin(self, actor: MLPModel) -> None:
-        """An update of this policy begins."""
-        self._before = copy.deepcopy(actor)
+    def __init__(self, core: BatchedRLEnv, weight: float, device: str | torch.device):
+        super().__init__(core, lambda **samples: samples, use_mirror_loss=True, mirror_loss_coeff=weight)  # pyright: ignore[reportArgumentType]
+        policy, action = (_Image(mirror, device) for mirror in sample_mirrors(core))
+        self._policy, self._action = policy, action
 
     @override
-    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
-        assert batch.observations is not None and batch.actions is not None
-        rows = (torch.rand(original_batch_size, device=batch.actions.device) < 0.5).nonzero()[:, 0]
-        for name, image in self._groups.items():
-            values = batch.observations[name]
-            values[rows] = image(values[rows])
-        batch.actions[rows] = self._action(batch.actions[rows])
-        # what the policy would have done there says how far this update has taken it
-        with torch.inference_mode():
-            self._before(batch.observations[rows], stochastic_output=True)
-        for values, images in zip(
-            batch.old_distribution_params or (), self._before.output_distribution_params, strict=True
-        ):
-            values[rows] = images
-
-    @override
-    def compute_loss(self, actor: Any, batch: RolloutStorage.Batch, original_batch_size: int) -> torch.Tensor:
-        """Zero: the samples are all that is mirrored."""
-        return torch.zeros(())
+    def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> torch.Tensor:
+        """Mean squared difference between actions in the mirror and mirrored actions."""
+        assert batch.observations is not None
+        seen = torch.as_tensor(batch.observations['policy'])[: max(round(self.SHARE * original_batch_size), 1)]
+        with torch.no_grad():
+            expected = self._action(actor(TensorDict({'policy': seen}, [len(seen)])))
+        return functional.mse_loss(actor(TensorDict({'policy': self._policy(seen)}, [len(seen)])), expected)
 
 
 class _Image:

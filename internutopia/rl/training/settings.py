@@ -44,8 +44,9 @@ class TrainingCfg(BaseCfg):
     """Weight of the entropy bonus."""
     explore: Share = 0.7
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
-    symmetric: bool = False
-    """Whether samples are mirrored at random, left and right: for robots and tasks that are alike on both sides."""
+    mirror_loss: NonNegativeFloat = 0.0
+    """Weight of the squared difference between what the policy does and what its mirror image, left and right swapped,
+    would do: for robots and tasks that are alike on both sides."""
     save_every: Count = 25
     """Updates between two checkpoints."""
 

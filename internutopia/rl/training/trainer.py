@@ -14,7 +14,7 @@ from rsl_rl.runners import OnPolicyRunner
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.training.ppo import RandomMirror
+from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
 from internutopia.rl.training.settings import TrainingCfg
 
@@ -34,8 +34,8 @@ class Runner(OnPolicyRunner):
             super().__init__(envs, settings.rsl_rl(), str(folder), str(envs.device))
         self._folder, self._report = folder, report
         self._core = envs.envs.core
-        if settings.symmetric:
-            self.alg.symmetry = RandomMirror(self._core, self.alg.actor, envs.device)
+        if settings.mirror_loss:
+            self.alg.symmetry = MirrorLoss(self._core, settings.mirror_loss, envs.device)
         self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         self._write_log = self.logger.log

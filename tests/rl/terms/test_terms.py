@@ -110,6 +110,7 @@ REWARDS: list[Case] = [
     ('action_cost', {}, lambda r: r.action @ r.action),
     ('action_rate_cost', {}, lambda r: np.sum((r.action - r.action_before) ** 2)),
     ('effort_cost', {}, lambda r: r.effort @ r.effort),
+    ('power_cost', {}, lambda r: np.abs(r.effort * r.dq).sum()),
     ('joint_velocity_cost', {}, lambda r: r.dq @ r.dq),
     ('posture_cost', {}, lambda r: np.sum((r.q - HOME) ** 2)),
     ('posture_cost', {'joints': ['tail']}, lambda r: (r.q[1] - HOME[1]) ** 2),

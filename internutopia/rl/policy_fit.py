@@ -1,0 +1,104 @@
+"""Whether a policy fits a robot: mistakes in how it is described that can be seen before it has made a step.
+
+A policy that was trained elsewhere comes with lists of numbers: joints in its own order, a default pose, scales.
+Numbers in another order are still numbers. What gives them away is the robot: joints have limits, the default pose is
+one that it stands in, and what a policy does there when it is told to stand is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.util.arrays import to_host
+from internutopia.rl.policy import PolicyMetadata
+from internutopia.rl.state import RobotState
+
+FAR = 0.5  # rad, of the default pose from the pose that the robot's class stands in
+NEAR = 0.3  # rad, of numbers that are in the right order
+BEYOND = 0.1  # rad, of targets past the limits of a joint: a foot may press on the ground with less
+
+
+def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:
+    """ValueError naming the joints whose default position is outside their limits, and what order would fit."""
+    offset = np.array(metadata.offset)
+    low, high = _limits(metadata.joint_names, state)
+    wrong = np.flatnonzero((offset < low - 1e-3) | (offset > high + 1e-3))
+    if len(wrong):
+        faults = ', '.join(
+            f'{metadata.joint_names[i]} {offset[i]:g} (limits {low[i]:.3g} to {high[i]:.3g})' for i in wrong
+        )
+        raise ValueError(f'offset is outside the limits of joints: {faults}{_better_order(metadata, state)}')
+
+
+def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[str]:
+    """What looks wrong, a sentence each.
+
+    Args:
+        metadata: what is said of the policy.
+        state: the robot, in any pose.
+        actions: of the policy `(k,)` for a robot that stands and is told to stand.
+    """
+    found: list[str] = []
+    home = _home(metadata.joint_names, state)
+    far = np.flatnonzero(np.abs(np.array(metadata.offset) - home) > FAR)
+    if len(far):
+        joints = ', '.join(f'{metadata.joint_names[i]} {metadata.offset[i]:g} ({home[i]:g})' for i in far)
+        found.append(
+            f'its default pose is far from the one that the robot stands in: {joints}{_better_order(metadata, state)}'
+        )
+    targets = np.array(metadata.offset) + np.array(metadata.scale) * actions
+    low, high = _limits(metadata.joint_names, state)
+    beyond = np.flatnonzero((targets < low - BEYOND) | (targets > high + BEYOND))
+    if len(beyond):
+        joints = ', '.join(f'{metadata.joint_names[i]} {targets[i]:.3g}' for i in beyond)
+        found.append(
+            f'standing still it asks for joint positions beyond the limits: {joints}; look at scale, the order of the '
+            'joints and of the observation, and the scales in it'
+        )
+    return found
+
+
+def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
+    """A hint, if the numbers of the default pose would fit the robot with its joints in an order that is in use."""
+    offset = np.array(metadata.offset)
+    for name, joints in _orders(metadata.joint_names, state.articulation.dof_names):
+        low, high = _limits(joints, state)
+        inside = (offset >= low - 1e-3) & (offset <= high + 1e-3)
+        if joints != metadata.joint_names and (inside & (np.abs(offset - _home(joints, state)) < NEAR)).all():
+            return f'; they would fit with joint_names {name}: {", ".join(joints)}'
+    return ''
+
+
+def _orders(joints: list[str], dof_names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Orders that simulators list these joints in: leg by leg, as the model does, or joint by joint over all legs."""
+    depth_first = [name for name in dof_names if name in joints]
+    sides = sorted({_leg(name) for name in joints}, key=lambda leg: [_leg(name) for name in depth_first].index(leg))
+    legs = {side: [name for name in depth_first if _leg(name) == side] for side in sides}
+    longest = max(len(leg) for leg in legs.values())
+    joint_by_joint = [leg[i] for i in range(longest) for leg in legs.values() if i < len(leg)]
+    by_side = [name for side in sorted(sides) for name in legs[side]]
+    return [
+        ('in the order of the model', depth_first),
+        ('joint by joint over the legs, as Isaac Sim lists them', joint_by_joint),
+        ('leg by leg, left before right', by_side),
+    ]
+
+
+def _leg(joint: str) -> str:
+    return joint.partition('_')[0]
+
+
+def _home(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:
+    """Where the robot's class holds the joints."""
+    robot = state.robot
+    positions = type(robot).model(robot.config).joint_positions
+    return np.array([positions.get(joint, 0.0) for joint in joints])
+
+
+def _limits(joints: Sequence[str], state: RobotState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ranges = to_host(state.joint_ranges)[to_host(state.dof_indices(joints))]
+    return ranges[:, 0], ranges[:, 1]
