@@ -54,7 +54,7 @@ def evaluate(
 
         engine = choose_engine(backend, device)
         trained = load_trained(source, env_id, engine)
-        config = trained.task.config(envs, seed, threads, engine)
+        config = trained.config(envs, seed, threads, engine)
         result = measure(
             trained.act, config, seconds=seconds, push=push, push_every=push_every, seed=seed, arrays=trained.arrays
         )

@@ -47,7 +47,7 @@ def play(
         engine = choose_engine(backend, device)
         trained = load_trained(source, env_id, engine)
         file = out or trained.file.parent / 'play.png'
-        config = trained.task.config(envs, seed, engine=engine)
+        config = trained.config(envs, seed, engine=engine)
         write(trained.act, config, file, seconds=seconds, command=velocity, arrays=trained.arrays)
         print(file)
         return 0

@@ -19,7 +19,7 @@ from internutopia.rl.state import RobotState
 
 FAR = 0.5  # rad, of the default pose from the pose that the robot's class stands in
 NEAR = 0.3  # rad, of numbers that are in the right order
-BEYOND = 0.1  # rad, of targets past the limits of a joint: a foot may press on the ground with less
+BEYOND = 0.5  # rad, of targets past the limits of a joint: with less a foot may press on the ground
 
 
 def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:

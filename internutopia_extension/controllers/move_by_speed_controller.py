@@ -57,12 +57,12 @@ class MoveBySpeedController(BoxActionController):
 
     def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
-        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
         world, arrays = scene.world, scene.world.arrays
         self._on_device = arrays.on_device
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
         self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES), device)
         metadata = self.policy.metadata
+        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names or metadata.joint_names)
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
         self._driven = arrays.index(self.columns_of(metadata.joint_names, 'drives'))
         self._driven_dofs = [robot.articulation.get_dof_index(name) for name in metadata.joint_names]

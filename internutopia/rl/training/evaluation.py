@@ -19,7 +19,7 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import CommandTermCfg, LearningCfg, RandomizationTermCfg
 from internutopia.core.util.arrays import ArrayMaker, to_host
 from internutopia.rl.state import RobotState
-from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
+from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
@@ -121,11 +121,6 @@ def evaluate(
         return _run(policy, envs, obs, steps, test, on_step)
     finally:
         envs.close()
-
-
-def velocity_command(learning: LearningCfg) -> str | None:
-    """Name of the velocity command, None if there is none."""
-    return next((name for name, cfg in learning.commands.items() if cfg.term == 'velocity'), None)
 
 
 def gait_period(learning: LearningCfg) -> float:

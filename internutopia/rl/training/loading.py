@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from internutopia.core.config import Config
+from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
+from internutopia.core.config.robot import ControllerCfg
 from internutopia.rl.policy import PolicyMetadata, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import read_run
 from internutopia.rl.training.tasks import Task, find_task
 from internutopia.rl.vector_env import VectorEnv
 
+SUBSTEP = 1 / 240  # s, about, of physics under a policy with a rate of its own
 Arrays = Literal['numpy', 'torch']
 ActFn = Callable[[Any], Any]
 """A policy: observations `(n, dim)` to actions `(n, k)`, float32; of numpy, or tensors on a device."""
@@ -37,6 +40,17 @@ class Trained:
     arrays: Arrays
     metadata: PolicyMetadata | None = None
 
+    def config(
+        self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
+    ) -> Config:
+        """So many envs of the task, in which the policy sees what it was trained on; as `Task.config`."""
+        config = self.task.config(num_envs, seed, threads, engine)
+        if self.metadata is None:
+            return config
+        if self.file.suffix == '.yaml':
+            return _by_controller(config, self.file, self.metadata)
+        return _learning(config, observations=self.metadata.observations)
+
 
 def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:
     """What a run's folder (its newest checkpoint) or a policy file holds.
@@ -54,11 +68,13 @@ def load_trained(source: Path, env_id: str | None = None, engine: Engine | None 
     arrays = 'numpy' if device is None else 'torch'
     if not source.is_dir():
         policy = load_policy(source, device)
+        # described in a YAML file, it is run by its controller, which gets the commands
+        act = _as_told if source.suffix == '.yaml' else policy
         training = policy.metadata.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
         task = find_task(env_id) if env_id is not None else find_task(training['id'], training.get('options'))
-        return Trained(policy, task, source, arrays, policy.metadata)
+        return Trained(act, task, source, arrays, policy.metadata)
     record = read_run(source)
     task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
     from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in
@@ -90,3 +106,50 @@ def step_length(config: Config) -> float:
     learning = config.task_configs[0].learning
     repeat = 1 if learning is None else learning.action.repeat
     return float(config.simulator.physics_dt) * config.simulator.substeps * repeat
+
+
+def _as_told(commands: Any) -> Any:
+    return commands
+
+
+def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Config:
+    """The same envs, with a controller that walks by a policy: actions are the commands that envs are given.
+
+    ValueError if the task has no velocity command.
+    """
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    name = velocity_command(learning)
+    if name is None:
+        raise ValueError(f'policy {file} walks at commanded velocities, and this task commands none')
+    walk = ControllerCfg.model_validate(
+        {
+            'name': 'walk',
+            'type': 'MoveBySpeedController',
+            'joint_names': metadata.joint_names,
+            'policy_weights_path': str(file),
+        }
+    )
+    tasks = []
+    for task in config.task_configs:
+        robots = [robot.model_copy(update={'controllers': [walk]}) for robot in task.robots]
+        tasks.append(task.model_copy(update={'robots': robots}))
+    substeps = max(round(metadata.step_dt / SUBSTEP), 1)
+    simulator = config.simulator.update(physics_dt=metadata.step_dt / substeps, substeps=substeps)
+    config = config.model_copy(update={'task_configs': tasks, 'simulator': simulator})
+    commands = ObservationTermCfg(term='command', params={'name': name})
+    return _learning(config, action=ActionCfg(controller='walk'), observations=[commands])
+
+
+def _learning(config: Config, **changes: Any) -> Config:
+    """The same envs, and something else is learned."""
+    tasks = [
+        task.model_copy(update={'learning': None if task.learning is None else task.learning.update(**changes)})
+        for task in config.task_configs
+    ]
+    return config.model_copy(update={'task_configs': tasks})
+
+
+def velocity_command(learning: LearningCfg) -> str | None:
+    """Name of the velocity command, None if there is none."""
+    return next((name for name, cfg in learning.commands.items() if cfg.term == 'velocity'), None)
