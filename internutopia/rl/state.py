@@ -87,6 +87,14 @@ class RobotState:
         return self._always('joint_ranges', lambda: self.arrays.asarray(self._view.joint_ranges))
 
     @property
+    def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Armature [kg·m² or kg] and damping [N·m·s/rad or N·s/m] of the joints in the model, `(dof,)` each."""
+        arrays = self.arrays
+        return self._always(
+            'joint_dynamics', lambda: tuple(arrays.asarray(each, arrays.double) for each in self._view.joint_dynamics)
+        )
+
+    @property
     def base_position(self) -> Array:
         """`(n, 3)` [m]."""
         return self._base_poses()[0]

@@ -249,6 +249,13 @@ class ArticulationView(ABC):
         """Sliding friction coefficients `(n,)` of all geoms of the robot."""
 
     @abstractmethod
+    def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
+        """Change what joints have beside their drives, `(n, dof)` or broadcastable.
+
+        Armature: inertia of motor and gears as the joint feels it [kg·m² or kg]; damping [N·m·s/rad or N·s/m].
+        """
+
+    @abstractmethod
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
         """Let links of the robot collide with each other, or not, until the episode ends; see `RobotSpec`.
 
@@ -268,6 +275,11 @@ class ArticulationView(ABC):
     @abstractmethod
     def control_ranges(self) -> NDArray[np.float64]:
         """Ranges of the model's own actuators `(nu, 2)`; infinite where unlimited."""
+
+    @property
+    @abstractmethod
+    def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Armature and damping of the joints in the model, `(dof,)` each, see `set_joint_dynamics`."""
 
     @property
     @abstractmethod

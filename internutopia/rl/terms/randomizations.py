@@ -76,6 +76,18 @@ def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
 
 
 @term('randomization')
+def joint_dynamics(state: RobotState, env_ids: Any, armature: Range = (0.0, 0.0), damping: Range = (0.0, 0.0)) -> None:
+    """Add to the armature [kg·m²] and to the damping [N·m·s/rad] of the model's joints, another number for each.
+
+    Nobody knows them well: two models of the same robot can differ tenfold.
+    """
+    (own_armature, own_damping), shape = state.joint_dynamics, (len(env_ids), state.articulation.num_dof)
+    state.articulation.view.set_joint_dynamics(
+        env_ids, own_armature + state.rng.uniform(*armature, shape), own_damping + state.rng.uniform(*damping, shape)
+    )
+
+
+@term('randomization')
 def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) -> None:
     """Put joints at positions from a range each [rad or m]; drives hold them there."""
     low, high = zip(*positions.values(), strict=True)

@@ -136,7 +136,9 @@ class TestWhatTheRobotGivesAway:
     ) -> None:
         leg_by_leg = [*LEGS_12.values()] * 4
         policy = describe([(np.zeros((3, 12)), [0.0] * 12)], self.fields(JOINT_BY_JOINT, leg_by_leg))
-        with pytest.raises(ValueError, match=r'outside the limits of joints: .*calf.*they would fit .*in the order of the model'):
+        with pytest.raises(
+            ValueError, match=r'outside the limits of joints: .*calf.*they would fit .*in the order of the model'
+        ):
             self.start(make_env, policy)
 
     def test_a_default_pose_that_is_possible_but_far_off_is_a_warning(

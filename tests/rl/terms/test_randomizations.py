@@ -21,6 +21,8 @@ def look(envs: VectorEnv) -> dict[str, np.ndarray]:
     """What randomizations change."""
     state = envs.core.state
     gains = state.articulation.get_gains()
+    world: Any = envs.core.runner.world
+    models = [world.model(env_id) for env_id in range(envs.num_envs)]
     return {
         'q': state.joint_positions.copy(),
         'dq': state.joint_velocities.copy(),
@@ -30,6 +32,8 @@ def look(envs: VectorEnv) -> dict[str, np.ndarray]:
         'stiffness': gains[0].copy(),
         'damping': gains[1].copy(),
         'mass': state.articulation.view.body('leg').get_masses().copy(),
+        'armature': np.stack([model.dof_armature[6:] for model in models]),
+        'joint damping': np.stack([model.dof_damping[6:] for model in models]),
     }
 
 
@@ -39,6 +43,7 @@ RANDOMIZATIONS: dict[str, tuple[dict[str, Any], set[str]]] = {
     'push': ({'speed': 0.5}, {'velocity'}),
     'gains': ({'stiffness': (0.8, 1.2), 'damping': (0.5, 1.5)}, {'stiffness', 'damping'}),
     'mass': ({'link': 'leg', 'factor': (0.5, 2.0)}, {'mass'}),
+    'joint_dynamics': ({'armature': (0.01, 0.1), 'damping': (0.1, 1.0)}, {'armature', 'joint damping'}),
 }
 
 
@@ -107,6 +112,7 @@ def test_what_was_randomized_starts_from_the_model_in_every_episode(make_learner
         {'term': 'gains', 'params': {'stiffness': (1.5, 1.5), 'damping': (0.5, 0.5)}},
         {'term': 'mass', 'params': {'link': 'leg', 'factor': (2.0, 2.0)}},
         {'term': 'joint_offset', 'params': {'position': (0.1, 0.1)}},
+        {'term': 'joint_dynamics', 'params': {'armature': (0.25, 0.25), 'damping': (0.5, 0.5)}},
     ]
     envs = make_learner(randomizations=randomizations, max_episode_steps=2)
     envs.reset()
@@ -114,6 +120,11 @@ def test_what_was_randomized_starts_from_the_model_in_every_episode(make_learner
     np.testing.assert_allclose(first['stiffness'], 30.0)
     np.testing.assert_allclose(first['damping'], 0.5)
     np.testing.assert_allclose(first['mass'], 0.6, rtol=1e-6)
+    bare = make_learner()
+    bare.reset()
+    plain = look(bare)
+    np.testing.assert_allclose(first['armature'] - plain['armature'], 0.25)
+    np.testing.assert_allclose(first['joint damping'] - plain['joint damping'], 0.5)
     np.testing.assert_allclose(first['q'], np.tile(HOME + 0.1, (3, 1)), rtol=1e-6)
     for _ in range(6):
         envs.step(np.zeros((3, 2), np.float32))  # the episodes are at their start again

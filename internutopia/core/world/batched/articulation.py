@@ -231,6 +231,19 @@ class MujocoArticulationView(View, ArticulationView):
             target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
 
     @override
+    def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
+        arrays = self._world.arrays
+        for name, values in (('dof_armature', armature), ('dof_damping', damping)):
+            if values is None:
+                continue
+            new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
+            for target in self._write_targets(env_ids):
+                target.assign(target.batch.expand(name), target.view_slice.columns['dof'], new)
+                if name == 'dof_armature':  # other constants follow from it
+                    target.batch.set_constants(target.slots, target.mask)
+        self._world.version += 1
+
+    @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
         self._world.set_self_collisions(self.name, env_ids, enabled)
 
@@ -251,6 +264,12 @@ class MujocoArticulationView(View, ArticulationView):
         model, controls = self._somewhere('controls')
         limited = model.actuator_ctrllimited[controls].astype(bool)
         return np.where(limited[:, None], model.actuator_ctrlrange[controls], [-np.inf, np.inf])
+
+    @property
+    @override
+    def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        model, dofs = self._somewhere('dof')
+        return model.dof_armature[dofs], model.dof_damping[dofs]
 
     @property
     @override

@@ -177,6 +177,12 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         raise NotImplementedError("backend 'isaac_sim' cannot change friction at run time: it belongs to the materials")
 
     @override
+    def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
+        raise NotImplementedError(
+            "backend 'isaac_sim' cannot change armature and damping beside the drives at run time"
+        )
+
+    @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
         """It lasts until the stage is another one."""
         self._handle.set_self_collisions(enabled, self._by_env.rows_of(env_ids)[1][:, 0])
@@ -194,6 +200,12 @@ class IsaacArticulationView(IsaacView, ArticulationView):
     @override
     def control_ranges(self) -> NDArray[np.float64]:
         return np.zeros((0, 2))
+
+    @property
+    @override
+    def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        dofs = self._model.jnt_dofadr[self._layout.joint_ids]
+        return self._model.dof_armature[dofs], self._model.dof_damping[dofs]
 
     @property
     @override
