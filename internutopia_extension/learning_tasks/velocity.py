@@ -35,7 +35,7 @@ def config(
     seed: int | None = None,
     *,
     robot: str | Walker = 'h1',
-    max_episode_steps: int = 960,
+    max_episode_steps: int = 480,
     terrain: str = 'flat',
     scene: str | None = None,
     push_speed: float = 0.6,
@@ -124,7 +124,7 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
         ],
         commands={COMMAND: command},
         randomizations=_randomizations(robot, push_speed, curriculum) if randomize else [],
-        curricula=[TermCfg(term='survival', params={'long': 12.0, 'short': 3.0, 'step': 0.2})] if curriculum else [],
+        curricula=[TermCfg(term='survival', params={'long': 8.0, 'short': 2.5, 'step': 0.25})] if curriculum else [],
     )
 
 
@@ -171,6 +171,7 @@ def _randomizations(robot: Walker, push_speed: float, curriculum: bool) -> list[
         RandomizationTermCfg(term='base_pose', params={'z': (0.0, 0.08), 'yaw': (-math.pi, math.pi)}),
         RandomizationTermCfg(term='joint_offset', params=start),
         RandomizationTermCfg(term='gains', params={'stiffness': (0.9, 1.1), 'damping': (0.9, 1.1)}),
+        RandomizationTermCfg(term='joint_dynamics', params={'armature': robot.armature, 'damping': robot.damping}),
         RandomizationTermCfg(term='friction', params={'coefficient': (0.6, 1.2)}),
         RandomizationTermCfg(term='push', params={'speed': push_speed, 'by_level': curriculum}, interval=(3.0, 5.0)),
     ]

@@ -33,6 +33,8 @@ class Walker:
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, sampled anew for every episode [rad].
+        armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
+            joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
         updates: number of updates that it needs to learn to walk on flat ground.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
@@ -54,7 +56,9 @@ class Walker:
     yaw_rate: tuple[float, float] = (-1.0, 1.0)
     knees: tuple[str, ...] = ()
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    updates: int = 450
+    armature: tuple[float, float] = (0.0, 0.02)
+    damping: tuple[float, float] = (0.0, 1.0)
+    updates: int = 350
     symmetric: bool = True
     learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
@@ -104,6 +108,7 @@ WALKERS = {
         base_height=0.981,
         sole=0.07,
         period=0.65,
+        armature=(0.0, 0.1),  # that of the model in mujoco_menagerie
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
@@ -115,6 +120,7 @@ WALKERS = {
         sole=0.0266,
         period=0.5,
         offsets=(0.0, 0.5, 0.5, 0.0),
+        damping=(0.0, 0.5),
         updates=250,
         action_scale=0.5,
         forward=(-0.6, 1.0),
