@@ -28,6 +28,7 @@ from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -332,6 +333,8 @@ class BatchedRLEnv:
             state.action_scale[:] = self.arrays.asarray(scale, 'float32')
         elif cfg.action.scale is not None:
             state.action_scale[:] = cfg.action.scale
+        if cfg.elevation is not None:
+            state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)
         self._state = state
         self.commands = CommandManager(cfg.commands, state)
         self.observations = ObservationManager(cfg.observations, state)

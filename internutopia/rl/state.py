@@ -14,6 +14,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.world.base import BodyView, World
 from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.rl.elevation import ElevationMap
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -40,6 +41,7 @@ class RobotState:
         levels: progress of the curriculum, 0 to 1, `(n,)`.
         action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
         action_scale: what it is scaled by `(k,)`; ones then.
+        elevation: heights of the ground, None where it is level.
     """
 
     def __init__(self, world: World, step_dt: float, rng: Any, action_size: int):
@@ -57,6 +59,7 @@ class RobotState:
         self.levels: Array = arrays.zeros(n)
         self.action_offset: Array = arrays.zeros(action_size)
         self.action_scale: Array = arrays.zeros(action_size) + 1.0
+        self.elevation: ElevationMap | None = None
         self.robot: BaseRobot
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._facts: dict[Any, Any] = {}  # until another robot comes
@@ -148,6 +151,28 @@ class RobotState:
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
         return self.once('feet_contacts', lambda: self.xp.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+
+    @property
+    def feet_ground(self) -> Array:
+        """Heights of the ground under the robot's `feet` `(n, k)` [m]; 0 without an `ElevationCfg`."""
+        return self.once('feet_ground', lambda: self.ground_height(self.feet_positions))
+
+    def ground_height(self, places: Array) -> Array:
+        """Heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
+        if self.elevation is None:
+            return self.xp.zeros_like(places[..., 0])
+        return self.elevation.heights(places)
+
+    @property
+    def base_clearance(self) -> Array:
+        """Height of the base above the ground under the robot's `feet`, on average `(n,)` [m].
+
+        Without an `ElevationCfg`, above height 0.
+        """
+        if self.elevation is None:
+            return self.base_position[:, 2]
+        ground = self.once('ground under feet', lambda: self.xp.mean(self.feet_ground, axis=-1))
+        return self.base_position[:, 2] - ground
 
     def link_position(self, link: str) -> Array:
         """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""

@@ -10,6 +10,7 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
     CommandTermCfg,
+    ElevationCfg,
     LearningCfg,
     ObservationTermCfg,
     RandomizationTermCfg,
@@ -26,7 +27,10 @@ from internutopia_extension.learning_tasks.walkers import Walker, look_up_walker
 
 COMMAND = 'velocity'
 SWING_BEND = 0.5  # rad, of the knees of bipeds
-SCENES = {'flat': 'scenes/empty.xml', 'rough': 'scenes/rough.xml'}
+SCENES = {'flat': 'scenes/empty.xml', 'bumps': 'scenes/rough.xml', 'rough': 'scenes/terrain.xml'}
+PATCH = 6.0  # m, edge of a patch of scenes/terrain.xml; it has 5 rows of rising difficulty along x, and 3 columns
+HIGHER = 0.06  # m, that feet are lifted more on rough ground
+SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
 
@@ -56,7 +60,9 @@ def config(
         seed: of everything random.
         robot: name of a robot in `walkers.WALKERS`, or what must be known about another one.
         max_episode_steps: number of steps after which an episode is truncated.
-        terrain: `'flat'`, or `'rough'`: bumps of a few centimetres.
+        terrain: `'flat'`, `'bumps'` of a few centimetres, or `'rough'`: steps of up to 12 cm, slopes of up to 18
+            degrees and random ground of up to 6 cm, the more of it the higher the level of the curriculum. The policy
+            is blind; the critic sees the ground.
         scene: file of another scene, with a floor.
         push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s].
         randomize: whether start, gains, friction, pushes and sensors are random.
@@ -75,7 +81,7 @@ def config(
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
         robots=[body],
-        learning=_learning(walker, push_speed, randomize, curriculum),
+        learning=_learning(walker, terrain == 'rough', push_speed, randomize, curriculum),
         max_episode_steps=max_episode_steps,
     )
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
@@ -87,7 +93,7 @@ def training(robot: str | Walker = 'h1', **options: Any) -> TrainingCfg:
     return TrainingCfg(iterations=walker.updates, mirror_loss=0.5 if walker.symmetric else 0.0)
 
 
-def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
+def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     command = CommandTermCfg(
         term='velocity',
@@ -116,14 +122,19 @@ def _learning(robot: Walker, push_speed: float, randomize: bool, curriculum: boo
             ObservationTermCfg(term='base_linear_velocity', scale=2.0),
             ObservationTermCfg(term='base_height'),
             ObservationTermCfg(term='feet_contacts'),
+            *([ObservationTermCfg(term='height_scan', params=SCAN)] if rough else []),
         ],
-        rewards=_rewards(robot),
+        elevation=ElevationCfg(x=(-0.5 * PATCH, 4.5 * PATCH), y=(-1.5 * PATCH, 1.5 * PATCH)) if rough else None,
+        rewards=_rewards(robot, robot.swing_height + HIGHER * rough),
         terminations=[
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
         commands={COMMAND: command},
-        randomizations=_randomizations(robot, push_speed, curriculum) if randomize else [],
+        randomizations=[
+            *([_patch(curriculum)] if rough else []),
+            *(_randomizations(robot, push_speed, curriculum) if randomize else []),
+        ],
         curricula=[TermCfg(term='survival', params={'long': 8.0, 'short': 2.5, 'step': 0.25})] if curriculum else [],
     )
 
@@ -132,7 +143,14 @@ def _scale(robot: Walker) -> float | dict[str, float]:
     return dict(robot.action_scale) if isinstance(robot.action_scale, Mapping) else robot.action_scale
 
 
-def _rewards(robot: Walker) -> list[RewardTermCfg]:
+def _patch(curriculum: bool) -> RandomizationTermCfg:
+    """In the middle of a patch."""
+    rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in (-1, 0, 1)]
+    params = {'x': rows, 'y': columns, 'spread': 0.4, 'by_level': curriculum}
+    return RandomizationTermCfg(term='terrain_pose', params=params)
+
+
+def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
     # wide tolerances to the end, beside a narrow one: who is far off must still feel which way is better
     tracking = {'name': COMMAND, 'tolerance': 0.5}
@@ -145,7 +163,7 @@ def _rewards(robot: Walker) -> list[RewardTermCfg]:
         RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(
             term='swing_height_cost',
-            params=gait | {'height': robot.swing_height, 'ground': robot.sole},
+            params=gait | {'height': swing_height, 'ground': robot.sole},
             weight=-30.0,
         ),
         RewardTermCfg(term='slip_cost', weight=-0.2),

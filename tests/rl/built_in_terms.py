@@ -23,7 +23,10 @@ MODULES: dict[Any, ModuleType] = {
     'curriculum': curricula,
 }
 # tested in test_gait_terms.py and test_object_terms.py
-ELSEWHERE = {'feet_contacts', 'nearest_objects', 'near_objects_cost', 'near_object', 'joint_pose', 'scatter'}
+ELSEWHERE = {
+    *('feet_contacts', 'nearest_objects', 'near_objects_cost', 'near_object', 'joint_pose', 'scatter'),
+    *('height_scan', 'terrain_pose'),
+}
 
 
 def built_in(kind: Any) -> dict[str, Callable[..., Any]]:

@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
-from internutopia.core.util.bounds import MAX_DELAY, MAX_SUBSTEPS
+from internutopia.core.util.bounds import MAX_DELAY, MAX_SAMPLES, MAX_SUBSTEPS
 
 
 class TermCfg(BaseCfg):
@@ -91,6 +91,28 @@ class ActionCfg(BaseCfg):
         return self
 
 
+class ElevationCfg(BaseCfg):
+    """Where the heights of the ground are read, once, for terms that ask for them."""
+
+    x: tuple[FiniteFloat, FiniteFloat]
+    """Range along x, env frame, m."""
+    y: tuple[FiniteFloat, FiniteFloat]
+    """Range along y, env frame, m."""
+    cell: PositiveFloat = 0.05
+    """Distance between two places, m."""
+    top: FiniteFloat = 3.0
+    """Height from which is looked down, m; below a ceiling."""
+
+    @model_validator(mode='after')
+    def _check_area(self) -> Self:
+        (left, right), (near, far) = self.x, self.y
+        if left >= right or near >= far:
+            raise ValueError(f'x={self.x} and y={self.y} must be ranges, lower end first')
+        if (places := (right - left) * (far - near) / self.cell**2) > MAX_SAMPLES:
+            raise ValueError(f'an area of {self.x} x {self.y} m has {places:.3g} cells; there may be {MAX_SAMPLES}')
+        return self
+
+
 class LearningCfg(BaseCfg):
     """What a learner of the array API sees, does and gets."""
 
@@ -110,5 +132,7 @@ class LearningCfg(BaseCfg):
     """Commands by name."""
     randomizations: list[RandomizationTermCfg] = []
     """What differs between envs."""
+    elevation: ElevationCfg | None = None
+    """The ground, where it is not level; None means at height 0 everywhere."""
     curricula: list[TermCfg] = []
     """What changes with the progress of learning; each term sees the envs whose episodes ended."""

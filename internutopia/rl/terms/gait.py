@@ -40,11 +40,11 @@ def swing_height_cost(
 ) -> Array:
     """Sum of the squared distances [m²] of the feet from a half sine of `height` [m] during their swing.
 
-    `ground` is the height of the feet links' origins when the robot stands [m].
+    `ground` is the height of the feet links' origins above the ground when the robot stands [m].
     """
     xp = state.xp
     wanted = ground + height * xp.sin(np.pi * swing(state, name, period, offsets, stance))
-    return xp.square(state.feet_positions[..., 2] - wanted).sum(axis=-1)
+    return xp.square(state.feet_positions[..., 2] - state.feet_ground - wanted).sum(axis=-1)
 
 
 @term('reward')

@@ -45,8 +45,8 @@ def base_position(state: RobotState) -> Array:
 
 @term('observation', mirror=(1.0,))
 def base_height(state: RobotState) -> Array:
-    """Height of the base in the env frame `(n,)` [m]."""
-    return state.base_position[:, 2]
+    """Height of the base above the ground `(n,)` [m]."""
+    return state.base_clearance
 
 
 @term('observation')
@@ -122,6 +122,32 @@ def constant(state: RobotState, value: Any = 1.0) -> Array:
 def feet_contacts(state: RobotState) -> Array:
     """1 for each of the robot's `feet` that touches something, else 0 `(n, k)`."""
     return state.xp.astype(state.feet_contacts, state.xp.float32)
+
+
+def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[float]) -> Mirror:
+    places = [(x, y) for x in forward for y in left]
+    if any((x, -y) not in places for x, y in places):
+        raise ValueError("observation term 'height_scan': `left` differs left and right")
+    order = np.array([places.index((x, -y)) for x, y in places], np.intp)
+    return Mirror(order, np.ones(len(places), np.float32))
+
+
+@term('observation', mirror=_mirror_scan)
+def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[float]) -> Array:
+    """Heights of the ground under the base's height `(n, k)` [m], at all pairs of distances from it in its heading [m].
+
+    They are looked up in the map of the ground, see `LearningCfg.elevation`; without one it is at height 0.
+    """
+    places = _places_around(state, state.constant(tuple((float(x), float(y)) for x in forward for y in left)))
+    return state.base_position[:, 2:] - state.ground_height(places)
+
+
+def _places_around(state: RobotState, grid: Array) -> Array:
+    """Places `(n, k, 2)` of the env frame that are (forward, left) `(k, 2)` of the base, in its heading [m]."""
+    xp, yaw = state.xp, yaw_of(state.base_orientation)[:, None]
+    cos, sin = xp.cos(yaw), xp.sin(yaw)
+    offsets = xp.stack([cos * grid[:, 0] - sin * grid[:, 1], sin * grid[:, 0] + cos * grid[:, 1]], axis=-1)
+    return state.base_position[:, None, :2] + offsets
 
 
 @term('observation')

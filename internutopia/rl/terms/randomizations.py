@@ -12,6 +12,7 @@ from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 
 Range = tuple[float, float]
+_FOOTPRINT = tuple((x, y) for x in (-0.25, 0.0, 0.25) for y in (-0.2, 0.0, 0.2))  # m, places that a robot may stand on
 
 
 @term('randomization')
@@ -40,6 +41,36 @@ def base_pose(
     shift = state.xp.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
     turn = quat_from_yaw(state.rng.uniform(*yaw, n))
     state.articulation.set_pose(position + shift, quat_multiply(turn, orientation), env_ids=env_ids)
+
+
+@term('randomization')
+def terrain_pose(
+    state: RobotState,
+    env_ids: Any,
+    x: Sequence[float],
+    y: Sequence[float],
+    spread: float = 0.0,
+    by_level: bool = False,
+) -> None:
+    """Put the base up to `spread` away from one of the places (x, y) [m], facing anywhere.
+
+    It is as high above the ground there as it started above height 0. `by_level`: of `x`, in the order of difficulty,
+    rather the last ones that the level allows.
+    """
+    xp, n, rng = state.xp, len(env_ids), state.rng
+    hardest = state.levels[env_ids] * (len(x) - 1) if by_level else len(x) - 1
+    rows = xp.astype(xp.floor(xp.sqrt(rng.uniform(size=n)) * (hardest + 1.0)), xp.int64).clip(0, len(x) - 1)
+    columns = xp.astype(xp.floor(rng.uniform(0.0, len(y), n)), xp.int64).clip(0, len(y) - 1)
+    double = state.arrays.double
+    centers = xp.stack([state.constant(tuple(x), double)[rows], state.constant(tuple(y), double)[columns]], axis=-1)
+    places = centers + rng.uniform(-spread, spread, (n, 2))
+    around = places[:, None] + state.constant(_FOOTPRINT, double)
+    ground = xp.max(state.ground_height(xp.astype(around, xp.float32)), axis=-1)
+    position, orientation = (values[env_ids] for values in state.articulation.get_pose())
+    height = xp.astype(position[:, 2] + ground, xp.float64)
+    position = xp.concat([xp.astype(places, xp.float64), height[:, None]], axis=-1)
+    turn = quat_from_yaw(rng.uniform(-np.pi, np.pi, n))
+    state.articulation.set_pose(position, quat_multiply(turn, orientation), env_ids=env_ids)
 
 
 @term('randomization')

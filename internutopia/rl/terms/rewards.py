@@ -129,8 +129,8 @@ def tilt_cost(state: RobotState) -> Array:
 
 @term('reward')
 def height_cost(state: RobotState, target: float) -> Array:
-    """Squared distance of the base from a height [m²]."""
-    return state.xp.square(state.base_position[:, 2] - target)
+    """Squared distance of the base from a height above the ground [m²]."""
+    return state.xp.square(state.base_clearance - target)
 
 
 @term('reward')

@@ -15,8 +15,8 @@ Bools = NDArray[np.bool_]
 
 @term('termination')
 def fallen(state: RobotState, minimum_height: float) -> Bools:
-    """The base is lower than this in the env frame [m]."""
-    return state.base_position[:, 2] < minimum_height
+    """The base is lower than this above the ground [m]."""
+    return state.base_clearance < minimum_height
 
 
 @term('termination')

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.config import Config
-from internutopia.core.config.learning import CommandTermCfg, LearningCfg, RandomizationTermCfg
+from internutopia.core.config.learning import CommandTermCfg, LearningCfg
 from internutopia.core.util.arrays import ArrayMaker, to_host
 from internutopia.rl.state import RobotState
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
@@ -24,7 +24,7 @@ from internutopia.rl.vector_env import VectorEnv
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
 TEST_DURATION = 20.0  # s
-START_TERMS = ('base_pose',)  # randomizations that a test keeps: they say where a robot starts
+START_TERMS = ('base_pose', 'terrain_pose')  # randomizations that a test keeps: they say where a robot starts
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,11 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
         command = command.update(params=every_command, resample_time=COMMAND_TIME)
     else:
         command = CommandTermCfg(term='uniform', params={'low': list(fixed), 'high': list(fixed)})
-    starts: list[RandomizationTermCfg] = [cfg for cfg in learning.randomizations if cfg.term in START_TERMS]
+    starts = [
+        cfg.update(params={key: False if key == 'by_level' else value for key, value in cfg.params.items()})
+        for cfg in learning.randomizations
+        if cfg.term in START_TERMS
+    ]
     return learning.update(
         commands=learning.commands | {name: command},
         observations=[cfg.update(noise=0.0, delay=0) for cfg in learning.observations],

@@ -10,5 +10,5 @@ class H1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """H1's walking policy."""
 
     type: str = 'H1MoveBySpeedController'
-    joint_names: list[str] = H1_19
+    joint_names: list[str] | None = H1_19
     policy_weights_path: PathStr = gm.ASSET_PATH + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'

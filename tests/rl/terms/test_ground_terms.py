@@ -1,0 +1,137 @@
+"""Terms on ground that is not level: the map of the ground, what looks it up, and where episodes start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from internutopia.core.config.learning import ElevationCfg
+from internutopia.core.util.rotations import quat_from_yaw
+from internutopia.rl import VectorEnv
+from internutopia.rl.terms import look_up_term
+from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import velocity
+
+import_extensions()
+
+X, Y = 24.0, -6.0  # m, middle of the highest ring of steps: 12 cm each, from 0.7 m on, 30 cm wide
+HILL = 2.2 * np.tan(np.radians(18.0))  # m, of the steepest hill, whose slopes are 2.2 m long
+SCAN = {'forward': (0.0, 0.85, 1.15), 'left': (-0.2, 0.0, 0.2)}
+
+
+@pytest.fixture(scope='module')
+def envs() -> Iterator[VectorEnv]:
+    config = velocity.config(8, 0, robot='aliengo', terrain='rough', threads=1)
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    part = ElevationCfg(x=(X - 3.0, X + 3.0), y=(Y - 3.0, 3.0))
+    envs = VectorEnv(config, learning.update(elevation=part))
+    envs.reset(seed=0)
+    yield envs
+    envs.close()
+
+
+def put(envs: VectorEnv, places: Any, yaw: Any = 0.0) -> Any:
+    """Robots at places (x, y, z) `(8, 3)`; the state."""
+    state = envs.core.state
+    state.articulation.set_pose(np.broadcast_to(places, (8, 3)), quat_from_yaw(np.broadcast_to(yaw, 8)))
+    state.changed()
+    return state
+
+
+@pytest.mark.parametrize(
+    ('place', 'height'),
+    [
+        ((X, Y), 0.0),
+        ((X + 0.85, Y), 0.12),
+        ((X, Y - 1.15), 0.24),
+        ((X + 1.6, Y + 1.6), 0.36),
+        ((X - 2.75, Y), 0.12),
+        ((X, 0.0), HILL),
+        ((X + 0.7 + 1.1, 0.0), HILL / 2),
+        ((X, 2.95), 0.0),
+        ((X + 50.0, 0.0), 0.0),  # outside, the last cell counts
+    ],
+)
+def test_heights_are_those_of_the_scene(envs: VectorEnv, place: Any, height: float) -> None:
+    found = envs.core.state.ground_height(np.array([place], np.float32))
+    np.testing.assert_allclose(
+        found, [height], atol=0.01
+    )  # a slope rises by 8 mm from the middle of a cell to its edge
+
+
+def test_what_robots_see_of_it_in_their_heading(envs: VectorEnv) -> None:
+    yaws = np.arange(8) * np.pi / 2
+    state = put(envs, (X, Y, 0.5), yaws)
+    scan = look_up_term('observation', 'height_scan', SCAN)(state)
+    np.testing.assert_allclose(scan, [[0.5] * 3 + [0.38] * 3 + [0.26] * 3] * 8, atol=1e-4)
+    state = put(envs, (X, Y + 0.6, 0.5))  # 0.1 m from the first step, which is to the left
+    scan = look_up_term('observation', 'height_scan', SCAN)(state)
+    np.testing.assert_allclose(scan[0, :3], [0.5, 0.5, 0.38], atol=1e-4)
+
+
+def test_heights_count_from_the_ground_under_the_feet(envs: VectorEnv) -> None:
+    level = put(envs, (X, Y, 0.4))
+    feet = level.feet_positions[0, :, 2].copy()
+    state = put(envs, (X + 2.0, Y, 0.36 + 0.4))  # on top, wide enough for the robot to stand across
+    np.testing.assert_allclose(state.feet_ground, 0.36, atol=1e-5)
+    np.testing.assert_allclose(state.base_clearance, 0.4, atol=1e-5)
+    np.testing.assert_allclose(state.feet_positions[0, :, 2] - 0.36, feet, atol=1e-5)
+    for kind, name, params, expected in (
+        ('observation', 'base_height', {}, 0.4),
+        ('reward', 'height_cost', {'target': 0.3}, 0.01),
+        ('termination', 'fallen', {'minimum_height': 0.41}, True),
+        ('termination', 'fallen', {'minimum_height': 0.39}, False),
+    ):
+        np.testing.assert_allclose(look_up_term(kind, name, params)(state), expected, atol=1e-4)  # type: ignore[arg-type]
+
+
+def test_episodes_start_on_the_ground_of_the_rows_that_the_level_allows(envs: VectorEnv) -> None:
+    state, ids = envs.core.state, np.arange(8)
+    start = look_up_term(
+        'randomization', 'terrain_pose', {'x': (-50.0, X), 'y': (Y, 0.0), 'spread': 0.3, 'by_level': True}
+    )
+    for level, rows in ((0.0, {-50.0}), (1.0, {-50.0, X})):
+        state.levels[:] = level
+        seen = []
+        for _ in range(8):
+            put(envs, (0.0, 0.0, 0.4))
+            start(state, ids)
+            state.changed()
+            seen.append(state.base_position.copy())
+        places = np.concatenate(seen)
+        assert {min((-50.0, X), key=lambda x: abs(x - place)) for place in places[:, 0]} == rows
+        assert np.abs(places[:, 0] - np.where(places[:, 0] < 0, -50.0, X)).max() <= 0.3 + 1e-5
+        high = (places[:, 0] > 0) & (np.abs(places[:, 1]) < 0.5)
+        np.testing.assert_allclose(places[high, 2], 0.4 + HILL, atol=1e-3)  # its top is level
+        assert (places[:, 1] < -3.0).any() and (places[:, 1] > -3.0).any()
+    assert high.any()
+
+
+def test_without_a_map_the_ground_is_level() -> None:
+    envs = VectorEnv(velocity.config(2, 0, robot='aliengo', threads=1))
+    envs.reset(seed=0)
+    state = envs.core.state
+    scan = look_up_term('observation', 'height_scan', SCAN)(state)
+    np.testing.assert_array_equal(scan, np.repeat(state.base_position[:, 2:], 9, axis=1))
+    envs.close()
+
+
+def test_a_scan_that_differs_left_and_right_cannot_be_mirrored(envs: VectorEnv) -> None:
+    from internutopia.rl.terms.registry import look_up_mirror
+
+    mirror: Any = look_up_mirror('observation', 'height_scan')
+    assert mirror(envs.core.state, **SCAN).order.tolist() == [2, 1, 0, 5, 4, 3, 8, 7, 6]
+    with pytest.raises(ValueError, match='differs left and right'):
+        mirror(envs.core.state, forward=(0.0,), left=(0.0, 0.3))
+
+
+def test_areas_that_are_none_or_too_large() -> None:
+    with pytest.raises(ValidationError, match='lower end first'):
+        ElevationCfg(x=(1.0, 0.0), y=(0.0, 1.0))
+    with pytest.raises(ValidationError, match='cells; there may be'):
+        ElevationCfg(x=(0.0, 1e5), y=(0.0, 1e5))
