@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from internutopia.core.config.learning import (
         ActionCfg,
         CommandTermCfg,
+        ElevationCfg,
         LearningCfg,
         ObservationTermCfg,
         RandomizationTermCfg,
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
         TerminationTermCfg,
     )
     from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
     from internutopia.rl.vector_env import VectorEnv
 
 __all__ = [
     'ActionCfg',
     'CommandTermCfg',
+    'ElevationCfg',
     'LearningCfg',
+    'Mirror',
     'ObservationTermCfg',
     'RandomizationTermCfg',
     'RewardTermCfg',
@@ -50,7 +54,9 @@ __getattr__, __dir__ = lazy(
     {
         'ActionCfg': 'internutopia.core.config.learning',
         'CommandTermCfg': 'internutopia.core.config.learning',
+        'ElevationCfg': 'internutopia.core.config.learning',
         'LearningCfg': 'internutopia.core.config.learning',
+        'Mirror': 'internutopia.rl.symmetry',
         'ObservationTermCfg': 'internutopia.core.config.learning',
         'RandomizationTermCfg': 'internutopia.core.config.learning',
         'RewardTermCfg': 'internutopia.core.config.learning',

@@ -1,0 +1,170 @@
+"""Navigation: walking robots go along random paths at 1 m/s in the built-in warehouse and apartment, 100 each.
+
+    python benchmarks/navigation.py h1 g1 --episodes 100
+
+A path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. A robot that is at its end
+within the controller's threshold has arrived; one whose base is below 0.6 of its height has fallen. The error is the
+distance of the base from the path, seen from above.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.progress import Progress
+
+from internutopia import Config, Env, SimConfig
+from internutopia.core.config.learning import ElevationCfg
+from internutopia.rl.elevation import ElevationMap
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.learning_tasks.walkers import WALKERS
+
+SCENES = {  # file, and half of its side [m]
+    'warehouse': ('scenes/warehouse.xml', 4.5),
+    'apartment': ('scenes/apartment.usda', 3.5),
+}
+CLEARANCE = 0.6  # m
+POINTS, LEGS = 3, (1.0, 4.0)  # of a path: number, and lengths between them [m]
+LIMIT = 60.0  # s, of an episode
+ENVS = 20
+STEP = 5  # substeps of 1/240 s
+
+
+class WalkTaskCfg(SingleInferenceTaskCfg):
+    """A path to walk along."""
+
+    path: list[tuple[float, float, float]] = []
+    """Its points (x, y, 0), the start first, m."""
+
+
+def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
+    """Envs for these tasks."""
+    return Config(
+        simulator=SimConfig(physics_dt=1 / 240, substeps=STEP),
+        env_num=envs,
+        task_configs=tasks,
+        metrics_save_path='none',
+    )
+
+
+def robot_at(name: str, x: float, y: float) -> Any:
+    """The robot with its navigation controllers."""
+    module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
+    controllers = [module.move_by_speed_cfg, module.move_along_path_cfg]
+    return walker.config.update(name='robot', position=(x, y, walker.root_height), controllers=controllers)
+
+
+def free_places(name: str, scene: str, half: float) -> NDArray[np.float64]:
+    """Places `(n, 2)` that are clear of everything, 0.1 m apart."""
+    env = Env(config([WalkTaskCfg(scene_asset_path=scene, robots=[robot_at(name, 0.0, 0.0)])], 1))
+    env.reset()
+    world: Any = env.runner.world
+    cfg = ElevationCfg(x=(-half, half), y=(-half, half), cell=0.1, top=1.8)
+    ground = ElevationMap(world.articulation('robot', 0), 0, cfg, world.arrays)
+    axis = np.arange(-half + 0.05, half, 0.1)
+    places = np.stack(np.meshgrid(axis, axis, indexing='ij'), axis=-1).reshape(-1, 2)
+    taken = places[np.abs(ground.heights(places.astype(np.float32))) > 0.03]
+    env.close()
+    inside = np.abs(places).max(axis=1) < half - CLEARANCE
+    gaps = np.array([np.linalg.norm(taken - place, axis=1).min(initial=np.inf) for place in places])
+    return places[inside & (gaps > CLEARANCE)]
+
+
+def random_path(free: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """A start and points `(POINTS + 1, 2)`, with straight ways between them."""
+
+    def clear(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+        between = a + np.linspace(0.0, 1.0, 30)[:, None] * (b - a)
+        return bool((np.linalg.norm(between[:, None] - free, axis=-1).min(axis=1) < 0.1).all())
+
+    while True:
+        path = [free[rng.integers(len(free))]]
+        for _ in range(50):
+            point = free[rng.integers(len(free))]
+            if LEGS[0] <= np.linalg.norm(point - path[-1]) <= LEGS[1] and clear(path[-1], point):
+                path.append(point)
+                if len(path) == POINTS + 1:
+                    return np.array(path)
+
+
+def off_path(position: NDArray[np.float64], path: NDArray[np.float64]) -> float:
+    """Distance of a place (x, y) from a polyline [m]."""
+    starts, ways = path[:-1], np.diff(path, axis=0)
+    along = ((position - starts) * ways).sum(axis=1) / (ways * ways).sum(axis=1)
+    return float(np.linalg.norm(position - starts - along.clip(0.0, 1.0)[:, None] * ways, axis=1).min())
+
+
+def walk(name: str, scene: str, half: float, episodes: int) -> None:
+    """All episodes of a robot in a scene; prints what came out."""
+    rng = np.random.default_rng(0)
+    free = free_places(name, scene, half)
+    paths = [random_path(free, rng) for _ in range(episodes)]
+    tasks = [
+        WalkTaskCfg(
+            scene_asset_path=scene, robots=[robot_at(name, *path[0])], path=[(x, y, 0.0) for x, y in path.tolist()]
+        )
+        for path in paths
+    ]
+    env = Env(config(tasks, min(ENVS, episodes)))
+    obs, configs = env.reset()
+    lowest = 0.6 * WALKERS[name].base_height
+    errors: list[float] = []
+    worst, seconds, lengths, fallen, late = [], [], [], 0, 0
+    limit = round(LIMIT * 240 / STEP)
+    off: list[list[float]] = [[] for _ in obs]
+    with Progress(transient=True) as progress:
+        bar = progress.add_task(f'{name}, {scene}', total=len(tasks))
+        while any(cfg is not None for cfg in configs):
+            actions = [None if cfg is None else {'robot': {'move_along_path': [cfg.path[1:]]}} for cfg in configs]
+            obs, *_ = env.step(actions)
+            done = []
+            for i, (cfg, env_obs) in enumerate(zip(configs, obs, strict=True)):
+                if cfg is None:
+                    continue
+                robot = env_obs['robot']
+                off[i].append(off_path(np.asarray(robot['position'][:2]), np.array(cfg.path)[:, :2]))
+                arrived = robot['controllers']['move_along_path']['finished']
+                down = robot['position'][2] < lowest
+                if not (arrived or down or len(off[i]) >= limit):
+                    continue
+                fallen, late = fallen + down, late + (not arrived and not down)
+                errors += off[i]
+                worst.append(max(off[i]))
+                if arrived:
+                    seconds.append(len(off[i]) * STEP / 240)
+                    lengths.append(np.linalg.norm(np.diff(np.array(cfg.path), axis=0), axis=1).sum())
+                off[i] = []
+                done.append(i)
+            if done:
+                new_obs, new = env.reset(done)
+                for i, cfg in zip(done, new, strict=True):
+                    configs[i] = cfg
+                progress.advance(bar, len(done))
+    env.close()
+    pace = np.array(lengths) / np.array(seconds)
+    print(
+        f'{name:13} {scene:24} error mean {np.mean(errors):.3f} m, worst of the median path {np.median(worst):.3f} m, '
+        f'of all {max(worst):.3f} m; fallen {fallen}, late {late} of {len(tasks)}; '
+        f'{np.mean(seconds):.1f} s and {pace.mean():.2f} m/s per path of {np.mean(lengths):.1f} m'
+    )
+
+
+def main() -> None:
+    """Walk with the robots that are named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=list(WALKERS))
+    parser.add_argument('--episodes', type=int, default=100)
+    options = parser.parse_args()
+    import_extensions()
+    for name in options.robots:
+        for scene, half in SCENES.values():
+            walk(name, scene, half, options.episodes)
+
+
+if __name__ == '__main__':
+    main()
