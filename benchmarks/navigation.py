@@ -64,7 +64,7 @@ def free_places(name: str, scene: str, half: float) -> NDArray[np.float64]:
     env = Env(config([WalkTaskCfg(scene_asset_path=scene, robots=[robot_at(name, 0.0, 0.0)])], 1))
     env.reset()
     world: Any = env.runner.world
-    cfg = ElevationCfg(x=(-half, half), y=(-half, half), cell=0.1, top=1.8)
+    cfg = ElevationCfg(x=(-half, half), y=(-half, half), cell=0.1, top=4.0)
     ground = ElevationMap(world.articulation('robot', 0), 0, cfg, world.arrays)
     axis = np.arange(-half + 0.05, half, 0.1)
     places = np.stack(np.meshgrid(axis, axis, indexing='ij'), axis=-1).reshape(-1, 2)

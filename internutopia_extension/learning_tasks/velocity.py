@@ -135,7 +135,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             *([_patch(curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
         ],
-        curricula=[TermCfg(term='survival', params={'long': 8.0, 'short': 2.5, 'step': 0.25})] if curriculum else [],
+        curricula=[TermCfg(term='survival', params={'long': 9.5, 'short': 6.0, 'step': 0.2})] if curriculum else [],
     )
 
 

@@ -108,7 +108,6 @@ WALKERS = {
         base_height=0.981,
         sole=0.07,
         period=0.65,
-        armature=(0.0, 0.1),  # that of the model in mujoco_menagerie
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),

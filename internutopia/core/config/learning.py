@@ -101,7 +101,7 @@ class ElevationCfg(BaseCfg):
     cell: PositiveFloat = 0.05
     """Distance between two places, m."""
     top: FiniteFloat = 3.0
-    """Height from which is looked down, m; below a ceiling."""
+    """Height from which is looked down, m: below a ceiling, above what stands on the ground."""
 
     @model_validator(mode='after')
     def _check_area(self) -> Self:

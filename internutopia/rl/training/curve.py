@@ -27,7 +27,9 @@ def plot_curve(progress: Sequence[Progress], title: str, path: Path) -> None:
         'mean return': [line.mean_return for line in progress],
         'mean episode length [steps]': [line.mean_length for line in progress],
     }
-    figure = Figure(figsize=(9, 6), dpi=120, layout='constrained')
+    if any(line.level for line in progress):
+        rows['level of the curriculum'] = [line.level for line in progress]
+    figure = Figure(figsize=(9, 3 * len(rows)), dpi=120, layout='constrained')
     axes = figure.subplots(len(rows), len(columns), sharex='col', sharey='row', squeeze=False)
     for row, (label, values) in enumerate(rows.items()):
         axes[row, 0].set_ylabel(label)

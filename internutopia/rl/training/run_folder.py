@@ -46,7 +46,10 @@ class RunRecord(BaseCfg):
 
 @dataclass(frozen=True)
 class Progress:
-    """One update: its number, env steps so far, wall time so far [s], and means over recently ended episodes."""
+    """One update: its number, env steps so far, wall time so far [s], and means over recently ended episodes.
+
+    `level` is the mean of the curriculum over all envs, 0 to 1: where it rises, tasks get harder, and returns smaller.
+    """
 
     iteration: int
     steps: int
@@ -56,6 +59,7 @@ class Progress:
     steps_per_second: float
     learning_rate: float
     action_std: float
+    level: float = 0.0
 
 
 COLUMNS = tuple(Progress.__dataclass_fields__)
@@ -106,7 +110,7 @@ def read_progress(folder: Path) -> list[Progress]:
     with path.open(newline='') as file:
         for row in csv.DictReader(file):
             with contextlib.suppress(TypeError, ValueError):
-                numbers = {name: float(row[name]) for name in COLUMNS}
+                numbers = {name: float(row.get(name, 0.0)) for name in COLUMNS}  # a new column may be missing
                 lines.append(Progress(**{**numbers, 'iteration': int(row['iteration']), 'steps': int(row['steps'])}))
     return lines
 

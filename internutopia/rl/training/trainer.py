@@ -100,6 +100,7 @@ class Runner(OnPolicyRunner):
             steps_per_second=steps / seconds,
             learning_rate=values['learning_rate'],
             action_std=values['action_std'].mean().item(),
+            level=float(self._core.state.levels.mean()),
         )
         append_progress(self._folder, self._last)
         self._report(self._last)
