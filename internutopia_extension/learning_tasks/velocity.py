@@ -87,10 +87,13 @@ def config(
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
-def training(robot: str | Walker = 'h1', **options: Any) -> TrainingCfg:
-    """How it is learned, whatever the other options of the task."""
+def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) -> TrainingCfg:
+    """How it is learned, whatever the other options of the task: on rough ground from what walks on flat ground."""
     walker = look_up_walker(robot)
-    return TrainingCfg(iterations=walker.updates, mirror_loss=0.5 if walker.symmetric else 0.0)
+    settings = TrainingCfg(iterations=walker.updates, mirror_loss=0.5 if walker.symmetric else 0.0)
+    if terrain != 'rough' or walker.policy is None:
+        return settings
+    return settings.update(start_from=walker.policy, critic_first=20, init_std=0.35)
 
 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:

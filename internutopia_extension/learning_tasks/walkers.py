@@ -39,6 +39,7 @@ class Walker:
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
+        policy: file of a policy that walks on flat ground, which learning on rough ground starts from.
     """
 
     config: RobotCfg
@@ -62,6 +63,7 @@ class Walker:
     symmetric: bool = True
     learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
+    policy: str | None = None
 
     def standing(self, *controllers: ControllerCfg) -> RobotCfg:
         """The robot at the origin, on its feet."""
@@ -101,6 +103,7 @@ WALKERS = {
     'h1': Walker(
         config=h1.H1RobotCfg(),
         walking=h1.move_by_speed_cfg,
+        policy='robots/h1/move_by_speed.onnx',
         joints=_legs(H1_GYM_19),
         straight=_sideways(H1_GYM_19),
         knees=('left_knee_joint', 'right_knee_joint'),
@@ -112,6 +115,7 @@ WALKERS = {
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
         walking=aliengo.move_by_speed_cfg,
+        policy='robots/aliengo/move_by_speed.onnx',
         joints=tuple(ALIENGO_GYM_12),
         straight=tuple(name for name in ALIENGO_GYM_12 if 'hip' in name),
         root_height=0.392,
@@ -128,6 +132,7 @@ WALKERS = {
     'g1': Walker(
         config=g1.G1RobotCfg(),
         walking=g1.move_by_speed_cfg,
+        policy='robots/g1/move_by_speed.onnx',
         joints=_legs(G1_GYM),
         straight=_sideways(G1_GYM),
         knees=('left_knee_joint', 'right_knee_joint'),
@@ -140,6 +145,7 @@ WALKERS = {
         config=gr1.GR1RobotCfg(),
         learns_as='GR1FixedHandsRobot',
         walking=gr1.move_by_speed_cfg,
+        policy='robots/gr1/move_by_speed.onnx',
         joints=_GR1_DRIVEN,
         straight=_sideways(GR1_54) + _GR1_DRIVEN[-3:],
         # its ankles are soft (11 N·m/rad): only far targets give them a torque that matters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Share
+from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr, PositiveFloat, Share
 from internutopia.core.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 
 
@@ -47,6 +47,11 @@ class TrainingCfg(BaseCfg):
     mirror_loss: NonNegativeFloat = 0.0
     """Weight of the squared difference between what the policy does and what its mirror image, left and right swapped,
     would do: for robots and tasks that are alike on both sides."""
+    start_from: PathStr | None = None
+    """ONNX file of a policy with the same observations, actions and layers, which it starts as; None means at random."""
+    critic_first: NonNegativeInt = 0
+    """Number of updates at the start in which only the critic learns: it has to know what a policy is worth that is
+    better than random."""
     save_every: Count = 25
     """Updates between two checkpoints."""
 

@@ -17,6 +17,7 @@ from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.rl.training.warm_start import warm_start
 
 
 class Runner(OnPolicyRunner):
@@ -34,6 +35,8 @@ class Runner(OnPolicyRunner):
             super().__init__(envs, settings.rsl_rl(), str(folder), str(envs.device))
         self._folder, self._report = folder, report
         self._core = envs.envs.core
+        if settings.start_from is not None:
+            warm_start(self.alg.actor, settings.start_from)
         if settings.mirror_loss:
             self.alg.symmetry = MirrorLoss(self._core, settings.mirror_loss, envs.device)
         self._settings = settings
@@ -73,7 +76,7 @@ class Runner(OnPolicyRunner):
             return True
         first = self.updates
         self.current_learning_iteration, self._stopped = self.updates, stopped
-        self._set_entropy(iterations)
+        self._begin_update(iterations)
         try:
             # random ages make episodes end at different times, and short ones of the first: not when a run goes on
             self.learn(iterations - self.updates, init_at_random_ep_len=self.updates == 0)
@@ -87,7 +90,7 @@ class Runner(OnPolicyRunner):
         with contextlib.redirect_stdout(io.StringIO()):  # its tables; progress goes through `report`
             self._write_log(**values)
         self.updates = values['it'] + 1
-        self._set_entropy(values['total_it'])
+        self._begin_update(values['total_it'])
         steps = self.cfg['num_steps_per_env'] * self.env.num_envs
         seconds = values['collect_time'] + values['learn_time']
         before = self._last  # its means hold until an episode has ended
@@ -110,7 +113,8 @@ class Runner(OnPolicyRunner):
             raise _StoppedError
         return self._act(*observations)
 
-    def _set_entropy(self, iterations: int) -> None:
+    def _begin_update(self, iterations: int) -> None:
+        self.alg.actor.requires_grad_(self.updates >= self._settings.critic_first)
         exploring = self.updates < self._settings.explore * iterations
         self.alg.entropy_coef = self._settings.entropy if exploring else 0.0
 

@@ -90,6 +90,35 @@ def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     assert made['wall_seconds'] == read_progress(finished)[-1].seconds and 'mujoco' in made['versions']
 
 
+def test_a_run_starts_as_another_policy_and_lets_the_critic_learn_first(finished, tmp_path):
+    policy = finished / 'policy.onnx'
+    settings = {'start_from': str(policy), 'critic_first': 2, 'iterations': 2}
+    run = train_toy(tmp_path / 'run', settings=settings)
+    first, second = (read_checkpoint(tmp_path / 'run' / f'model_{i}.pt') for i in range(2))
+    critics = [content['critic_state_dict']['mlp.0.weight'] for content in (first, second)]
+    assert not torch.equal(*critics)
+    assert run.policy is not None
+    observations = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    # what has changed is the normalization, by 64 more observations
+    np.testing.assert_allclose(load_policy(run.policy)(observations), load_policy(policy)(observations), atol=0.2)
+    weights = first['actor_state_dict']
+    before = read_checkpoint(finished / 'model_1.pt')['actor_state_dict']
+    for name in (name for name in weights if name.startswith('mlp.')):
+        assert torch.equal(weights[name], before[name]), name
+    learned = train_toy(tmp_path / 'learned', settings=settings | {'critic_first': 1, 'iterations': 3})
+    assert learned.policy is not None
+    after = read_checkpoint(tmp_path / 'learned' / 'model_2.pt')['actor_state_dict']
+    assert not torch.equal(after['mlp.0.weight'], before['mlp.0.weight'])
+
+
+def test_a_policy_that_is_another_network_cannot_be_started_from(finished, tmp_path):
+    settings = {'start_from': str(finished / 'policy.onnx'), 'iterations': 1}
+    with pytest.raises(ValueError, match=r'is another network: mlp\.0\.bias is \(8,\) there, \(16,\) here'):
+        train_toy(tmp_path / 'wide', settings=settings | {'hidden_dims': (16,)})
+    with pytest.raises(FileNotFoundError, match=r'gone\.onnx'):
+        train_toy(tmp_path / 'gone', settings=settings | {'start_from': 'gone.onnx'})
+
+
 def test_a_task_that_robots_cannot_be_given_leaves_a_checkpoint_only(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
