@@ -47,7 +47,7 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
     return Config(
         simulator=SimConfig(physics_dt=1 / 240, substeps=STEP),
         env_num=envs,
-        task_configs=tasks,
+        task_configs=[*tasks],
         metrics_save_path='none',
     )
 

@@ -63,7 +63,7 @@ with tempfile.TemporaryDirectory() as folder:
             metrics_save_path='none',
         )
     )
-    env.reset()
+    obs, _ = env.reset()
     for _ in range(SECONDS * 48):
         obs, *_ = env.step([{'aliengo': {'walk': speeds}} for speeds in SPEEDS])
     env.close()
