@@ -232,6 +232,10 @@ _TaskId = Annotated[
     str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
 ]
 
+_Velocity = Annotated[
+    str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
+]
+
 
 @app.command('play')
 def play_command(
@@ -239,9 +243,7 @@ def play_command(
     env_id: _TaskId = None,
     envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
-    command: Annotated[
-        str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
-    ] = None,
+    command: _Velocity = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
@@ -285,6 +287,7 @@ def evaluate_command(
         typer.Option(min=0.0, max=MAX_COUNT, help='Speed that a push gives a walking robot [m/s].'),
     ] = 0.5,
     push_every: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Time between two pushes [s].')] = 4.0,
+    command: _Velocity = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics; default: one per core.')
@@ -304,6 +307,7 @@ def evaluate_command(
             seconds=seconds,
             push=push,
             push_every=push_every,
+            command=command,
             seed=seed,
             threads=threads,
             backend=backend,

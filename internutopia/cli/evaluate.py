@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.play import velocity_of
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
@@ -25,6 +26,7 @@ def evaluate(
     seconds: float | None,
     push: float,
     push_every: float,
+    command: str | None,
     seed: int,
     threads: int | None,
     backend: str | None,
@@ -40,6 +42,7 @@ def evaluate(
         seconds: duration of an episode [s].
         push: speed that a push gives a walking robot [m/s].
         push_every: time between two pushes [s].
+        command: velocity command, three numbers with commas between them; None means another one every 5 s.
         seed: of everything random.
         threads: threads of the physics engine; None means one per core.
         backend: physics engine; None means the one that is made for the device.
@@ -52,11 +55,19 @@ def evaluate(
         from internutopia.rl.training.evaluation import evaluate as measure
         from internutopia.rl.training.loading import load_trained
 
+        velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
         trained = load_trained(source, env_id, engine)
         config = trained.config(envs, seed, threads, engine)
         result = measure(
-            trained.act, config, seconds=seconds, push=push, push_every=push_every, seed=seed, arrays=trained.arrays
+            trained.act,
+            config,
+            seconds=seconds,
+            push=push,
+            push_every=push_every,
+            command=velocity,
+            seed=seed,
+            arrays=trained.arrays,
         )
         conditions = {
             'policy': str(trained.file),
@@ -67,7 +78,7 @@ def evaluate(
             'device': config.simulator.device,
         }
         if result.tracking is not None:
-            conditions |= {'push': push, 'push_every': push_every}
+            conditions |= {'push': push, 'push_every': push_every, 'command': velocity}
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(conditions | {'survived': result.survived} | asdict(result), indent=2) + '\n')
@@ -97,6 +108,14 @@ def _print(result: Evaluation, title: str) -> None:
             'velocity error, unaveraged [m/s]': f'{tracking.velocity_error_unaveraged:.3f}',
             f'yaw rate error, {averaged} [rad/s]': f'{tracking.yaw_rate_error:.3f}',
             'yaw rate error, unaveraged [rad/s]': f'{tracking.yaw_rate_error_unaveraged:.3f}',
+        }
+    if result.gait is not None:
+        gait = result.gait
+        rows |= {
+            'power [W]': f'{gait.power:.0f}',
+            'height of a swing [m]': f'{gait.swing_height:.3f}',
+            'slip of feet on the ground [m/s]': f'{gait.slip:.3f}',
+            'feet on the ground': ', '.join(f'{share:.0%}' for share in gait.contact),
         }
     if result.failed:
         rows['simulation diverged'] = f'{result.failed:.1%}'

@@ -43,7 +43,7 @@ def play(
         from internutopia.rl.training.loading import load_trained
         from internutopia.rl.training.playback import play as write
 
-        velocity = None if command is None else _velocity(command)
+        velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
         trained = load_trained(source, env_id, engine)
         file = out or trained.file.parent / 'play.png'
@@ -55,7 +55,8 @@ def play(
     return guarded(f'play {source}', start)
 
 
-def _velocity(text: str) -> tuple[float, float, float]:
+def velocity_of(text: str) -> tuple[float, float, float]:
+    """The three numbers of an option `--command`. ValueError if it is something else."""
     try:
         forward, lateral, yaw_rate = map(float, text.split(','))
     except ValueError:

@@ -160,8 +160,8 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=1.5),
         RewardTermCfg(term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=1.0),
-        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.0),
-        RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=0.75),
+        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=2.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=1.0),
         RewardTermCfg(term='alive', weight=1.0),
         RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(

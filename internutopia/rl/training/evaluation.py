@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import CommandTermCfg, LearningCfg
 from internutopia.core.util.arrays import ArrayMaker, to_host
 from internutopia.rl.state import RobotState
+from internutopia.rl.training.gait import Gait, GaitMeter
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
 
@@ -64,6 +65,8 @@ class Evaluation:
     """Share of the episodes in which the simulation diverged."""
     tracking: Tracking | None = None
     """Of tasks with a velocity command."""
+    gait: Gait | None = None
+    """Of these, if the robot's class names its feet."""
 
     @property
     def survived(self) -> float:
@@ -78,6 +81,7 @@ def evaluate(
     seconds: float | None = None,
     push: float = 0.5,
     push_every: float = 4.0,
+    command: tuple[float, float, float] | None = None,
     seed: int = 0,
     arrays: Arrays = 'numpy',
     on_step: Callable[[int, int], None] = lambda step, steps: None,
@@ -90,6 +94,8 @@ def evaluate(
         seconds: duration of an episode [s]; None means 20 s for tasks with a velocity command, else the task's own.
         push: change of the base's velocity by a push, in a random direction [m/s]. Only with a velocity command.
         push_every: time between two pushes [s].
+        command: the velocity that is commanded all the time (forward, lateral [m/s], yaw rate [rad/s]), e.g. zero for
+            standing; None means another one every 5 s.
         seed: of everything random.
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
             gives them. There nothing is looked at before the end, so that every test takes its full time.
@@ -101,23 +107,25 @@ def evaluate(
     learning = config.task_configs[0].learning
     if learning is None:
         raise ValueError('task_configs[0].learning is missing: it says what the policy sees and does')
-    command = velocity_command(learning)
+    name = velocity_command(learning)
     step_dt = step_length(config)
-    if seconds is None and command is not None:
+    if seconds is None and name is not None:
         seconds = TEST_DURATION
     limit = config.task_configs[0].max_episode_steps or round(TEST_DURATION / step_dt)
     steps = limit if seconds is None else max(round(seconds / step_dt), 1)
-    if command is not None:
-        learning = walking_test(learning)
+    if name is not None:
+        learning = walking_test(learning, command)
     on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
     envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
     try:
         obs = started(policy, envs)
         test = None
-        if command is not None:
-            maker = envs.core.state.arrays
+        if name is not None:
+            state = envs.core.state
+            maker, feet = state.arrays, state.robot.feet
             tracker = _Tracker(maker, envs.num_envs, gait_period(learning), step_dt)
-            test = _Test(command, tracker, _Pusher(maker, push, max(round(push_every / step_dt), 1), seed))
+            pusher = _Pusher(maker, push, max(round(push_every / step_dt), 1), seed)
+            test = _Test(name, tracker, pusher, GaitMeter(maker, envs.num_envs, len(feet)) if feet else None)
         return _run(policy, envs, obs, steps, test, on_step)
     finally:
         envs.close()
@@ -189,6 +197,8 @@ def _run(
         ended |= running & terminated
         if test is not None:
             test.tracker.add(state, commanded, running & ~failed)
+            if test.gait is not None:
+                test.gait.add(state, running & ~failed)
         running = running & ~(terminated | truncated)
         if test is not None:
             test.pusher.add(state, running, step)
@@ -196,20 +206,24 @@ def _run(
         if not arrays.on_device and not running.any():  # a device is not asked, it goes on to the end
             break
     columns = xp.stack([returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype)])
-    sums = arrays.zeros(0, 'float64') if test is None else test.tracker.sums
-    figures = to_host(xp.concat([columns.mean(axis=-1), sums])).tolist()
-    return Evaluation(
-        n, steps * envs.core.step_dt, *figures[:4], tracking=None if test is None else test.tracker.result(figures[4:])
-    )
+    meters = [] if test is None else [meter for meter in (test.tracker, test.gait) if meter is not None]
+    figures = to_host(xp.concat([columns.mean(axis=-1), *(meter.sums for meter in meters)])).tolist()
+    result = Evaluation(n, steps * envs.core.step_dt, *figures[:4])
+    if test is None:
+        return result
+    tracked = len(test.tracker.sums)
+    gait = None if test.gait is None else test.gait.result(figures[4 + tracked :])
+    return replace(result, tracking=test.tracker.result(figures[4 : 4 + tracked]), gait=gait)
 
 
 @dataclass
 class _Test:
-    """Of a task with a velocity command: its name, what adds up the errors, and what disturbs."""
+    """Of a task with a velocity command: its name, what adds up the errors, what disturbs, what looks at the feet."""
 
     command: str
     tracker: _Tracker
     pusher: _Pusher
+    gait: GaitMeter | None
 
 
 class _Tracker:

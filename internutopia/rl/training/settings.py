@@ -40,9 +40,9 @@ class TrainingCfg(BaseCfg):
     """Discount per step."""
     gae_lambda: PositiveFloat = 0.95
     """Decay of the advantage estimate per step."""
-    entropy: NonNegativeFloat = 0.005
+    entropy: NonNegativeFloat = 0.003
     """Weight of the entropy bonus."""
-    explore: Share = 0.7
+    explore: Share = 0.6
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
     mirror_loss: NonNegativeFloat = 0.0
     """Weight of the squared difference between what the policy does and what its mirror image, left and right swapped,
