@@ -59,4 +59,5 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
     moving = evaluate(
         lambda observations: np.zeros((4, 12), np.float32), config, seconds=1.0, push=0.0, command=(0.5, 0.0, 0.0)
     )
-    assert moving.tracking is not None and moving.tracking.velocity_error == pytest.approx(0.5, abs=0.15)
+    assert moving.tracking is not None
+    assert moving.tracking.velocity_error > result.tracking.velocity_error + 0.3
