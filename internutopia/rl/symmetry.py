@@ -2,28 +2,23 @@
 
 A policy is symmetric if it does the mirror image of what it does when it sees the mirror image of what it sees; one
 that is told so does not limp (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
-2024). `sample_mirrors` finds how observations and actions of a task are mirrored; which joint is the image of which
-follows from the geometry of the robot's model. The mirror is the plane through the base's x and z axis.
+2024). Which joint is the image of which follows from the geometry of the robot's model. The mirror is the plane through
+the x and z axis of its root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
-
-if TYPE_CHECKING:
-    from internutopia.rl.batched_env import BatchedRLEnv
-    from internutopia.rl.state import RobotState
+from internutopia.rl.state import RobotState
 
 DISTANCE = 0.02  # m, that the image of a joint or link may be away from its partner: models are made of rounded numbers
 ALIGNMENT = 0.99  # cosine of the angle between the image of a joint's axis and the axis of its partner
-HOME = 0.01  # rad or m, that a home pose may differ from its image
 
 
 @dataclass(frozen=True)
@@ -54,23 +49,6 @@ TermMirror = Sequence[float] | Callable[..., Mirror]
 """How a term is mirrored: a sign for each element, or a function of `state` and the term's parameters."""
 
 
-def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
-    """Mirrors of observations and of actions.
-
-    Raises:
-        ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
-            and right.
-    """
-    learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
-    if subset is None:
-        raise ValueError(f'learning.action.controller={learning.action.controller!r} drives no joints: no mirror')
-    action = mirror_joints(state, subset.joint_names)
-    for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
-        _check_alike(name, subset.joint_names, action, np.asarray(values), signed=name == 'home pose')
-    terms = [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in learning.observations]
-    return Mirror.joined(terms), action
-
-
 def mirror_joints(state: RobotState, joints: Sequence[str]) -> Mirror:
     """How positions, velocities or efforts of joints are mirrored. ValueError naming a joint without an image."""
     anchors, axes, slides = _joint_frames(state, joints)
@@ -90,19 +68,6 @@ def mirror_feet(state: RobotState) -> Mirror:
     places = np.array([_frames(state, foot)[1][-1][:3, 3] for foot in feet])
     apart = np.linalg.norm((places * [1.0, -1.0, 1.0])[:, None] - places, axis=-1)
     return Mirror(_paired(apart, feet, 'foot'), np.ones(len(feet), np.float32))
-
-
-def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:
-    from internutopia.rl.terms.registry import look_up_mirror  # terms need this module
-
-    kind, name, params = 'observation', cfg.term, cfg.params
-    if name == 'command':  # is mirrored as its own term says
-        command = learning.commands[params['name']]
-        kind, name, params = 'command', command.term, command.params
-    mirror = look_up_mirror(kind, name)
-    if mirror is None:
-        raise ValueError(f'{kind} term {name!r} does not say how it is mirrored: `@term({kind!r}, mirror=...)`')
-    return mirror(state, **params) if callable(mirror) else Mirror.of_signs(mirror)
 
 
 def _frames(state: RobotState, link: str) -> tuple[Any, NDArray[np.float64]]:
@@ -131,14 +96,3 @@ def _paired(apart: NDArray[np.float64], names: Sequence[str], what: str) -> NDAr
         if apart[index, partner] > DISTANCE or order[partner] != index:
             raise ValueError(f'{what} {names[index]!r} has no mirror image: the robot differs left and right')
     return order
-
-
-def _check_alike(what: str, joints: Sequence[str], mirror: Mirror, values: Any, signed: bool) -> None:
-    image = values[mirror.order] * (mirror.signs if signed else 1.0)
-    wrong = np.flatnonzero(np.abs(image - values) > HOME)
-    if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(
-            f'{what} of joint {joints[i]!r} is {values[i]:g}, its mirror image would be {image[i]:g}: '
-            'what differs left and right cannot be mirrored'
-        )

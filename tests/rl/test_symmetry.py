@@ -13,10 +13,11 @@ from tensordict import TensorDict
 
 from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.symmetry import mirror_joints, sample_mirrors
+from internutopia.rl.symmetry import mirror_joints
 from internutopia.rl.terms import term
 from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.rl.training.task_mirrors import sample_mirrors
 from internutopia.rl.training.trainer import Runner
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import reach, velocity

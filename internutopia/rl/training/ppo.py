@@ -12,7 +12,8 @@ from torch.nn import functional
 from typing_extensions import override
 
 from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.symmetry import Mirror, sample_mirrors
+from internutopia.rl.symmetry import Mirror
+from internutopia.rl.training.task_mirrors import sample_mirrors
 
 
 class BoundedPPO(PPO):

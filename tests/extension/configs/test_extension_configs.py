@@ -158,7 +158,7 @@ def test_generic_robot():
         (ManipulationTaskCfg, {'max_steps': 5, 'target': 'cup'}, 'episode_idx'),
         (DynamicCubeCfg, {'name': 'c', 'prim_path': '/c', 'mass': 0}, 'mass'),
         (UsdObjCfg, {'name': 'c', 'prim_path': '/c'}, 'usd_path'),
-        (G1MoveBySpeedControllerCfg, {'name': 'm', 'policy_weights_path': 'p'}, 'joint_names'),
+        (G1MoveBySpeedControllerCfg, {'name': 'm', 'joint_names': ['a']}, 'policy_weights_path'),
         (
             InverseKinematicsControllerCfg,
             {**dict(arm_ik_cfg), 'reference': 'camera'},

@@ -1,0 +1,56 @@
+"""Mirrors of a task: how its observations and actions are mirrored, left and right swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.state import RobotState
+from internutopia.rl.symmetry import Mirror, mirror_joints
+from internutopia.rl.terms.registry import Kind, look_up_mirror
+
+HOME = 0.01  # rad or m, that a home pose may differ from its image
+
+
+def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
+    """Mirrors of observations and of actions.
+
+    Raises:
+        ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
+            and right.
+    """
+    learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
+    if subset is None:
+        raise ValueError(f'learning.action.controller={learning.action.controller!r} drives no joints: no mirror')
+    action = mirror_joints(state, subset.joint_names)
+    for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
+        _check_alike(name, subset.joint_names, action, np.asarray(values), signed=name == 'home pose')
+    terms = [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in learning.observations]
+    return Mirror.joined(terms), action
+
+
+def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:
+    kind: Kind = 'observation'
+    name, params = cfg.term, cfg.params
+    if name == 'command':  # is mirrored as its own term says
+        command = learning.commands[params['name']]
+        kind, name, params = 'command', command.term, command.params
+    mirror = look_up_mirror(kind, name)
+    if mirror is None:
+        raise ValueError(f'{kind} term {name!r} does not say how it is mirrored: `@term({kind!r}, mirror=...)`')
+    return mirror(state, **params) if callable(mirror) else Mirror.of_signs(mirror)
+
+
+def _check_alike(what: str, joints: Sequence[str], mirror: Mirror, values: Any, signed: bool) -> None:
+    image = values[mirror.order] * (mirror.signs if signed else 1.0)
+    wrong = np.flatnonzero(np.abs(image - values) > HOME)
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f'{what} of joint {joints[i]!r} is {values[i]:g}, its mirror image would be {image[i]:g}: '
+            'what differs left and right cannot be mirrored'
+        )
