@@ -158,11 +158,12 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
     # wide tolerances to the end, beside a narrow one: who is far off must still feel which way is better
     tracking = {'name': COMMAND, 'tolerance': 0.5}
     terms = [
-        RewardTermCfg(term='track_linear_velocity', params=tracking, weight=1.5),
+        RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
         RewardTermCfg(term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=1.0),
-        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=2.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.5),
         RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=1.0),
-        RewardTermCfg(term='alive', weight=1.0),
+        # little: a robot that just stands lives as well, and does not see what walking is worth
+        RewardTermCfg(term='alive', weight=0.2),
         RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
         RewardTermCfg(
             term='swing_height_cost',
