@@ -339,7 +339,8 @@ class BatchedRLEnv:
         self.commands = CommandManager(cfg.commands, state)
         self.observations = ObservationManager(cfg.observations, state)
         self.critic_observations = ObservationManager(cfg.critic_observations, state)
-        self.rewards = RewardManager(cfg.rewards, state)
+        watched = {name for term in cfg.curricula if (name := term.params.get('reward')) is not None}
+        self.rewards = RewardManager(cfg.rewards, state, watched)
         self.terminations = TerminationManager(cfg.terminations, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
@@ -349,6 +350,7 @@ class BatchedRLEnv:
         state = self.state
         for array in (state.steps, state.actions, state.last_actions):
             rows.put(array, 0)
+        self.rewards.reset(rows)
         self.randomizations.reset(rows)
         state.changed()
         self.commands.sample(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign
 from internutopia.core.util.memory import machine_memory
 from internutopia.core.world.env_selection import EnvSelection
@@ -116,10 +117,16 @@ def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:
 
 
 class RewardManager:
-    """Reward terms, weighed and added up."""
+    """Reward terms, weighed and added up; `state.reward_sums` are those of the terms `watched` over the episode."""
 
-    def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState):
+    def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState, watched: Collection[str] = ()):
+        names = [cfg.term for cfg in configs]
+        for name in watched:
+            if name not in names:
+                raise ValueError(f'a curriculum looks at reward {name!r}: there is none; {did_you_mean(name, names)}')
         self._state = state
+        self._watched = {names.index(name): name for name in watched}  # of several of a name, the first
+        state.reward_sums = {name: state.arrays.zeros(state.env_num) for name in watched}
         self._terms = [
             (cfg, look_up_term('reward', cfg.term, cfg.params), float(np.float32(cfg.weight * state.step_dt)))
             for cfg in configs
@@ -128,9 +135,17 @@ class RewardManager:
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
         total = self._state.arrays.zeros(self._state.env_num)
-        for cfg, function, weight in self._terms:
-            total += weight * _per_env(function(self._state), self._state, 'reward', cfg)
+        for index, (cfg, function, weight) in enumerate(self._terms):
+            value = _per_env(function(self._state), self._state, 'reward', cfg)
+            total += weight * value
+            if index in self._watched:
+                self._state.reward_sums[self._watched[index]] += value * self._state.step_dt
         return total
+
+    def reset(self, selection: EnvSelection) -> None:
+        """Episodes start."""
+        for total in self._state.reward_sums.values():
+            selection.put(total, 0.0)
 
 
 class TerminationManager:

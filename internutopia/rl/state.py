@@ -39,6 +39,8 @@ class RobotState:
         last_actions: those of the step before, zero at the start of an episode.
         commands: current commands by name, `(n, k)`.
         levels: progress of the curriculum, 0 to 1, `(n,)`.
+        reward_sums: what reward terms that a curriculum looks at have given in the episode, by name: value, without
+            weight, times seconds, `(n,)`.
         action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
         action_scale: what it is scaled by `(k,)`; ones then.
         elevation: heights of the ground, None where it is level.
@@ -57,6 +59,7 @@ class RobotState:
         self.last_actions: Array = arrays.zeros((n, action_size))
         self.commands: dict[str, Array] = {}
         self.levels: Array = arrays.zeros(n)
+        self.reward_sums: dict[str, Array] = {}
         self.action_offset: Array = arrays.zeros(action_size)
         self.action_scale: Array = arrays.zeros(action_size) + 1.0
         self.elevation: ElevationMap | None = None

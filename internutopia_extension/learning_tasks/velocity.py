@@ -31,6 +31,8 @@ SCENES = {'flat': 'scenes/empty.xml', 'bumps': 'scenes/rough.xml', 'rough': 'sce
 PATCH = 6.0  # m, edge of a patch of scenes/terrain.xml; it has 5 rows of rising difficulty along x, and 3 columns
 HIGHER = 0.06  # m, that feet are lifted more on rough ground
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
+# A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
+PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
 
@@ -138,7 +140,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             *([_patch(curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
         ],
-        curricula=[TermCfg(term='survival', params={'long': 9.5, 'short': 6.0, 'step': 0.2})] if curriculum else [],
+        curricula=[TermCfg(term='performance', params=PERFORMANCE)] if curriculum else [],
     )
 
 

@@ -178,7 +178,7 @@ def rewarded_command(state: RobotState) -> Any:
 
 def test_levels_follow_how_long_episodes_last(make_learner: MakeLearner) -> None:
     survival = {'term': 'survival', 'params': {'long': 0.5, 'short': 0.2, 'step': 0.4}}
-    assert set(built_in('curriculum')) == {'survival'}
+    assert set(built_in('curriculum')) == {'survival', 'performance'}
     long = make_learner(curricula=[survival], max_episode_steps=25, env_num=2)  # 0.5 s
     for levels in (0.4, 0.8, 1.0):
         run_episode(long)
@@ -188,6 +188,30 @@ def test_levels_follow_how_long_episodes_last(make_learner: MakeLearner) -> None
     short.core.state.levels[:] = [0.9, 0.1]
     run_episode(short)
     np.testing.assert_allclose(short.core.state.levels, [0.5, 0.0], atol=1e-6)
+
+
+def test_levels_follow_what_a_reward_has_given(make_learner: MakeLearner) -> None:
+    """`alive` gives 1 in each step of 0.02 s: after 10 steps, 0.8 on average over 0.25 s and 0.4 over 0.5 s."""
+    for duration, expected in ((0.25, [0.7, 0.3]), (0.4, [0.5, 0.1]), (0.5, [0.3, 0.0])):
+        params = {'reward': 'alive', 'duration': duration, 'high': 0.6, 'low': 0.45, 'step': 0.2}
+        envs = make_learner(
+            curricula=[{'term': 'performance', 'params': params}],
+            rewards=[{'term': 'alive', 'weight': -3.0}, {'term': 'alive'}],
+            max_episode_steps=10,
+            env_num=2,
+        )
+        run_episode(envs)
+        for _ in range(2):  # the sums of an episode end with it
+            envs.reset()
+            envs.core.state.levels[:] = [0.5, 0.1]
+            run_episode(envs)
+            np.testing.assert_allclose(envs.core.state.levels, expected, atol=1e-6)
+
+
+def test_a_curriculum_cannot_look_at_a_reward_that_is_not_there(make_learner: MakeLearner) -> None:
+    params = {'reward': 'alife', 'duration': 1.0, 'high': 0.6, 'low': 0.4}
+    with pytest.raises(ValueError, match="looks at reward 'alife': there is none; did you mean 'alive'"):
+        make_learner(curricula=[{'term': 'performance', 'params': params}], rewards=[{'term': 'alive'}]).reset()
 
 
 def test_a_seed_starts_the_curriculum_anew(make_learner: MakeLearner) -> None:

@@ -75,6 +75,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
         {'distance': (1.0, 2.0), 'around': 'robot', 'avoid': OBJECTS, 'clearance': 0.5},
     ],
     ('curriculum', 'survival'): [{'long': 0.3, 'short': 0.1}],
+    ('curriculum', 'performance'): [{'reward': 'alive', 'duration': 0.3, 'high': 0.6, 'low': 0.4}],
     ('randomization', 'joint_offset'): [{'position': (-2.0, 2.0), 'velocity': (-1.0, 1.0)}],
     ('randomization', 'base_pose'): [{'x': (-1.0, 1.0), 'z': (0.0, 0.2), 'yaw': (-3.0, 3.0)}],
     ('randomization', 'terrain_pose'): [{'x': [0.0, 2.0], 'y': [1.0], 'spread': 0.3, 'by_level': True}],
@@ -137,6 +138,7 @@ def host(models: Any, make_config: Any, make_task: Any, make_block: Any, hopper:
     state = envs.core.state
     state.steps[:] = rng.integers(1, 40, ENVS)
     state.levels[:] = rng.uniform(size=ENVS)
+    state.reward_sums['alive'] = rng.uniform(0.0, 0.3, ENVS).astype(np.float32)
     state.commands['go'][0] = 0.0
     assert state.feet_contacts.any() and not state.feet_contacts.all()
     yield state
@@ -184,7 +186,8 @@ def mirrored(host: RobotState, arrays: ArrayMaker, rng: Any) -> tuple[RobotState
     state = RobotState(world, host.step_dt, rng, host.actions.shape[1])  # type: ignore[arg-type]
     for name in ('steps', 'actions', 'last_actions', 'levels'):
         setattr(state, name, arrays.asarray(getattr(host, name).copy()))
-    state.commands = {name: arrays.asarray(command.copy()) for name, command in host.commands.items()}
+    for name in ('commands', 'reward_sums'):
+        setattr(state, name, {key: arrays.asarray(value.copy()) for key, value in getattr(host, name).items()})
     robot: Any = copy.copy(host.robot)
     robot.articulation = Mirror(host.robot.articulation, arrays, calls)
     state.bind(robot, 0)
