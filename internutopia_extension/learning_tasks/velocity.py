@@ -166,7 +166,7 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
         RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=1.0),
         # little: a robot that just stands lives as well, and does not see what walking is worth
         RewardTermCfg(term='alive', weight=0.2),
-        RewardTermCfg(term='gait_contact', params=gait, weight=1.0 / len(robot.offsets)),
+        RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
         RewardTermCfg(
             term='swing_height_cost',
             params=gait | {'height': swing_height, 'ground': robot.sole},
