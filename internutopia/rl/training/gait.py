@@ -8,6 +8,7 @@ from typing import Any
 
 from internutopia.core.util.arrays import ArrayMaker
 from internutopia.rl.state import RobotState
+from internutopia.rl.terms.rewards import power_cost
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class GaitMeter:
         landed = stands & ~self._stood & self._seen & counted
         speed = xp.linalg.vector_norm(state.feet_velocities[..., :2], axis=-1)
         figures = [
-            xp.where(counts, xp.abs(state.joint_efforts * state.joint_velocities).sum(axis=-1), 0.0).sum(),
+            xp.where(counts, power_cost(state), 0.0).sum(),
             counts.sum(),
             xp.where(stands & counted, speed, 0.0).sum(),
             (stands & counted).sum(),
