@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.config.learning import ElevationCfg
-from internutopia.core.util.arrays import ArrayMaker
+from internutopia.core.util.arrays import ArrayMaker, to_host
 from internutopia.core.world.base import ArticulationView
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
@@ -34,7 +34,7 @@ class ElevationMap:
         down = np.broadcast_to([0.0, 0.0, -1.0], rays.shape)
         ids = arrays.asarray([env_id], 'int64')
         distances = view.cast_rays(ids, rays, down, groups=VISIBLE, link=view.body_names[0], through_robot=True)
-        heights = cfg.top - np.asarray(distances, np.float64).reshape(len(xs), len(ys))
+        heights = cfg.top - to_host(distances).reshape(len(xs), len(ys))
         heights[~np.isfinite(heights)] = 0.0  # where there is nothing below
         self._heights = arrays.asarray(heights, 'float32')
         self._low = arrays.asarray([cfg.x[0], cfg.y[0]], 'float32')

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.core.util.arrays import to_host
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.symmetry import Mirror, mirror_joints
@@ -28,7 +29,7 @@ def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
         raise ValueError(f'learning.action.controller={learning.action.controller!r} drives no joints: no mirror')
     action = mirror_joints(state, subset.joint_names)
     for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
-        _check_alike(name, subset.joint_names, action, np.asarray(values), signed=name == 'home pose')
+        _check_alike(name, subset.joint_names, action, to_host(values), signed=name == 'home pose')
     terms = [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in learning.observations]
     return Mirror.joined(terms), action
 
