@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 # Inputs by what they mean: of UsdPreviewSurface, the MDL materials of Omniverse, and surfaces of MaterialX
 _COLOR = ('diffuseColor', 'diffuse_color_constant', 'diffuse_reflection_color', 'base_color', 'glass_color')
 _TEXTURE = ('diffuse_texture', 'diffuse_reflection_color_image', 'base_color_texture')
-_ROUGHNESS = ('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness', 'specular_roughness')
+_ROUGHNESS = (
+    *('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness', 'specular_roughness'),
+    'frosting_roughness',  # of OmniGlass
+)
 _METALLIC = ('metallic', 'metallic_constant', 'metalness')
 _OPACITY = ('opacity', 'opacity_constant')
 _READERS = ('UsdUVTexture', 'ND_UsdUVTexture', 'ND_UsdUVTexture_23', 'ND_image_color3', 'ND_tiledimage_color3')
@@ -141,9 +144,8 @@ def _opacity(shader: Any, warnings: list[str], missing: list[str]) -> tuple[floa
 
 
 def _is_glass(shader: Any) -> bool:
-    return bool(shader.GetInput('glass_color')) or str(shader.GetSourceAssetSubIdentifier('mdl')).startswith(
-        'OmniGlass'
-    )
+    called = str(shader.GetSourceAssetSubIdentifier('mdl'))
+    return bool(shader.GetInput('glass_color')) or called.startswith('OmniGlass')
 
 
 def _unread(shader: Any) -> list[str]:

@@ -20,6 +20,7 @@ from internutopia.core.model.asset_bounds import check_file
 LARGEST_MDL = 1 << 20
 """Bytes of a `.mdl` file that is read; those of materials have some thousand."""
 _DEEPEST = 100  # calls inside each other
+_MOST_TOKENS = 100_000  # those of materials have some hundred
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fFdD]?)
@@ -250,13 +251,16 @@ class _Parser:
         self._next, self._after = self._after, next(self._tokens, self._after)
 
     def _scan(self) -> Iterator[_Token]:
-        place = 0
+        place = count = 0
         while place < len(self._text):
             found = _TOKEN.match(self._text, place)
             if found is None or found.lastgroup == 'comment':  # one without an end
                 raise self._error(f'{self._text[place]!r} is no MDL', _Token('', '', place))
             if found.lastgroup and found.lastgroup != 'space':
                 yield _Token(found.lastgroup, found[0], place)
+                count += 1
+            if count > _MOST_TOKENS:
+                raise self._error(f'more than the {_MOST_TOKENS:,} words and signs that are read of a .mdl file')
             place = found.end()
         yield _Token('end', '', place)
 

@@ -25,7 +25,7 @@ from internutopia.core.model.importers.usd.textures import Texture, layout
 
 _BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
 _FIXED = {
-    'WorldGridMaterial': Appearance(color=(0.5, 0.5, 0.5)),
+    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # the middle of sRGB
     'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
 }
 _GLASS = re.compile('glass|translucent', re.IGNORECASE)
@@ -266,7 +266,7 @@ def _is_on(name: str, values: Mapping[str, Value]) -> bool:
 def _layout(values: Mapping[str, Value], texture: Texture) -> Any:
     """How a UE4 template lays out its base colour: `BaseColor_UVA` is scale and offset, others are one of these."""
     near = {
-        name.lower().replace('_', '').removeprefix('basecolor').removeprefix('tex'): value.numbers
+        re.sub('^basecolor(tex)?', '', name.lower().replace('_', '')): value.numbers
         for name, value in values.items()
         if value.numbers
     }

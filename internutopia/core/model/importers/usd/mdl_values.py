@@ -1,8 +1,8 @@
 """Values of MDL expressions: colours, numbers and images, without what shaders would compute of them.
 
-A bitmap lies as in 3ds Max, from whose materials KooPbr's are made: coordinates are moved by the offset, scaled by the
-tiling and turned by `W_angle` [deg, counterclockwise], all about the middle of the image. Mixtures and falloffs are
-taken for the first bitmap in them, or else for the first colour.
+Coordinates of a bitmap are scaled by its tiling, turned by `W_angle` [deg, counterclockwise] and moved by its offset,
+in that order, which is that of `UsdTransform2d`: KooPbr's own order is not published. Mixtures and falloffs are taken
+for the first bitmap in them, or else for the first colour.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from internutopia.core.model.importers.usd.mdl import Call, Name, Node, Text
 from internutopia.core.model.importers.usd.mdl_files import MdlFiles
-from internutopia.core.model.importers.usd.textures import Layout, Texture, layout
+from internutopia.core.model.importers.usd.textures import Texture, layout
 
 _CONSTRUCTORS = ('color', 'float2', 'float3', 'float4', 'double2', 'double3', 'double4', 'int2', 'int3', 'int4')
 ALPHA = 3
@@ -80,7 +78,7 @@ def _laid_out(image: Texture, numbers: Mapping[str, float]) -> Texture:
     """An image with what the arguments of a bitmap say; it stays as it is if they say nothing."""
     place = image.layout
     if any(name.endswith(('_tiling', '_offset', '_angle')) for name in numbers):
-        place = _about_the_middle(
+        place = layout(
             (numbers.get('u_tiling', 1.0), numbers.get('v_tiling', 1.0)),
             numbers.get('w_angle', 0.0),
             (numbers.get('u_offset', 0.0), numbers.get('v_offset', 0.0)),
@@ -89,9 +87,3 @@ def _laid_out(image: Texture, numbers: Mapping[str, float]) -> Texture:
     channel = int(numbers.get('mapchannel', 1))
     coordinates = f'st{channel - 1}' if channel > 1 else image.coordinates
     return replace(image, layout=place, wrap=wrap, coordinates=coordinates)
-
-
-def _about_the_middle(tiling: tuple[float, float], degrees: float, offset: tuple[float, float]) -> Layout:
-    middle = np.full(2, 0.5)
-    matrix = np.array(layout(tiling, degrees, None))[:, :2]
-    return layout(tiling, degrees, tuple(middle - matrix @ (middle + offset)))
