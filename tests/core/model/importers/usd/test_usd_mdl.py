@@ -123,7 +123,8 @@ def finish(model: mujoco.MjModel, name: str = 'square') -> tuple[float, float, f
     """Roughness, metallicity and emission."""
     material = int(model.geom(f'/{name}').matid[0])
     fields = (model.mat_roughness, model.mat_metallic, model.mat_emission)
-    return tuple(float(field[material]) for field in fields)
+    roughness, metallic, emission = (float(field[material]) for field in fields)
+    return roughness, metallic, emission
 
 
 def texture_of(model: mujoco.MjModel, name: str = 'square') -> int:
