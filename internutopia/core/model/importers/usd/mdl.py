@@ -36,14 +36,6 @@ _END = 'the file ends too early'
 
 
 @dataclass(frozen=True)
-class Text:
-    """A string, and the file that it is written in: names of images are relative to that."""
-
-    value: str
-    file: Path
-
-
-@dataclass(frozen=True)
 class Name:
     """A name that stands alone: a parameter or a constant."""
 
@@ -62,7 +54,7 @@ class Call:
     arguments: tuple[tuple[str, Node], ...] = ()
 
 
-Node = float | Text | Name | Call
+Node = float | str | Name | Call
 
 
 @dataclass
@@ -173,7 +165,7 @@ class _Parser:
             parts = [token.text[1:-1]]
             while self._next.kind == 'string':
                 parts.append(self._take().text[1:-1])
-            node = Text(re.sub(r'\\(.)', r'\1', ''.join(parts)), self._file)
+            node = re.sub(r'\\(.)', r'\1', ''.join(parts))
         elif token.text == '(':
             node = self._expression(depth + 1)
             self._expect(')')

@@ -38,6 +38,7 @@ class MdlFiles:
         self._nearby: dict[Path, list[Path]] = {}
         self._entries: dict[Path, dict[str, str]] = {}
         self._links: dict[Path, Path | None] = {}
+        self._real: dict[Path, str] = {}
         search_path = os.environ.get(SEARCH_PATH, '').split(os.pathsep)
         self._search_path = [folder for name in search_path if name and os.path.isdir(folder := Path(name).absolute())]
 
@@ -47,6 +48,12 @@ class MdlFiles:
         if key not in self._known:
             self._known[key] = self._find(PurePosixPath(name.replace('\\', '/')), folder)
         return self._known[key]
+
+    def real(self, path: Path) -> str:
+        """A path without links, by which models share files."""
+        if path not in self._real:
+            self._real[path] = os.path.realpath(path)
+        return self._real[path]
 
     def _find(self, name: PurePosixPath, folder: Path) -> Path | None:
         if not name.name:
@@ -59,7 +66,7 @@ class MdlFiles:
             for place, rest in places:
                 found = self._at(place, rest, any_case)
                 if found is not None:
-                    self.files.add(found)
+                    self.files.add(Path(self.real(found)))
                     return found
         self.files |= {folder / name, *(place / parts[-1] for place in others)}
         self.folders |= dict.fromkeys([folder, *others])

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -95,7 +95,7 @@ class MdlMaterials:
 
     def __init__(self) -> None:
         self.files = MdlFiles()
-        self._read: dict[Path, dict[str, Material] | ValueError] = {}
+        self._read: dict[str, dict[str, Material] | ValueError] = {}
 
     def appearance(self, shader: Any) -> Appearance | None:
         """Look of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
@@ -116,9 +116,10 @@ class MdlMaterials:
         warnings: list[str] = []
         base, found = '', given
         try:
-            material = self._material(shader, asset, name)
-            if material is not None:
-                base, found = _called(material, given, values)
+            file = self._file(shader, asset)
+            if file is not None:
+                material = self._material(file, shader, name)
+                base, found = _called(material, given, lambda node, scope: values.of(node, file.parent, scope))
             elif not is_ue4:
                 return None
         except ValueError as error:
@@ -137,17 +138,15 @@ class MdlMaterials:
             return ''
         return '' if self._file(shader, asset) else asset.path
 
-    def _material(self, shader: Any, asset: Any, name: str) -> Material | None:
-        """What the `.mdl` file of a shader says; None if there is no file. ValueError if it cannot be read."""
-        file = self._file(shader, asset)
-        if file is None:
-            return None
-        if file not in self._read:
+    def _material(self, file: Path, shader: Any, name: str) -> Material:
+        """What a `.mdl` file says of the material of a shader. ValueError if it cannot be read."""
+        real = self.files.real(file)
+        if real not in self._read:
             try:
-                self._read[file] = read_mdl(file)
+                self._read[real] = read_mdl(file)
             except ValueError as error:
-                self._read[file] = error
-        materials = self._read[file]
+                self._read[real] = error
+        materials = self._read[real]
         if isinstance(materials, ValueError):
             raise materials
         wanted = str(shader.GetSourceAssetSubIdentifier('mdl')).partition('(')[0].rpartition('::')[2]
@@ -160,8 +159,9 @@ class MdlMaterials:
 
     def _file(self, shader: Any, asset: Any) -> Path | None:
         if asset.resolvedPath and Path(asset.resolvedPath).is_absolute() and Path(asset.resolvedPath).exists():
-            self.files.files.add(Path(asset.resolvedPath))
-            return Path(asset.resolvedPath)
+            file = Path(asset.resolvedPath)
+            self.files.files.add(Path(self.files.real(file)))
+            return file
         return self.files.find(asset.path, _folder(shader.GetPrim().GetAttribute('info:mdl:sourceAsset')))
 
 
@@ -186,14 +186,16 @@ def _folder(attribute: Any) -> Path:
     return Path(layers[0]).parent if layers and layers[0] else Path()
 
 
-def _called(material: Material, given: Mapping[str, Value], values: Values) -> tuple[str, dict[str, Value]]:
+def _called(
+    material: Material, given: Mapping[str, Value], value_of: Callable[[Node, Mapping[str, Value]], Value]
+) -> tuple[str, dict[str, Value]]:
     """What a material calls, and the arguments of that, or its own parameters if it calls nothing."""
-    scope = {name: values.of(node, {}) for name, node in material.parameters.items() if name not in given}
+    scope = {name: value_of(node, {}) for name, node in material.parameters.items() if name not in given}
     scope |= given
     call = _inner(material.body)
     if call is None:
         return '', scope
-    return call.name, scope | {name: values.of(node, scope) for name, node in call.arguments if name}
+    return call.name, scope | {name: value_of(node, scope) for name, node in call.arguments if name}
 
 
 def _inner(body: Node | None) -> Call | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from internutopia.core.model.importers.usd.mdl import Call, Name, Node, Text
+from internutopia.core.model.importers.usd.mdl import Call, Name, Node
 from internutopia.core.model.importers.usd.mdl_files import MdlFiles
 from internutopia.core.model.importers.usd.textures import Texture, layout
 
@@ -45,23 +45,23 @@ class Values:
         file = self._files.find(name, folder)
         if file is None and name:
             self.missing.append(name)
-        return Value(image=Texture(str(file))) if file else Value()
+        return Value(image=Texture(self._files.real(file))) if file else Value()
 
-    def of(self, node: Node, scope: Mapping[str, Value]) -> Value:
-        """The value of an expression; `scope`: values of names."""
+    def of(self, node: Node, folder: Path, scope: Mapping[str, Value]) -> Value:
+        """The value of an expression in a file of that folder; `scope`: values of names."""
         match node:
             case float():
                 return Value((node,))
             case Name():
                 return scope.get(node.value, Value())
-            case Call('texture_2d', ((_, Text() as name), *_)):
-                return self.image(name.value, name.file.parent)
+            case Call('texture_2d', ((_, str(name)), *_)):
+                return self.image(name, folder)
             case Call():
-                return self._of_call(node, scope)
+                return self._of_call(node, folder, scope)
         return Value()
 
-    def _of_call(self, call: Call, scope: Mapping[str, Value]) -> Value:
-        values = [(name.lower(), self.of(node, scope)) for name, node in call.arguments]
+    def _of_call(self, call: Call, folder: Path, scope: Mapping[str, Value]) -> Value:
+        values = [(name.lower(), self.of(node, folder, scope)) for name, node in call.arguments]
         image = next((value for _, value in values if value.image is not None), None)
         if image is not None and image.image is not None:
             if call.name.endswith('alpha_source'):
