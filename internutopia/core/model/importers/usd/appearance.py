@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.file_warnings import FileWarnings, listed
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
@@ -85,10 +85,10 @@ class VisualBuilder:
         if not self._grey:
             return
         meshes = set[str]().union(*self._grey.values())
-        folders = ', '.join(map(str, self._mdl.files.folders))
+        folders = listed([str(folder) for folder in self._mdl.files.folders])
         what = (
-            f'{len(self._grey)} materials are not found, and leave {len(meshes)} meshes grey (looked in {folders}; '
-            f'{SEARCH_PATH} may name other folders)'
+            f'materials are not found ({len(self._grey)}), which leaves meshes grey ({len(meshes)}); '
+            f'looked in {folders}; {SEARCH_PATH} may name other folders'
         )
         for file in self._grey:
             self._warnings.add(what, file)

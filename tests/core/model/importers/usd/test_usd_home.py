@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from internutopia.bench.homes import Home, write_home
 from internutopia.core.model.importers import usd
+from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 
@@ -21,6 +22,7 @@ Usd, UsdPhysics, UsdShade = (pytest.importorskip(f'pxr.{name}') for name in ('Us
 KINDS = {'Num', 'KooMtl', 'OmniGlass', 'OmniPBR'}
 COLOR_TOLERANCE = 1e-3  # the grey of the grid is rounded
 MOST_DIFFERENCE = 0.05  # of white, between mean colours of an object in two pictures
+WALLS = 0.05  # of the extent, that floors may reach into walls
 FEWEST_PIXELS = 50  # of an object that is compared
 
 
@@ -53,6 +55,27 @@ def test_materials_of_a_home_look_as_they_should(tmp_path, links, layout):
     assert seen == {look.kind for look in home.materials.values()} >= KINDS
 
 
+def test_a_home_in_centimetres_is_as_large_as_it_should(tmp_path):
+    """Converted by its unit, or, as 2.x has it, by a scale that takes the place of the unit."""
+    home = write_home(tmp_path / 'home', 'small')
+    _without_colliders(home)
+    for options, size in (
+        (LoadOptions(), 1.0),
+        (LoadOptions(scale=(0.01,) * 3, raw_lengths=True), 1.0),
+        (LoadOptions(scale=(0.01,) * 3), 0.01),  # both: a warning before a task starts
+        (LoadOptions(raw_lengths=True), 100.0),
+    ):
+        model = usd.load_with_warnings(home.navigation, options)[0].compile()
+        floors = [i for i in range(model.ngeom) if home.appearance(model.geom(i).name).role == 'floor']
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        axes, half = data.geom_xmat[floors].reshape(-1, 3, 3), model.geom_aabb[floors, 3:]
+        reach = np.einsum('gij,gj->gi', np.abs(axes), half)
+        centres = data.geom_xpos[floors] + np.einsum('gij,gj->gi', axes, model.geom_aabb[floors, :3])
+        extent = (centres + reach).max(axis=0) - (centres - reach).min(axis=0)
+        assert extent[:2] == pytest.approx(size * np.array(home.extent), rel=WALLS)
+
+
 @pytest.mark.slow
 def test_pictures_of_a_home_are_those_of_the_same_home_in_preview_surface(tmp_path, opengl):
     home = write_home(tmp_path / 'mdl', 'small')
@@ -76,15 +99,20 @@ def test_pictures_of_a_home_are_those_of_the_same_home_in_preview_surface(tmp_pa
 
 
 def _seen(home: Home) -> mujoco.MjModel:
-    """A home without colliders: they take long, and are not seen."""
+    """A home as it is seen."""
+    _without_colliders(home)
+    spec, warnings = usd.load_with_warnings(home.navigation)
+    assert not warnings
+    return spec.compile()
+
+
+def _without_colliders(home: Home) -> None:
+    """Switch off the colliders of a home: they take long, and are not seen."""
     stage = Usd.Stage.Open(str(home.navigation))
     for prim in stage.Traverse():
         if prim.HasAPI(UsdPhysics.CollisionAPI):
             UsdPhysics.CollisionAPI(prim).CreateCollisionEnabledAttr(False)
     stage.Save()
-    spec, warnings = usd.load_with_warnings(home.navigation)
-    assert not warnings
-    return spec.compile()
 
 
 def _pictures(model: mujoco.MjModel, home: Home) -> tuple[list[Any], list[NDArray[np.int32]]]:
