@@ -1,10 +1,12 @@
-"""Navigation: walking robots go along random paths at 1 m/s in the built-in warehouse and apartment, 100 each.
+"""Navigation: walking robots go along paths at 1 m/s in built-in scenes, 100 in each.
 
     python benchmarks/navigation.py h1 g1 --episodes 100
+    python benchmarks/navigation.py aliengo --scenes course --policy robots/aliengo/move_by_speed.onnx
 
-A path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. A robot that is at its end
-within the controller's threshold has arrived; one whose base is below 0.6 of its height has fallen. The error is the
-distance of the base from the path, seen from above.
+In warehouse and apartment a path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. On
+the course it leads straight over 20 m of random ground, a slope and stairs, from another place beside its middle each
+time. A robot that is at its end within the controller's threshold has arrived; one whose base is below 0.6 of its
+height above the ground has fallen. The error is the distance of the base from the path, seen from above.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ from internutopia_extension import import_extensions
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.walkers import WALKERS
 
-SCENES = {  # file, and half of its side [m]
-    'warehouse': ('scenes/warehouse.xml', 4.5),
-    'apartment': ('scenes/apartment.usda', 3.5),
+SCENES = {  # file, and what is looked at of it along x and y [m]
+    'warehouse': ('scenes/warehouse.xml', (-4.5, 4.5), (-4.5, 4.5)),
+    'apartment': ('scenes/apartment.usda', (-3.5, 3.5), (-3.5, 3.5)),
+    'course': ('scenes/course.xml', (-1.0, 21.0), (-2.0, 2.0)),
 }
+INDOORS = ('warehouse', 'apartment')
 CLEARANCE = 0.6  # m
 POINTS, LEGS = 3, (1.0, 4.0)  # of a path: number, and lengths between them [m]
-LIMIT = 60.0  # s, of an episode
+COURSE, ASIDE = 20.0, 0.8  # m: length of the course, and how far from its middle paths may be
+LIMIT = 90.0  # s, of an episode
 ENVS = 20
 STEP = 5  # substeps of 1/240 s
 
@@ -52,27 +57,47 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
     )
 
 
-def robot_at(name: str, x: float, y: float) -> Any:
-    """The robot with its navigation controllers."""
+def robot_at(name: str, place: tuple[float, float], policy: str | None = None) -> Any:
+    """The robot at (x, y) with its navigation controllers, which walk by this policy file, or by its own."""
     module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
-    controllers = [module.move_by_speed_cfg, module.move_along_path_cfg]
-    return walker.config.update(name='robot', position=(x, y, walker.root_height), controllers=controllers)
+    walk, along = module.move_by_speed_cfg, module.move_along_path_cfg
+    if policy is not None:
+        walk = walk.update(policy_weights_path=policy)
+        (to_point,) = along.sub_controllers
+        along = along.update(sub_controllers=[to_point.update(sub_controllers=[walk])])
+    return walker.config.update(name='robot', position=(*place, walker.root_height), controllers=[walk, along])
 
 
-def free_places(name: str, scene: str, half: float) -> NDArray[np.float64]:
-    """Places `(n, 2)` that are clear of everything, 0.1 m apart."""
-    env = Env(config([WalkTaskCfg(scene_asset_path=scene, robots=[robot_at(name, 0.0, 0.0)])], 1))
+def ground_of(name: str, scene: str) -> ElevationMap:
+    """Heights of what is below in a scene, looked through the robot."""
+    file, x, y = SCENES[scene]
+    env = Env(config([WalkTaskCfg(scene_asset_path=file, robots=[robot_at(name, (0.0, 0.0))])], 1))
     env.reset()
     world: Any = env.runner.world
-    cfg = ElevationCfg(x=(-half, half), y=(-half, half), cell=0.1, top=4.0)
+    cfg = ElevationCfg(x=x, y=y, cell=0.1, top=4.0)
     ground = ElevationMap(world.articulation('robot', 0), 0, cfg, world.arrays)
+    env.close()
+    return ground
+
+
+def free_places(ground: ElevationMap, half: float) -> NDArray[np.float64]:
+    """Places `(n, 2)` that are clear of everything, 0.1 m apart."""
     axis = np.arange(-half + 0.05, half, 0.1)
     places = np.stack(np.meshgrid(axis, axis, indexing='ij'), axis=-1).reshape(-1, 2)
     taken = places[np.abs(ground.heights(places.astype(np.float32))) > 0.03]
-    env.close()
     inside = np.abs(places).max(axis=1) < half - CLEARANCE
     gaps = np.array([np.linalg.norm(taken - place, axis=1).min(initial=np.inf) for place in places])
     return places[inside & (gaps > CLEARANCE)]
+
+
+def make_paths(ground: ElevationMap, scene: str, count: int) -> list[NDArray[np.float64]]:
+    """Paths `(points, 2)` [m], the start first."""
+    rng = np.random.default_rng(0)
+    if scene in INDOORS:
+        free = free_places(ground, SCENES[scene][1][1])
+        return [random_path(free, rng) for _ in range(count)]
+    along = np.linspace(0.0, COURSE, 11)
+    return [np.stack([along, np.full_like(along, y)], axis=1) for y in rng.uniform(-ASIDE, ASIDE, count)]
 
 
 def random_path(free: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -92,21 +117,22 @@ def random_path(free: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
                     return np.array(path)
 
 
-def off_path(position: NDArray[np.float64], path: NDArray[np.float64]) -> float:
+def off_path(position: NDArray[np.floating], path: NDArray[np.float64]) -> float:
     """Distance of a place (x, y) from a polyline [m]."""
     starts, ways = path[:-1], np.diff(path, axis=0)
     along = ((position - starts) * ways).sum(axis=1) / (ways * ways).sum(axis=1)
     return float(np.linalg.norm(position - starts - along.clip(0.0, 1.0)[:, None] * ways, axis=1).min())
 
 
-def walk(name: str, scene: str, half: float, episodes: int) -> None:
+def walk(name: str, scene: str, episodes: int, policy: str | None) -> None:
     """All episodes of a robot in a scene; prints what came out."""
-    rng = np.random.default_rng(0)
-    free = free_places(name, scene, half)
-    paths = [random_path(free, rng) for _ in range(episodes)]
+    ground = ground_of(name, scene)
+    paths = make_paths(ground, scene, episodes)
     tasks = [
         WalkTaskCfg(
-            scene_asset_path=scene, robots=[robot_at(name, *path[0])], path=[(x, y, 0.0) for x, y in path.tolist()]
+            scene_asset_path=SCENES[scene][0],
+            robots=[robot_at(name, (path[0, 0], path[0, 1]), policy)],
+            path=[(x, y, 0.0) for x, y in path.tolist()],
         )
         for path in paths
     ]
@@ -127,9 +153,12 @@ def walk(name: str, scene: str, half: float, episodes: int) -> None:
                 if cfg is None:
                     continue
                 robot = env_obs['robot']
-                off[i].append(off_path(np.asarray(robot['position'][:2]), np.array(cfg.path)[:, :2]))
+                place = np.asarray(robot['position'], np.float32)
+                off[i].append(off_path(place[:2], np.array(cfg.path)[:, :2]))
                 arrived = robot['controllers']['move_along_path']['finished']
-                down = robot['position'][2] < lowest
+                # furniture is no ground: a robot that leans over a table has not fallen
+                level = 0.0 if scene in INDOORS else ground.heights(place)
+                down = place[2] < level + lowest
                 if not (arrived or down or len(off[i]) >= limit):
                     continue
                 fallen, late = fallen + down, late + (not arrived and not down)
@@ -146,24 +175,28 @@ def walk(name: str, scene: str, half: float, episodes: int) -> None:
                     configs[i] = cfg
                 progress.advance(bar, len(done))
     env.close()
-    pace = np.array(lengths) / np.array(seconds)
     print(
-        f'{name:13} {scene:24} error mean {np.mean(errors):.3f} m, worst of the median path {np.median(worst):.3f} m, '
-        f'of all {max(worst):.3f} m; fallen {fallen}, late {late} of {len(tasks)}; '
-        f'{np.mean(seconds):.1f} s and {pace.mean():.2f} m/s per path of {np.mean(lengths):.1f} m'
+        f'{name:13} {scene:10} arrived {len(seconds)}, fallen {fallen}, late {late} of {len(tasks)}; '
+        f'error mean {np.mean(errors):.3f} m, worst of the median path {np.median(worst):.3f} m, of all '
+        f'{max(worst):.3f} m'
     )
+    if seconds:
+        pace = np.array(lengths) / np.array(seconds)
+        print(f'{"":24} {np.mean(seconds):.1f} s and {pace.mean():.2f} m/s per path of {np.mean(lengths):.1f} m')
 
 
 def main() -> None:
     """Walk with the robots that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=list(WALKERS))
+    parser.add_argument('--scenes', nargs='+', choices=list(SCENES), default=list(INDOORS))
+    parser.add_argument('--policy', help='policy file to walk by; default: that of move_by_speed')
     parser.add_argument('--episodes', type=int, default=100)
     options = parser.parse_args()
     import_extensions()
     for name in options.robots:
-        for scene, half in SCENES.values():
-            walk(name, scene, half, options.episodes)
+        for scene in options.scenes:
+            walk(name, scene, options.episodes, options.policy)
 
 
 if __name__ == '__main__':

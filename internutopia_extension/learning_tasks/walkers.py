@@ -59,7 +59,7 @@ class Walker:
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     armature: tuple[float, float] = (0.0, 0.02)
     damping: tuple[float, float] = (0.0, 1.0)
-    updates: int = 700
+    updates: int = 1400
     symmetric: bool = True
     learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
@@ -124,7 +124,7 @@ WALKERS = {
         period=0.5,
         offsets=(0.0, 0.5, 0.5, 0.0),
         damping=(0.0, 0.5),
-        updates=350,
+        updates=700,
         action_scale=0.5,
         forward=(-0.6, 1.0),
         lateral=(-0.4, 0.4),
