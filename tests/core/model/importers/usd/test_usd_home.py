@@ -61,8 +61,8 @@ def test_a_home_in_centimetres_is_as_large_as_it_should(tmp_path):
     _without_colliders(home)
     for options, size in (
         (LoadOptions(), 1.0),
-        (LoadOptions(scale=(0.01,) * 3, raw_lengths=True), 1.0),
-        (LoadOptions(scale=(0.01,) * 3), 0.01),  # both: a warning before a task starts
+        (LoadOptions(scale=(0.01, 0.01, 0.01), raw_lengths=True), 1.0),
+        (LoadOptions(scale=(0.01, 0.01, 0.01)), 0.01),  # both: a warning before a task starts
         (LoadOptions(raw_lengths=True), 100.0),
     ):
         model = usd.load_with_warnings(home.navigation, options)[0].compile()
