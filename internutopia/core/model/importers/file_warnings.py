@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pxr import Usd
 
-_NAMED = 5  # prims that a warning names before it only counts the rest
+_NAMED = 5  # things that a warning names before it only counts the rest
 
 
 class FileWarnings:
@@ -33,10 +33,11 @@ class FileWarnings:
 
     def lines(self) -> list[str]:
         """One line for each kind: what, then the prims."""
-        return [f'{what}: {_listed(list(prims))}' for what, prims in self._prims.items()]
+        return [f'{what}: {listed(list(prims))}' for what, prims in self._prims.items()]
 
 
-def _listed(prims: list[str]) -> str:
-    rest = len(prims) - _NAMED
-    # one prim more is named rather than counted
-    return ', '.join(prims) if rest <= 1 else f'{", ".join(prims[:_NAMED])} and {rest} more'
+def listed(names: list[str]) -> str:
+    """Names with commas; of many, the first ones and how many more there are."""
+    rest = len(names) - _NAMED
+    # one more is named rather than counted
+    return ', '.join(names) if rest <= 1 else f'{", ".join(names[:_NAMED])} and {rest} more'

@@ -21,6 +21,7 @@ from internutopia.core.model.assets import MODEL_SUFFIXES
 from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers import mjcf, urdf, usd
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
+from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.core.model.scaling import scale_spec
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
@@ -92,12 +93,15 @@ class Fingerprint:
 
     key: str
     stamps: tuple[tuple[str, tuple[int, int] | None], ...]  # file, its modification time [ns] and size [bytes]
+    search_path: str | None  # where `.mdl` files were looked for
 
 
 def known_fingerprint(path: Path) -> Fingerprint | None:
     """That of a file whose `content_key` was asked for before, if nothing has changed since."""
     known = _fingerprints.get(os.path.abspath(path))
-    if known is None or any(_stamp(file) != stamp for file, stamp in known.stamps):
+    if known is None or known.search_path != os.environ.get(SEARCH_PATH):
+        return None
+    if any(_stamp(file) != stamp for file, stamp in known.stamps):
         return None
     return known
 
@@ -153,7 +157,7 @@ def _fingerprint(path: Path) -> Fingerprint:
             check_file(file)
             with open(file, 'rb') as content:
                 digest.update(hashlib.file_digest(content, 'sha256').digest())
-    return Fingerprint(digest.hexdigest(), stamps)
+    return Fingerprint(digest.hexdigest(), stamps, os.environ.get(SEARCH_PATH))
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

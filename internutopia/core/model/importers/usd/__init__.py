@@ -34,7 +34,7 @@ from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files
-from internutopia.core.model.importers.usd.materials import texture_files
+from internutopia.core.model.importers.usd.materials import material_files
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage
 from internutopia.core.util import log
 
@@ -68,6 +68,6 @@ def length_unit(path: Path) -> tuple[float, bool]:
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself, the layers it is composed of, and its textures. ValueError as for `load`."""
+    """The file itself, the layers it is composed of, its `.mdl` files and textures. ValueError as for `load`."""
     stage = open_stage(path, FileWarnings())
-    return {path, *layer_files(stage), *texture_files(stage)}
+    return {path, *layer_files(stage), *material_files(stage)}

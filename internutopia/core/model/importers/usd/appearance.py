@@ -14,10 +14,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.importers.file_warnings import FileWarnings
-from internutopia.core.model.importers.usd.materials import Appearance, read_appearance
+from internutopia.core.model.importers.file_warnings import FileWarnings, listed
+from internutopia.core.model.importers.usd.materials import read_appearance
+from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
+from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.primvars import Primvars, polygons
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
+from internutopia.core.model.importers.usd.surface import Appearance
 from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles
 from internutopia.core.model.importers.usd.values import array
 from internutopia.core.model.meshes.images import add_texture
@@ -47,6 +50,8 @@ class VisualBuilder:
         self._spec = spec
         self._warnings = warnings
         self._appearances: dict[str, Appearance] = {}  # by path of the material
+        self._mdl = MdlMaterials()
+        self._grey: dict[str, set[str]] = {}  # paths of meshes by the `.mdl` file that is missing
         self._primvars = Primvars(warnings)
         self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
         self._materials: dict[Any, str] = {}  # names by their appearance
@@ -75,6 +80,19 @@ class VisualBuilder:
         material = _bound(prim)
         return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
 
+    def warn_of_missing(self) -> None:
+        """Warn of the `.mdl` files that were not found, all of them at once."""
+        if not self._grey:
+            return
+        meshes = set[str]().union(*self._grey.values())
+        folders = listed([str(folder) for folder in self._mdl.files.folders])
+        what = (
+            f'materials are not found ({len(self._grey)}), which leaves meshes grey ({len(meshes)}); '
+            f'looked in {folders}; {SEARCH_PATH} may name other folders'
+        )
+        for file in self._grey:
+            self._warnings.add(what, file)
+
     def _visual(self, name: str, prim: Usd.Prim, shape: Shape) -> Visual:
         from pxr import UsdGeom
 
@@ -88,6 +106,9 @@ class VisualBuilder:
         if surface.texture is not None and not texture:
             surface = self._without_texture(surface, surface.texture, material)
         rgba = self._rgba(prim, surface, white=bool(texture))
+        if surface.missing_mdl and rgba[:3] == DEFAULT_COLOR:
+            mesh = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
+            self._grey.setdefault(surface.missing_mdl, set()).add(str(mesh.GetPath()))
         if texture and self._spec.texture(texture).nchannel == 4:
             rgba = (*rgba[:3], min(rgba[3], _BLENDED))
         return Visual(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
@@ -116,13 +137,17 @@ class VisualBuilder:
         path = str(material.GetPath())
         if path not in self._appearances:
             try:
-                found = read_appearance(material) or _PLAIN
+                found = read_appearance(material, self._mdl) or _PLAIN
             except ValueError as error:
                 self._warnings.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
                 found = _PLAIN
             self._appearances[path] = found
             for warning in found.warnings:
                 self._warnings.add(warning, material)
+            for image in found.missing_images:
+                self._warnings.add(
+                    'image does not exist, its material is shown in one colour', f'@{image}@ of <{path}>'
+                )
         return self._appearances[path]
 
     def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:

@@ -2,11 +2,17 @@
 
 As in USD itself, a sublayer, reference or payload that is missing or broken costs what it would have brought, not the
 stage: there is a warning, with the layer and the prim. A root layer that cannot be read is an error.
+
+OpenUSD starts a thread per core, and the program ends if the system refuses one. Where the user may have few (`ulimit
+-u`), it gets along with the thread that is there.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
 
 _PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ types of USD's parser
 
+_ENOUGH = 64  # processes and threads per core that a user may have, so that OpenUSD may start its own
+
 _SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages list the layers of a stage
 
 
@@ -28,6 +36,7 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
     """
     from pxr import Tf, Usd, UsdUtils
 
+    _limit_threads()
     silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is warned of
     layers: list[Sdf.Layer] = []
     try:
@@ -38,6 +47,17 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
         raise ValueError('; '.join(causes)) from None
     finally:
         del silence, layers
+
+
+@cache
+def _limit_threads() -> None:
+    """Keep OpenUSD from starting threads where there may be few, unless its own variable says how many."""
+    from pxr import Work
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    is_few = allowed != resource.RLIM_INFINITY and allowed < _ENOUGH * (os.cpu_count() or 1)
+    if is_few and 'PXR_WORK_THREAD_LIMIT' not in os.environ:
+        Work.SetConcurrencyLimit(1)
 
 
 def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:

@@ -105,7 +105,8 @@ class Geometry:
                 self._hulls.append((geom.name, shape, prim))
 
     def finish(self) -> None:
-        """Decompose what is concave, all of it at once, and add the parts."""
+        """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
+        self._visual_builder.warn_of_missing()
         meshes = [(_rounded(shape), shape.faces) for _, _, shape in self._concave if shape.faces is not None]
         names = [path for path, _, _ in self._concave]
         for (path, target, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):

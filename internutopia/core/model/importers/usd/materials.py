@@ -1,14 +1,17 @@
-"""Materials: the appearance of surfaces (UsdPreviewSurface, OmniPBR and its relatives)."""
+"""Materials: the appearance of surfaces (UsdPreviewSurface, OmniPBR and its relatives; others: `mdl_materials`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.stage import prims
+from internutopia.core.model.importers.usd.surface import GLASS_OPACITY, Appearance, emission_of
 from internutopia.core.model.importers.usd.textures import Texture, image_file, layout
 from internutopia.core.model.importers.usd.values import named_by_prim
 
@@ -18,31 +21,16 @@ if TYPE_CHECKING:
 # Inputs by what they mean: of UsdPreviewSurface, the MDL materials of Omniverse, and surfaces of MaterialX
 _COLOR = ('diffuseColor', 'diffuse_color_constant', 'diffuse_reflection_color', 'base_color', 'glass_color')
 _TEXTURE = ('diffuse_texture', 'diffuse_reflection_color_image', 'base_color_texture')
-_ROUGHNESS = ('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness', 'specular_roughness')
+_ROUGHNESS = (
+    *('roughness', 'reflection_roughness_constant', 'specular_reflection_roughness', 'specular_roughness'),
+    'frosting_roughness',  # of OmniGlass
+)
 _METALLIC = ('metallic', 'metallic_constant', 'metalness')
 _OPACITY = ('opacity', 'opacity_constant')
 _READERS = ('UsdUVTexture', 'ND_UsdUVTexture', 'ND_UsdUVTexture_23', 'ND_image_color3', 'ND_tiledimage_color3')
 _THRESHOLD = ('opacityThreshold', 'opacity_threshold')
-_GLOW = 0.6  # emission of what glows most; lights add to it
 _CHANNELS = {'r': 0, 'g': 1, 'b': 2, 'a': 3}
 _WRAPS = ('clamp', 'mirror', 'black')  # others repeat
-
-
-@dataclass(frozen=True)
-class Appearance:
-    """A surface.
-
-    `color` is linear RGB, None if the material does not say. `texture` multiplies `color` (or white).
-    """
-
-    color: tuple[float, ...] | None = None
-    opacity: float = 1.0
-    roughness: float = 0.5
-    metallic: float = 0.0
-    emission: float = 0.0
-    texture: Texture | None = None
-    warnings: tuple[str, ...] = ()
-    """What else the material says, and is not shown."""
 
 
 class _Source(NamedTuple):
@@ -54,8 +42,11 @@ class _Source(NamedTuple):
 
 
 @named_by_prim
-def read_appearance(material: Usd.Prim) -> Appearance | None:
-    """Appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read."""
+def read_appearance(material: Usd.Prim, mdl: MdlMaterials) -> Appearance | None:
+    """Appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read.
+
+    `mdl` reads the MDL materials of the stage.
+    """
     from pxr import UsdShade
 
     source = UsdShade.Material(material)
@@ -63,17 +54,20 @@ def read_appearance(material: Usd.Prim) -> Appearance | None:
     shader = next((found for names in contexts if (found := source.ComputeSurfaceSource(*names)[0])), None)
     if shader is None:
         return None
-    warnings = _unread(shader)
-    color, texture = _colour(shader, warnings)
-    opacity, cutout = _opacity(shader, warnings)
+    known = mdl.appearance(shader)
+    if known is not None:
+        return known
+    warnings, missing = _unread(shader), list[str]()
+    color, texture = _colour(shader, warnings, missing)
+    opacity, cutout = _opacity(shader, warnings, missing)
     if cutout is not None:
         threshold = _number(shader, _THRESHOLD, 0.0)
         texture = replace(texture or cutout, alpha=cutout.alpha, channel=cutout.channel, threshold=threshold)
     glows = _number(shader, ('enable_emission',), 1.0)
     glow = _source(shader, ('emissiveColor', 'emissive_color')).value if glows else None
-    emission = 0.0 if glow is None else _GLOW * float(np.clip(max(glow), 0, 1))
-    if emission and color is None:
-        color = glow
+    emission = 0.0 if glow is None else emission_of(glow)
+    if color is None and texture is None:
+        color = glow if emission else (1.0, 1.0, 1.0) if _is_glass(shader) else None
     return Appearance(
         color=None if color is None else tuple(float(c) for c in color),
         opacity=opacity,
@@ -82,25 +76,33 @@ def read_appearance(material: Usd.Prim) -> Appearance | None:
         emission=emission,
         texture=texture,
         warnings=tuple(warnings),
+        missing_images=tuple(missing),
+        missing_mdl='' if texture or color is not None else mdl.missing(shader),
     )
 
 
-def texture_files(stage: Usd.Stage) -> set[Path]:
-    """Files that the textures of a stage's materials are read from."""
+def material_files(stage: Usd.Stage) -> set[Path]:
+    """Files that a stage's materials and their textures are read from, and where those that are missing would be."""
     from pxr import Ar, UsdShade
 
-    files: set[str] = set()
+    mdl, files = MdlMaterials(), set[str]()
     for prim in prims(stage):
         if prim.IsA(UsdShade.Material):
             try:
-                found = read_appearance(prim)
+                found = read_appearance(prim, mdl)
             except ValueError:  # `VisualBuilder` warns of it
                 continue
             files |= found.texture.files if found and found.texture else set()
+    files |= {str(file) for file in mdl.files.files if _may_be_hashed(file)}
     return {Path(Ar.SplitPackageRelativePathOuter(file)[0]) for file in files}
 
 
-def _colour(shader: Any, warnings: list[str]) -> tuple[Any, Texture | None]:
+def _may_be_hashed(file: Path) -> bool:
+    """Whether there is nothing or a file that can be read; of anything else, who reads materials warns."""
+    return not os.path.exists(file) or (os.path.isfile(file) and os.access(file, os.R_OK))
+
+
+def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, Texture | None]:
     """Colour, None if it is not said, and texture."""
     source = _source(shader, _COLOR)
     tint = _source(shader, ('diffuse_tint',)).value
@@ -111,34 +113,39 @@ def _colour(shader: Any, warnings: list[str]) -> tuple[Any, Texture | None]:
             _number(shader, ('texture_rotate',), 0.0),
             _source(shader, ('texture_translate',)).value,
         )
-        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), warnings)
+        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), warnings, missing)
         return (_product(tint) if texture else source.value), texture
     if reader.GetShaderId() not in _READERS:
         warnings.append('colour that is computed by shaders is not read')
         return None, None
-    texture = _image(_source(reader, ('file',)).value, _placed(reader), warnings)
+    texture = _image(_source(reader, ('file',)).value, _placed(reader), warnings, missing)
     if texture:
         return _product(_source(reader, ('scale',)).value, tint), texture
     fallback = _source(reader, ('fallback', 'default')).value
     return (None if fallback is None else tuple(fallback)[:3]), None
 
 
-def _opacity(shader: Any, warnings: list[str]) -> tuple[float, Texture | None]:
+def _opacity(shader: Any, warnings: list[str], missing: list[str]) -> tuple[float, Texture | None]:
     """Opacity, and a texture whose alpha it is if it varies."""
     if shader.GetInput('enable_opacity') and not _number(shader, ('enable_opacity',), 0.0):
         return 1.0, None
     source = _source(shader, _OPACITY)
     if source.shader is None:
-        opacity = _number(shader, _OPACITY, 0.3 if shader.GetInput('glass_color') else 1.0)
+        opacity = _number(shader, _OPACITY, GLASS_OPACITY if _is_glass(shader) else 1.0)
         threshold = _number(shader, _THRESHOLD, 0.0)
         return (float(opacity >= threshold) if threshold > 0 else opacity), None
     if source.shader.GetShaderId() not in _READERS:
         warnings.append('opacity that is computed by shaders is not read')
         return 1.0, None
-    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), warnings)
+    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), warnings, missing)
     if image is None:
         return 1.0, None
     return 1.0, replace(image, file='', alpha=image.file, channel=_CHANNELS.get(source.output, 3))
+
+
+def _is_glass(shader: Any) -> bool:
+    called = str(shader.GetSourceAssetSubIdentifier('mdl'))
+    return bool(shader.GetInput('glass_color')) or called.startswith('OmniGlass')
 
 
 def _unread(shader: Any) -> list[str]:
@@ -153,13 +160,13 @@ def _unread(shader: Any) -> list[str]:
     return [f'image for {", ".join(sorted(maps))} is not shown'] if maps else []
 
 
-def _image(asset: Any, place: Texture, warnings: list[str]) -> Texture | None:
-    """A texture with the image of an asset; None, with a warning, if there is none."""
+def _image(asset: Any, place: Texture, warnings: list[str], missing: list[str]) -> Texture | None:
+    """A texture with the image of an asset; None if there is none, which is then `missing`."""
     if asset is None or not asset.path:
         return None
     file = image_file(asset)
     if not file:
-        warnings.append(f'texture {asset.path} does not exist; its material is shown in one colour')
+        missing.append(asset.path)
     elif '<UDIM>' in asset.path:
         warnings.append(f'of the tiles of texture {asset.path} only the first one is shown')
     return replace(place, file=file) if file else None

@@ -6,6 +6,7 @@ that is clamped, mirrored or black there get an image as large as they reach, an
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -93,9 +94,12 @@ def read_image(file: str) -> Pixels:
 
 
 def image_file(asset: Sdf.AssetPath) -> str:
-    """Resolved path of an image, empty if there is none; of an image in tiles (UDIM), the first one."""
+    """Resolved path of an image, empty if there is none; of an image in tiles (UDIM), the first one.
+
+    Of a file it is the one without links, by which models share images.
+    """
     if '<UDIM>' not in asset.path:
-        return str(asset.resolvedPath)
+        return os.path.realpath(asset.resolvedPath) if os.path.exists(asset.resolvedPath) else str(asset.resolvedPath)
     from pxr import UsdShade
 
     tiles = UsdShade.UdimUtils.ResolveUdimTilePaths(asset.path, None)

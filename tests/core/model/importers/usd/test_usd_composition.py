@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +176,20 @@ def test_of_what_moves_the_first_frame_is_read(stage):
     stage.Save()
     geom = load_spec(Path(stage.GetRootLayer().realPath)).geom('/cube')
     np.testing.assert_allclose([*geom.pos, *geom.size], [1, 0, 0, 0.5, 0.5, 0.5])
+
+
+def test_no_threads_are_started_where_few_are_allowed(tmp_path):
+    (tmp_path / 'stage.usda').write_text('#usda 1.0\ndef Sphere "ball" {}\n')
+    script = """
+import resource, sys
+from pathlib import Path
+from internutopia.core.model.importers.load import load_spec
+from pxr import Work
+resource.setrlimit(resource.RLIMIT_NPROC, (8, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+load_spec(Path(sys.argv[1]))
+print(Work.GetConcurrencyLimit())
+"""
+    environment = {key: value for key, value in os.environ.items() if key != 'PXR_WORK_THREAD_LIMIT'}
+    command = [sys.executable, '-c', script, str(tmp_path / 'stage.usda')]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) == 1
