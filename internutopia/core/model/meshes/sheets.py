@@ -55,8 +55,8 @@ class _Clusters:
         self._vertices = sheet.vertices
         self._normals, areas = normals_of(sheet.vertices[sheet.faces])
         self._points = sheet.vertices[sheet.faces[:, 0]]
-        wide = self._normals.any(axis=1)
-        self.loops = {i: face for i, face in enumerate(sheet.faces.tolist()) if wide[i]}
+        wide = np.flatnonzero(self._normals.any(axis=1))
+        self.loops: dict[int, list[int]] = dict(zip(wide.tolist(), sheet.faces[wide].tolist(), strict=True))
         self._corners = {i: set(loop) for i, loop in self.loops.items()}
         self._faces = {i: [i] for i in self.loops}
         self._spans = self._normals * areas[:, None]
