@@ -144,6 +144,41 @@ def test_copies_share_the_meshes_and_one_decomposition(stage, add_mesh, trough, 
     np.testing.assert_allclose(left, right, atol=1e-4)
 
 
+MERGED = """
+def Xform "Instance" (
+    prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMeshCollisionAPI", "PhysxMeshMergeCollisionAPI", {collection}]
+)
+{{
+    uniform token physics:approximation = "none"
+    {listed}
+    def Mesh "group"  # without points, as there are many in GRScenes
+    {{
+        def Mesh "a" ( prepend apiSchemas = ["PhysicsCollisionAPI"] ) {{ {cube} }}
+        def Mesh "b" {{ {cube} }}
+        def Mesh "c" {{ {cube} }}
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ('listed', 'expected'),
+    [('', 'abc'), ('</World/Instance>', 'abc'), ('</World/Instance/group/b>', 'ab')],
+    ids=['no collection', 'all', 'one and one of its own'],
+)
+def test_meshes_that_are_merged_collide_once_each_if_they_are_listed(load, warnings, blocks, listed, expected):
+    points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
+    cube = (
+        f'point3f[] points = {[tuple(point) for point in points.tolist()]}\n'
+        f'int[] faceVertexCounts = {[3] * len(faces)}\nint[] faceVertexIndices = {faces.ravel().tolist()}\n'
+    )
+    collection = '"CollectionAPI:collisionmeshes"'
+    include = f'prepend rel collection:collisionmeshes:includes = {listed}' if listed else ''
+    model = load(MERGED.format(cube=cube, listed=include, collection=collection))
+    assert [geom.name[-1] for geom in colliders(model, '/World/Instance/group')] == list(expected)
+    assert model.ngeom == 3 and not warnings()  # the meshes without points are not told of, all have children
+
+
 def test_the_apartment_is_as_its_tool_writes_it(make_apartment, monkeypatch):
     monkeypatch.setattr(sys, 'argv', ['make_apartment.py', '--check'])
     assert make_apartment.main() == 0
