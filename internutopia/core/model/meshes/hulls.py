@@ -90,7 +90,7 @@ def dominant_axes(surface: Surface) -> Floats | None:
     """
     normals, areas = normals_of(surface.vertices[surface.faces])
     first = normals[np.argmax(areas)]
-    areas = np.where(np.abs(normals @ first) < _SQUARE, areas, 0.0)
+    areas = np.where(normals.any(axis=1) & (np.abs(normals @ first) < _SQUARE), areas, 0.0)
     if areas.max() == 0:
         return None
     second = normals[np.argmax(areas)]
