@@ -90,7 +90,7 @@ def tolerance_of(piece: Surface) -> float:
 def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
     """A closed convex surface as a part, with few vertices, and as a box if it nearly is one."""
     if len(convex.vertices) > HULL_VERTICES:
-        convex = hull(convex.vertices)
+        convex = hull(convex.vertices, HULL_VERTICES)
     axes = box_axes(convex, _SLACK * tolerance)
     if axes is None:
         return ConvexPart(convex.vertices, abs(convex.volume))

@@ -14,8 +14,8 @@ MAX_CELLS = 20_000_000
 """A surface that would need more cells to be compared with its hull does not fill it."""
 
 
-def hull(points: Floats) -> Surface:
-    """The convex hull of points `(n, 3)`, of at most `HULL_VERTICES` of them.
+def hull(points: Floats, limit: int = -1) -> Surface:
+    """The convex hull of points `(n, 3)`, of at most `limit` of them; -1 is all.
 
     Raises:
         ValueError: The points are in a plane.
@@ -25,7 +25,7 @@ def hull(points: Floats) -> Surface:
     spec.add_mesh(
         name='mesh',
         uservert=((points - low) / size).ravel(),  # MuJoCo refuses small meshes
-        maxhullvert=HULL_VERTICES,
+        maxhullvert=limit,
         inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX,
     )
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname='mesh')

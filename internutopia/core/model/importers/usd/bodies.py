@@ -74,7 +74,9 @@ class PhysicsReader:
 
         if owner not in self._collections:
             collection = Usd.CollectionAPI(owner, _MERGED)
-            listed = _MERGE_API in owner.GetPrimTypeInfo().GetAppliedAPISchemas() and not collection.HasNoIncludedPaths()
+            listed = (
+                _MERGE_API in owner.GetPrimTypeInfo().GetAppliedAPISchemas() and not collection.HasNoIncludedPaths()
+            )
             self._collections[owner] = collection.ComputeMembershipQuery() if listed else None
         return self._collections[owner]
 

@@ -111,28 +111,9 @@ def test_a_table_carries_and_has_room_below(place, table):
     np.testing.assert_allclose(below[-1], [1.0, 0, 0.34], atol=0.02)
 
 
-def revolved(profile: list[tuple[float, float]], count: int, *, closed: bool) -> Mesh:
-    """The surface around z of a line of radii and heights, counterclockwise seen along the angle."""
-    angles = np.arange(count) * 2 * np.pi / count
-    points = np.array([[r * np.cos(a), r * np.sin(a), z] for a in angles for r, z in profile])
-    n, faces = len(profile), []
-    for i in range(count):
-        for j in range(n if closed else n - 1):
-            a, b = i * n, (i + 1) % count * n
-            k = (j + 1) % n
-            faces += [[a + j, b + j, b + k], [a + j, b + k, a + k]]
-    return points, np.array(faces)
-
-
-def bowl(radius: float, wall: float, steps: int, count: int) -> Mesh:
-    angles = np.linspace(0.01, np.pi / 2, steps)
-    outer = [(radius * np.sin(a), radius * (1 - np.cos(a))) for a in angles]
-    inner = [((radius - wall) * np.sin(a), radius - (radius - wall) * np.cos(a)) for a in angles[::-1]]
-    return revolved(outer + inner, count, closed=True)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize('radius', [0.1, 0.5])
-def test_a_bowl_holds_a_ball(place, radius):
+def test_a_bowl_holds_a_ball(place, bowl, radius):
     """The ball rolls in from the side; it neither falls through nor lies much higher than the tolerance, 0.08 radii."""
     spec, turn = place(bowl(radius, 0.08 * radius, steps=12, count=32))
     ball = Moving(spec, turn, GEOM.mjGEOM_SPHERE, [0.2 * radius], [0.5 * radius, 0, 0.9 * radius])
@@ -142,7 +123,7 @@ def test_a_bowl_holds_a_ball(place, radius):
     assert ball.model.ngeom < 70
 
 
-def test_a_bowl_without_an_inside_holds_a_ball(place):
+def test_a_bowl_without_an_inside_holds_a_ball(place, revolved):
     """Only the outer surface: it grows inwards."""
     angles = np.linspace(0.001, np.pi / 2, 14)
     spec, turn = place(revolved([(0.2 * np.sin(a), 0.2 * (1 - np.cos(a))) for a in angles], 32, closed=False))
