@@ -21,6 +21,7 @@ from internutopia.core.model.assets import MODEL_SUFFIXES
 from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers import mjcf, urdf, usd
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
+from internutopia.core.model.importers.static_meshes import decompose_static_meshes
 from internutopia.core.model.scaling import scale_spec
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
@@ -52,6 +53,8 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             )
         spec = reader.load(path)
         scale_spec(spec, options.scale[0])
+        if options.decompose:
+            decompose_static_meshes(spec)
         return spec
 
 
