@@ -47,12 +47,13 @@ MAX_PARTS = 4000
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
 _FORMAT = 3  # of the files in the cache; to be raised when what is computed changes
-# A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Closed pieces
-# need no preprocessing, which takes ten times as long as the rest.
+# A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
+# pieces need no preprocessing, which takes ten times as long as the rest.
 _SEARCH: dict[str, Any] = {
     **{'mcts_nodes': 6, 'mcts_iterations': 20, 'mcts_max_depth': 2},
     **{'resolution': 1000, 'seed': 0, 'preprocess_mode': 'off', 'real_metric': True},
 }
+_PREPROCESSED: dict[str, Any] = {'preprocess_mode': 'auto'}
 
 
 def decompose(
@@ -228,13 +229,16 @@ def _decomposed(solid: Solid, seconds: int, idle: SimpleQueue[CoacdProcess]) -> 
     """What CoACD makes of a solid. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
     if seconds < 1:
         raise TimeoutError('no time is left for it')
-    options = _SEARCH | {'threshold': solid.tolerance}
+    surface, options = solid.surface, _SEARCH | {'threshold': solid.tolerance}
     process = idle.get()
     try:
-        parts = process.run(solid.surface.vertices, solid.surface.faces, options, seconds)
+        try:
+            parts = process.run(surface.vertices, surface.faces, options, seconds)
+        except RuntimeError:  # it may crash on surfaces that pass through themselves
+            parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, seconds)
     finally:
         idle.put(process)
-    if len(parts) > MANY_PARTS and len(shell := sheet_parts(solid.surface)) < len(parts):
+    if len(parts) > MANY_PARTS and len(shell := sheet_parts(surface)) < len(parts):
         return shell  # fewer, and where the surface is
     return [hull_part(Surface(vertices, faces.astype(np.int64)), solid.tolerance) for vertices, faces in parts]
 

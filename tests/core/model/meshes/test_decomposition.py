@@ -148,6 +148,12 @@ def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return use
 
 
+def test_what_crashes_coacd_is_preprocessed(cache, trough, use_coacd, runs, caplog):
+    use_coacd('return [mesh[0]] * 3 if options["preprocess_mode"] == "auto" else __import__("os").abort()')
+    (parts,) = decompose([trough])
+    assert len(parts) == 3 and len(runs) == 2 and not caplog.records and len(list(cache.glob('*.npz'))) == 1
+
+
 def test_what_takes_too_long_becomes_plates_that_are_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
     monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     use_coacd('while True: pass')
