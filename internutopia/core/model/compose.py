@@ -62,7 +62,9 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        options = LoadOptions(scale=scene.scale, raw_lengths=scene.raw_lengths, timestep=timestep)
+        options = LoadOptions(
+            scale=scene.scale, raw_lengths=scene.raw_lengths, decompose=scene.decompose, timestep=timestep
+        )
         base = load_spec(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]

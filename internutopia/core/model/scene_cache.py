@@ -134,5 +134,5 @@ def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact
         *((o.prim_path, o.position, o.orientation) for o in scene.objects),
     )
     contact_excludes = [robot.contact_excludes for robot in scene.robots]
-    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation
+    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.decompose, scene.position, scene.orientation
     return repr((timestep, contact, base, robots, contact_excludes, objects, joined))

@@ -182,8 +182,9 @@ class SceneSpec:
     """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
-    count as they are written, whatever its `metersPerUnit`; means nothing for other files. Where joints are, the poses
-    of robots and objects at the start are part of what is compiled.
+    count as they are written, whatever its `metersPerUnit`; means nothing for other files. `decompose`: concave
+    meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
+    poses of robots and objects at the start are part of what is compiled.
     """
 
     asset: str | None = None
@@ -193,4 +194,5 @@ class SceneSpec:
     robots: tuple[RobotSpec, ...] = ()
     objects: tuple[ObjectSpec, ...] = ()
     raw_lengths: bool = False
+    decompose: bool = False
     joints: tuple[JointSpec, ...] = ()

@@ -27,6 +27,7 @@ def scene_spec(config: TaskCfg) -> SceneSpec:
         scale=config.scene_scale,
         position=config.scene_position,
         orientation=config.scene_orientation,
+        decompose=config.decompose_scene,
         robots=tuple(
             replace(_robot_model(robot), prim_path=_below(config.robots_root_path, robot.prim_path))
             for robot in config.robots

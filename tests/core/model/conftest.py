@@ -57,6 +57,37 @@ def trough(blocks: Callable[..., Mesh]) -> Mesh:
     return blocks([0.0, 0.1, 0.2, 0.3], [0.0, 0.2], [0.0, 0.1, 0.4], [[[1, 1]], [[1, 0]], [[1, 1]]])
 
 
+@pytest.fixture(scope='session')
+def revolved() -> Callable[..., Mesh]:
+    """Makes the surface around z of a line of radii and heights, counterclockwise seen along the angle."""
+
+    def surface(profile: Sequence[tuple[float, float]], count: int, *, closed: bool) -> Mesh:
+        angles = np.arange(count) * 2 * np.pi / count
+        points = np.array([[r * np.cos(a), r * np.sin(a), z] for a in angles for r, z in profile])
+        n, faces = len(profile), []
+        for i in range(count):
+            for j in range(n if closed else n - 1):
+                a, b = i * n, (i + 1) % count * n
+                k = (j + 1) % n
+                faces += [[a + j, b + j, b + k], [a + j, b + k, a + k]]
+        return points, np.array(faces)
+
+    return surface
+
+
+@pytest.fixture(scope='session')
+def bowl(revolved: Callable[..., Mesh]) -> Callable[..., Mesh]:
+    """Makes half a hollow ball of a radius and a thickness, open above; its bottom is at z = 0."""
+
+    def made(radius: float, wall: float, steps: int, count: int) -> Mesh:
+        angles = np.linspace(0.01, np.pi / 2, steps)
+        outer = [(radius * np.sin(a), radius * (1 - np.cos(a))) for a in angles]
+        inner = [((radius - wall) * np.sin(a), radius - (radius - wall) * np.cos(a)) for a in angles[::-1]]
+        return revolved(outer + inner, count, closed=True)
+
+    return made
+
+
 @pytest.fixture
 def render(opengl: None) -> Callable[..., NDArray[np.uint8]]:
     """Renders a model at rest, `(48, 48, 3)`, from a position with a rotation `(3, 3)`; `half` the height at 1 m."""

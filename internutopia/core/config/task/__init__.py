@@ -36,6 +36,9 @@ class TaskCfg(TypedCfg):
     """Position of the scene's origin (x, y, z), m, env frame."""
     scene_orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     """Orientation of the scene (w, x, y, z), env frame."""
+    decompose_scene: bool = False
+    """Whether concave meshes of a URDF or MJCF scene that do not move collide as convex parts and stay hollow, not as
+    their convex hulls. USD scenes say so themselves."""
     robots: list[RobotCfg] = []
     """Robots; every task of a `Config` has the same robot types in the same order."""
     objects: list[ObjectCfg] = []

@@ -21,6 +21,7 @@ from internutopia.core.model.assets import MODEL_SUFFIXES
 from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers import mjcf, urdf, usd
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
+from internutopia.core.model.importers.static_meshes import decompose_static_meshes
 from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.core.model.scaling import scale_spec
 
@@ -53,6 +54,8 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             )
         spec = reader.load(path)
         scale_spec(spec, options.scale[0])
+        if options.decompose:
+            decompose_static_meshes(spec)
         return spec
 
 

@@ -1,32 +1,23 @@
 """Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
-A mesh falls into its connected pieces first. A closed piece that is convex is one part. A concave one is decomposed by
-CoACD (https://github.com/SarahWeiii/CoACD), so that gaps wider than about `TOLERANCE` stay open. An open piece is a
-sheet, such as the walls of a room that has no outside: it becomes plates, whose fronts are its faces; and so does the
-inside of a room, a closed piece that looks inwards.
+A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
+leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, at a bounded cost for
+each piece and each mesh. What takes it too long, or would be too many parts, becomes plates along its faces, with a
+warning: it stays hollow. So does, without one, what CoACD cuts into many more parts than it has plates.
 
-What takes CoACD too long, or would be too many parts, becomes plates along its faces, too, with a warning: it stays
-hollow. So does, without one, what CoACD cuts into many more parts than it has plates.
-
-The cache is the folder `decomposition` below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the
-user's cache folder. Its files are named by what they were computed from, so they are never out of date, and may be
-deleted at any time. The result is the same on every machine and for any number of threads, but for what takes too long
-on a slow one.
+The result is kept by `part_cache`, and the same on every machine and for any number of processes, but for what takes
+too long on a slow one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -34,69 +25,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
-from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS, Surface, pieces, plates, signed_volume, simplified
+from internutopia.core.model.meshes.convex_parts import SCALE_FREE_SIZE, Solid, hull_part, parts_of, sheet_parts
+from internutopia.core.model.meshes.hulls import hull
+from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
+from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
 from internutopia.core.util import log
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
-"""Vertices `(n, 3)` [m] and faces `(m, 3)`, counterclockwise seen from outside."""
+"""Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
 
-TOLERANCE = 0.1
-"""How far [m] the parts may stand over the surface of a large mesh; of a small one, 5 % of half its extent."""
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
-MAX_SECONDS = 60
-"""Processor time [s] that a concave piece may take."""
-MAX_PLATES = 2000
-"""A sheet that would need more plates is made coarser."""
+MAX_SECONDS = 10
+"""Processor time [s] that CoACD may take for a piece."""
+MAX_MESH_SECONDS = 20
+"""Processor time [s] that it may take for all pieces of a mesh, which share it by their triangles."""
 MANY_PARTS = 100
 """A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
 MAX_PARTS = 4000
 """A mesh that would have more parts becomes plates."""
-ROOM_SIZE = 2.0
-"""A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
-_FORMAT = 2  # of the files in the cache; to be raised when anything in here changes what is computed
-# A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture.
-_SEARCH: dict[str, Any] = {'mcts_nodes': 10, 'mcts_iterations': 40, 'mcts_max_depth': 3, 'resolution': 1000, 'seed': 0}
+_FORMAT = 3  # of the files in the cache; to be raised when what is computed changes
+# A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
+# pieces need no preprocessing, which takes ten times as long as the rest.
+_SEARCH: dict[str, Any] = {
+    **{'mcts_nodes': 6, 'mcts_iterations': 20, 'mcts_max_depth': 2},
+    **{'resolution': 1000, 'seed': 0, 'preprocess_mode': 'off', 'real_metric': True},
+}
+_PREPROCESSED: dict[str, Any] = {'preprocess_mode': 'auto'}
 
 
-@dataclass(frozen=True)
-class ConvexPart:
-    """The convex hull of `vertices` `(n, 3)` [m], and what it encloses, `volume` [m3]."""
-
-    vertices: NDArray[np.float64]
-    volume: float
-
-
-def decompose(meshes: Sequence[Mesh], names: Sequence[str] | None = None) -> list[list[ConvexPart]]:
+def decompose(
+    meshes: Sequence[Mesh], names: Sequence[str] | None = None, scales: Sequence[float] | None = None
+) -> list[list[ConvexPart]]:
     """Convex parts of each mesh, out of the cache or computed by all cores, with a progress bar in a terminal.
 
     Two processes never compute the same: the second one waits for the first. Without `coacd`, concave closed pieces
     become their convex hulls, with a warning; a cache that cannot be written is another warning.
 
     Args:
-        meshes: What is to be decomposed.
+        meshes: What is to be decomposed. Those with the same numbers share the work, at any scale if they are small.
         names: What warnings call each mesh, such as the path of its prim; None means by its number.
+        scales: What each mesh is multiplied by to be in metres, as the parts are; None means 1. A negative one mirrors
+            it.
     """
-    keys = [_key(mesh) for mesh in meshes]
-    wanted = dict(zip(keys, meshes, strict=True))
-    called = dict(zip(keys, names or [f'mesh {i}' for i in range(len(meshes))], strict=True))
-    folder = _cache_folder()
-    found = _load_all(folder, wanted)
+    factors = scales or [1.0] * len(meshes)
+    keys = [_key(mesh, factor) for mesh, factor in zip(meshes, factors, strict=True)]
+    called = names or [f'mesh {i}' for i in range(len(meshes))]
+    jobs = [_Job(mesh, abs(factor), name) for mesh, factor, name in zip(meshes, factors, called, strict=True)]
+    wanted = dict(zip(keys, jobs, strict=True))
+    cache = PartCache()
+    found = cache.load(wanted)
     if len(found) < len(wanted):
-        with _lock(folder):
-            found |= _load_all(folder, {key: wanted[key] for key in wanted if key not in found})
-            for key, result in _compute({key: wanted[key] for key in wanted if key not in found}, called):
-                found[key] = result.parts
+        with cache.lock():
+            found |= cache.load([key for key in wanted if key not in found])
+            for key, result in _compute({key: job for key, job in wanted.items() if key not in found}):
+                found[key] = [part.scaled(1 / wanted[key].scale) for part in result.parts]
                 if result.final:
-                    _store(folder, key, result.parts)
-    return [found[key] for key in keys]
+                    cache.store(key, found[key])
+    return [[part.scaled(factor) for part in found[key]] for key, factor in zip(keys, factors, strict=True)]
 
 
-def is_room(piece: Surface) -> bool:
-    """Whether a closed piece is the inside of a room: it looks inwards, and is large."""
-    return piece.volume < 0 and bool(piece.extent.min() > ROOM_SIZE)
+@dataclass(frozen=True)
+class _Job:
+    mesh: Mesh
+    scale: float
+    name: str
 
 
 @dataclass
@@ -129,9 +124,9 @@ class _Fallbacks:
             )
 
 
-def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[tuple[str, _Result]]:
-    """Decompose meshes, pieces at the same time; results in the order of the meshes, as soon as they are there."""
-    if not meshes:
+def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
+    """Decompose meshes; those that CoACD has to do with come last."""
+    if not jobs:
         return
     processes = [CoacdProcess() for _ in range(_core_count())]
     idle: SimpleQueue[CoacdProcess] = SimpleQueue()
@@ -139,22 +134,19 @@ def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[t
         idle.put(process)
     pool = ThreadPoolExecutor(len(processes))
     fallbacks = _Fallbacks()
+    waiting: dict[str, list[_Piece]] = {}
     try:
-        jobs = {
-            key: [(piece, pool.submit(_convex_parts, piece, idle)) for piece in _split(mesh, names[key])]
-            for key, mesh in meshes.items()
-        }
-        with _progress(sum(map(len, jobs.values()))) as advance:
-            for key, pairs in jobs.items():
-                result = _Result()
-                for piece, job in pairs:
-                    _add_piece(result, piece, job, names[key], fallbacks)
+        with _progress(len(jobs)) as advance:
+            for key, job in jobs.items():
+                found = _begin(job, pool, idle)
+                if any(isinstance(piece, _Decomposing) for piece in found):
+                    waiting[key] = found
+                else:
+                    yield key, _finish(job, found, fallbacks)
                     advance()
-                if len(result.parts) > MAX_PARTS:
-                    whole = simplified(*meshes[key], MAX_TRIANGLES)
-                    result.parts = _sheet_parts(whole)
-                    fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', names[key], whole)
-                yield key, result
+            for key, found in waiting.items():
+                yield key, _finish(jobs[key], found, fallbacks)
+                advance()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; nobody waits for it
         for process in processes:
@@ -162,65 +154,93 @@ def _compute(meshes: Mapping[str, Mesh], names: Mapping[str, str]) -> Iterator[t
     fallbacks.warn()
 
 
-def _add_piece(
-    result: _Result, piece: Surface, job: Future[list[ConvexPart]], name: str, fallbacks: _Fallbacks
-) -> None:
+@dataclass(frozen=True)
+class _Decomposing:
+    """A piece that CoACD works at."""
+
+    solid: Solid
+    parts: Future[list[ConvexPart]]
+
+
+_Piece = list[ConvexPart] | _Decomposing
+
+
+def _begin(job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess]) -> list[_Piece]:
+    """The pieces of a mesh; those that are left to CoACD share its time by their triangles."""
+    found = [parts_of(piece) for piece in _split(job)]
+    triangles = sum(len(piece.surface.faces) for piece in found if isinstance(piece, Solid))
+
+    def started(solid: Solid) -> _Decomposing:
+        seconds = min(MAX_SECONDS, MAX_MESH_SECONDS * len(solid.surface.faces) // triangles)
+        return _Decomposing(solid, pool.submit(_decomposed, solid, seconds, idle))
+
+    return [started(piece) if isinstance(piece, Solid) else piece for piece in found]
+
+
+def _finish(job: _Job, found: list[_Piece], fallbacks: _Fallbacks) -> _Result:
+    """Wait for the parts of all pieces of a mesh."""
+    result = _Result()
+    for piece in found:
+        if isinstance(piece, _Decomposing):
+            _add_decomposed(result, piece, job.name, fallbacks)
+        else:
+            result.parts += piece
+    if len(result.parts) > MAX_PARTS:
+        whole = simplified(*_in_metres(job), MAX_TRIANGLES)
+        result.parts = sheet_parts(whole)
+        fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
+    return result
+
+
+def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: _Fallbacks) -> None:
     """Wait for the parts of a piece; what takes too long becomes plates, what cannot be computed its convex hull."""
+    solid = piece.solid
     try:
-        result.parts += job.result()
+        result.parts += piece.parts.result()
         return
     except TimeoutError:
-        result.parts += _sheet_parts(_facing_out(piece))
-        fallbacks.add_plates(f'take CoACD longer than {MAX_SECONDS} s', name, piece)
+        result.parts += sheet_parts(solid.surface)
+        reason = f'take CoACD longer than {MAX_SECONDS} s, or {MAX_MESH_SECONDS} s a mesh'
+        fallbacks.add_plates(reason, name, solid.surface)
         return
     except ImportError:
         fallbacks.hulls['coacd is missing; `pip install coacd`'] += 1
     except RuntimeError as error:
         fallbacks.hulls[str(error)] += 1
-    result.parts.append(ConvexPart(piece.vertices, abs(piece.volume)))
+    result.parts.append(hull_part(hull(solid.surface.vertices), solid.tolerance))
     result.final = False
 
 
-def _split(mesh: Mesh, name: str) -> list[Surface]:
-    vertices, faces = mesh
+def _split(job: _Job) -> list[Surface]:
+    vertices, faces = _in_metres(job)
     if len(faces) > MAX_TRIANGLES:
-        log.warning('%s: %d triangles are simplified to %d, to be decomposed', name, len(faces), MAX_TRIANGLES)
+        log.warning('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
     return pieces(vertices, faces)
 
 
-def _convex_parts(piece: Surface, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
-    """Convex parts of one connected piece. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
-    if not piece.is_closed() or is_room(piece):
-        return _sheet_parts(piece)
-    solid = _facing_out(piece)
-    return [ConvexPart(solid.vertices, solid.volume)] if solid.is_convex() else _solid_parts(solid, idle)
+def _in_metres(job: _Job) -> Mesh:
+    vertices, faces = job.mesh
+    return np.asarray(vertices, float) * job.scale, faces
 
 
-def _facing_out(closed: Surface) -> Surface:
-    return closed if closed.volume > 0 else closed.flipped()
-
-
-def _sheet_parts(sheet: Surface) -> list[ConvexPart]:
-    depth = float(sheet.extent.min())
-    thickness = FLAT_THICKNESS if depth < 1e-3 else min(FLAT_THICKNESS, depth / 4)
-    while len(found := plates(sheet, thickness)) > MAX_PLATES:
-        sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
-    return [ConvexPart(vertices, volume) for vertices, volume in found]
-
-
-def _solid_parts(solid: Surface, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
-    tolerance = min(TOLERANCE, 0.05 * float(solid.extent.max()) / 2)
-    options = _SEARCH | {'threshold': tolerance, 'real_metric': True}
+def _decomposed(solid: Solid, seconds: int, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
+    """What CoACD makes of a solid. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
+    if seconds < 1:
+        raise TimeoutError('no time is left for it')
+    surface, options = solid.surface, _SEARCH | {'threshold': solid.tolerance}
     process = idle.get()
     try:
-        parts = process.run(solid.vertices, solid.faces, options, MAX_SECONDS)
+        try:
+            parts = process.run(surface.vertices, surface.faces, options, seconds)
+        except RuntimeError:  # it may crash on surfaces that pass through themselves
+            parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, seconds)
     finally:
         idle.put(process)
-    if len(parts) > MANY_PARTS and len(shell := _sheet_parts(solid)) < len(parts):
+    if len(parts) > MANY_PARTS and len(shell := sheet_parts(surface)) < len(parts):
         return shell  # fewer, and where the surface is
-    return [ConvexPart(vertices, abs(signed_volume(vertices[faces]))) for vertices, faces in parts]
+    return [hull_part(Surface(vertices, faces.astype(np.int64)), solid.tolerance) for vertices, faces in parts]
 
 
 def _core_count() -> int:
@@ -242,70 +262,12 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _key(mesh: Mesh) -> str:
-    vertices, faces = mesh
-    digest = hashlib.blake2b(f'{_FORMAT} {vertices.shape} {faces.shape}'.encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(vertices, np.float64).tobytes())
-    digest.update(np.ascontiguousarray(faces, np.int64).tobytes())
+def _key(mesh: Mesh, scale: float) -> str:
+    """What a mesh is named by in the cache: its numbers, and its scale if it is large."""
+    vertices, faces = np.ascontiguousarray(mesh[0], np.float64), np.ascontiguousarray(mesh[1], np.int64)
+    size = float(np.ptp(vertices, axis=0).max(initial=0.0)) * abs(scale)
+    unit = f'{abs(scale):.5g}' if size > SCALE_FREE_SIZE else 'any'
+    digest = hashlib.blake2b(f'{_FORMAT} {unit} {vertices.shape} {faces.shape}'.encode(), digest_size=16)
+    digest.update(vertices.tobytes())
+    digest.update(faces.tobytes())
     return digest.hexdigest()
-
-
-def _cache_folder() -> Path | None:
-    """The folder of the cache, made if it is not there; None, with a warning, if it cannot be written."""
-    from platformdirs import user_cache_path
-
-    root = os.environ.get('INTERNUTOPIA_CACHE_PATH')
-    folder = (Path(root) if root else user_cache_path('internutopia', appauthor=False)) / 'decomposition'
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        log.warning('decomposed meshes are not kept: %s; INTERNUTOPIA_CACHE_PATH can name another folder', error)
-        return None
-
-
-def _load_all(folder: Path | None, keys: Mapping[str, Mesh]) -> dict[str, list[ConvexPart]]:
-    loaded = {key: _load(folder / f'{key}.npz') for key in keys} if folder else {}
-    return {key: parts for key, parts in loaded.items() if parts is not None}
-
-
-def _load(file: Path) -> list[ConvexPart] | None:
-    """The parts in a file of the cache; None if there is none, or nothing that makes sense."""
-    try:
-        with np.load(file, allow_pickle=False) as data:
-            vertices, ends, volumes = data['vertices'], data['ends'], data['volumes']
-        if vertices.shape[1:] != (3,) or len(ends) != len(volumes) or (len(ends) and ends[-1] != len(vertices)):
-            return None
-        groups = np.split(vertices, ends[:-1]) if len(ends) else []
-        return [ConvexPart(group, float(volume)) for group, volume in zip(groups, volumes, strict=True)]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None
-
-
-def _store(folder: Path | None, key: str, parts: list[ConvexPart]) -> None:
-    """Put parts into the cache; whoever reads at the same time sees all or nothing."""
-    if folder is None:
-        return
-    vertices = np.concatenate([np.zeros((0, 3)), *(part.vertices for part in parts)])
-    ends = np.cumsum([len(part.vertices) for part in parts], dtype=np.int64)
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix='.part', delete=False) as file:
-            np.savez(file, vertices=vertices, ends=ends, volumes=np.array([part.volume for part in parts]))
-        os.replace(file.name, folder / f'{key}.npz')
-    except OSError as error:
-        log.warning('decomposed meshes are not kept: %s', error)
-
-
-@contextmanager
-def _lock(folder: Path | None) -> Iterator[None]:
-    """Keep other processes from computing at the same time; nothing where the system has no file locks."""
-    if folder is None:
-        yield
-        return
-    with (folder / 'lock').open('w') as file:
-        with suppress(ImportError, OSError):  # Windows; some network folders. Then a mesh may be computed twice.
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

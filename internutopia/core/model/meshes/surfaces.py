@@ -1,12 +1,10 @@
-"""Surfaces of triangles: connected pieces, closed and convex ones, and sheets cut into convex plates.
+"""Surfaces of triangles: connected pieces, closed and convex ones, coarser ones.
 
 A surface is `vertices` `(n, 3)` [m] and `faces` `(m, 3)`, counterclockwise seen from outside.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +13,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FLAT_THICKNESS = 0.05
-"""Thickness [m] that flat colliders get; thin enough not to show, thick enough not to be pushed through."""
-
 _SAME_POINT = 1e-6  # vertices closer than this part of the surface's extent are one
 _NO_VOLUME = 1e-12  # a sheet with two sides encloses less than this part of the cube around it
 _FLAT_EDGE = 1e-5  # how far a face may stand over its neighbour's plane, as part of the extent, and count as convex
-_SAME_PLANE = np.cos(np.radians(1.0))  # cosine between the normals of faces that become one plate
-_BEND = 1e-6  # sine of the angle that a corner of a convex polygon may bend inwards
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Surface:
         """Whether no face stands over the plane of a neighbour; of a closed connected surface that faces outwards."""
         pairs = _neighbours(self.faces, len(self.vertices))
         corners = self.vertices[self.faces]
-        normals = _normals(corners)
+        normals, _ = normals_of(corners)
         heights = np.einsum('pci,pi->pc', corners[pairs[:, 1]] - corners[pairs[:, 0], :1], normals[pairs[:, 0]])
         return bool(heights.max(initial=0.0) <= _FLAT_EDGE * self.extent.max(initial=0.0))
 
@@ -64,6 +57,15 @@ def signed_volume(triangles: Floats) -> float:
     """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`; negative if they face inwards."""
     a, b, c = (triangles[:, k] - triangles[0, 0] for k in range(3))
     return float(np.einsum('ij,ij->', a, np.cross(b, c))) / 6
+
+
+def normals_of(corners: Floats) -> tuple[Floats, Floats]:
+    """`(m, 3)` unit normals of triangles `(m, 3, 3)`, zero for those without an area, and `(m,)` areas [m2]."""
+    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(crosses, axis=1)
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
+    wide = lengths > _SAME_POINT * longest**2
+    return np.where(wide[:, None], crosses / np.maximum(lengths, 1e-300)[:, None], 0.0), lengths / 2
 
 
 def pieces(vertices: Floats, faces: NDArray[np.integer]) -> list[Surface]:
@@ -101,86 +103,6 @@ def simplified(vertices: Floats, faces: NDArray[np.integer], limit: int) -> Surf
         surface = _welded(points[order[first]], cell[surface.faces])
         cells *= 0.7
     return surface
-
-
-def plates(sheet: Surface, thickness: float) -> list[tuple[Floats, float]]:
-    """A sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
-
-    Returns:
-        Vertices `(n, 3)` [m] and volume [m3] of each. Faces in a plane are put together as far as that is convex.
-    """
-    normals = _normals(sheet.vertices[sheet.faces])
-    found = []
-    for loop, normal in _convex_polygons(sheet, normals):
-        front = sheet.vertices[loop]
-        spans = np.cross(front[1:-1] - front[0], front[2:] - front[0])
-        area = float(np.linalg.norm(spans.sum(axis=0))) / 2
-        found.append((np.concatenate([front, front - thickness * normal]), area * thickness))
-    return found
-
-
-def _convex_polygons(sheet: Surface, normals: Floats) -> Iterable[tuple[list[int], Floats]]:
-    """Polygons, as loops of vertices, that the faces of a sheet add up to, with their normals.
-
-    As Hertel and Mehlhorn do it: begin with all triangles and take out edges between two that are convex without it,
-    the longest first.
-    """
-    vertices = sheet.vertices
-    loops = {i: face for i, face in enumerate(sheet.faces.tolist()) if normals[i].any()}
-    owner = {edge: i for i, loop in loops.items() for edge in _sides(loop)}
-    edges = sorted(edge for edge in owner if edge[::-1] in owner and edge[0] < edge[1])
-    lengths = [-np.linalg.norm(vertices[a] - vertices[b]) for a, b in edges]
-    for k in np.argsort(lengths, kind='stable'):
-        a, b = edges[k]
-        if (a, b) not in owner or (b, a) not in owner:
-            continue  # gone with another edge between the same polygons
-        left, right = owner[a, b], owner[b, a]
-        if left == right or normals[left] @ normals[right] < _SAME_PLANE:
-            continue
-        loop = _without_spikes(_joined(loops[left], loops[right], a, b))
-        if len(loop) < 3 or not _is_convex_loop(vertices[loop], normals[left]):
-            continue
-        for edge in (*_sides(loops[left]), *_sides(loops.pop(right))):
-            owner.pop(edge, None)
-        loops[left] = loop
-        owner.update(dict.fromkeys(_sides(loop), left))
-    return [(loop, normals[i]) for i, loop in loops.items()]
-
-
-def _sides(loop: list[int]) -> list[tuple[int, int]]:
-    return list(zip(loop, loop[1:] + loop[:1], strict=True))
-
-
-def _joined(left: list[int], right: list[int], a: int, b: int) -> list[int]:
-    """The loop around two polygons, of which the left one has the edge from a to b and the right one that back."""
-    i, j = left.index(b), right.index(a)
-    return left[i:] + left[:i] + (right[j:] + right[:j])[1:-1]
-
-
-def _without_spikes(loop: list[int]) -> list[int]:
-    """Takes out corners at which a loop turns back on itself: other edges that the polygons had in common."""
-    kept: deque[int] = deque()
-    for corner in loop:
-        kept.append(corner)
-        while len(kept) > 2 and kept[-1] == kept[-3]:
-            kept.pop()
-            kept.pop()
-    while len(kept) > 2 and (kept[-1] == kept[1] or kept[0] == kept[-2]):
-        if kept[-1] == kept[1]:
-            kept.popleft()
-            kept.popleft()
-        else:
-            kept.pop()
-            kept.pop()
-    return list(kept)
-
-
-def _is_convex_loop(corners: Floats, normal: Floats) -> bool:
-    sides = np.roll(corners, -1, axis=0) - corners
-    sides /= np.linalg.norm(sides, axis=1, keepdims=True)
-    ahead = np.roll(sides, -1, axis=0)
-    turns = np.cross(sides, ahead) @ normal
-    return bool((turns >= -_BEND).all() and (np.einsum('ij,ij->i', sides, ahead) > -1 + _BEND).all())
 
 
 def _welded(vertices: Floats, faces: NDArray[np.integer]) -> Surface:
@@ -265,11 +187,3 @@ def _connected(count: int, pairs: Ints) -> Ints:
         if np.array_equal(hooked, labels):
             return labels
         labels = hooked
-
-
-def _normals(corners: Floats) -> Floats:
-    """`(m, 3)` unit normals of triangles `(m, 3, 3)`; zero for those without an area."""
-    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    lengths = np.linalg.norm(crosses, axis=1, keepdims=True)
-    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
-    return np.where(lengths > _SAME_POINT * longest[:, None] ** 2, crosses / np.maximum(lengths, 1e-300), 0.0)

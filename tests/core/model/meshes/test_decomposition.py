@@ -18,7 +18,8 @@ import pytest
 from internutopia.core.model.meshes import decomposition
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
 from internutopia.core.model.meshes.decomposition import ConvexPart, decompose
-from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS, simplified
+from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
+from internutopia.core.model.meshes.surfaces import simplified
 
 if importlib.util.find_spec('coacd') is None:
     pytest.skip('needs coacd', allow_module_level=True)
@@ -32,6 +33,19 @@ TOLERANCE = 0.01  # [m]; where parts are cut depends on a search
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))
     return tmp_path / 'decomposition'
+
+
+@pytest.fixture
+def trough(trough: Any) -> Any:
+    """Skewed, so that it is not made of boxes: it needs CoACD."""
+    points, faces = trough
+    return points + np.outer(points[:, 0], [0.0, 0.5, 0.0]), faces
+
+
+@pytest.fixture
+def skewed_room(room: Any) -> Any:
+    points, faces = room
+    return points + np.outer(points[:, 0], [0.0, 0.5, 0.0]), faces
 
 
 @pytest.fixture
@@ -94,7 +108,7 @@ def test_without_a_cache_there_is_a_warning(tmp_path, monkeypatch, trough, caplo
     (tmp_path / 'file').touch()
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path / 'file'))
     (parts,) = decompose([trough])
-    assert len(parts) == 3
+    assert len(parts) in (3, 4)
     (message,) = [record.getMessage() for record in caplog.records]
     assert str(tmp_path / 'file') in message and 'INTERNUTOPIA_CACHE_PATH' in message
 
@@ -115,7 +129,7 @@ def test_where_coacd_fails_there_is_the_hull_and_nothing_is_kept(
     with monkeypatch.context() as patch:
         patch.setenv('PYTHONPATH', str(tmp_path))
         (parts,) = decompose([trough])
-    assert len(parts) == 1 and len(parts[0].vertices) == len(trough[0])
+    assert len(parts) == 1 and parts[0].volume == pytest.approx(0.3 * 0.2 * 0.4)
     (warning,) = [record.getMessage() for record in caplog.records]
     assert message in warning
     assert not list(cache.glob('*.npz'))
@@ -134,12 +148,19 @@ def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return use
 
 
+def test_what_crashes_coacd_is_preprocessed(cache, trough, use_coacd, runs, caplog):
+    use_coacd('return [mesh[0]] * 3 if options["preprocess_mode"] == "auto" else __import__("os").abort()')
+    (parts,) = decompose([trough])
+    assert len(parts) == 3 and len(runs) == 2 and not caplog.records and len(list(cache.glob('*.npz'))) == 1
+
+
 def test_what_takes_too_long_becomes_plates_that_are_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
-    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 0)
+    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     use_coacd('while True: pass')
     (parts,) = decompose([trough], ['/World/trough'])
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert 'plates along their faces, as they take CoACD longer than 0 s: /World/trough (0.3 x 0.2 x 0.4 m, ' in warning
+    reason = 'plates along their faces, as they take CoACD longer than 1 s, or 20 s a mesh: '
+    assert reason + '/World/trough (0.3 x 0.35 x 0.4 m, ' in warning
     assert 'triangles). If their size is wrong, change the scale' in warning
     assert not within((0.15, 0.1, 0.2), parts)  # between the walls
     for inside in ((0.001, 0.1, 0.2), (0.099, 0.1, 0.2), (0.299, 0.1, 0.2), (0.15, 0.1, 0.099)):
@@ -148,14 +169,14 @@ def test_what_takes_too_long_becomes_plates_that_are_kept(cache, trough, use_coa
     assert len(again) == len(parts) and len(runs) == 1 and len(caplog.records) == 1
 
 
-def test_a_process_that_was_too_slow_is_replaced(cache, trough, room, use_coacd, monkeypatch, caplog):
-    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 0)
+def test_a_process_that_was_too_slow_is_replaced(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     monkeypatch.setattr(decomposition, '_core_count', lambda: 1)
     use_coacd('return [mesh[0]] if len(mesh[0][0]) < 50 else sum(range(10**15))')
-    walls, thing = decompose([room, trough], ['walls', 'thing'])
+    walls, thing = decompose([skewed_room, trough], ['walls', 'thing'])
     assert len(walls) > 10 and len(thing) == 1
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert ': walls (2.2 x 2.2 x 0.6 m' in warning and 'thing' not in warning
+    assert ': walls (2.2 x 3.3 x 0.6 m' in warning and 'thing' not in warning
 
 
 def test_a_mesh_of_too_many_parts_becomes_plates(cache, blocks, runs, monkeypatch, caplog):
@@ -170,14 +191,14 @@ def test_a_mesh_of_too_many_parts_becomes_plates(cache, blocks, runs, monkeypatc
     assert 'as they would have more than 5 convex parts: many (11 x 1 x 1 m, 72 triangles)' in warning
 
 
-def test_plates_are_taken_if_they_are_fewer_than_many_parts(cache, trough, room, use_coacd, monkeypatch, caplog):
+def test_plates_are_taken_if_they_are_fewer_than_many_parts(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):
     use_coacd('return [mesh[0]] * 101')
-    walls, thing = decompose([room, trough])
+    walls, thing = decompose([skewed_room, trough])
     assert 10 < len(walls) < 60 and 5 < len(thing) < 20 and not caplog.records
     assert not within((0.0, 0.0, 0.3), walls) and not within((0.15, 0.1, 0.2), thing)
     monkeypatch.setattr(decomposition, '_FORMAT', -1)  # nothing is in the cache
     use_coacd('return [mesh[0]] * 100')
-    assert [len(parts) for parts in decompose([room, trough])] == [100, 100]
+    assert [len(parts) for parts in decompose([skewed_room, trough])] == [100, 100]
 
 
 @pytest.mark.parametrize(

@@ -12,23 +12,33 @@ if TYPE_CHECKING:
     from internutopia.core.model.importers.usd.stage import StageTransforms
 
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
+_MERGE_API, _MERGED = 'PhysxMeshMergeCollisionAPI', 'collisionmeshes'  # of PhysX, and the name of its collection
 
 
 class PhysicsReader:
     """Reads what the UsdPhysics schemas say about the prims of one stage."""
 
     def __init__(self, transforms: StageTransforms):
-        from pxr import UsdPhysics
+        from pxr import UsdGeom, UsdPhysics
 
         self._schema = UsdPhysics
         self._kilograms = transforms.kilograms
         self._cubic_metres = transforms.unit**3
+        self._mesh = UsdGeom.Mesh
+        self._collections: dict[Usd.Prim, Usd.CollectionMembershipQuery | None] = {}
         self._owners: dict[tuple[type[Usd.APISchemaBase], Usd.Prim], Usd.Prim | None] = {}
 
     def collides(self, prim: Usd.Prim) -> bool | None:
-        """What the nearest `CollisionAPI` on a prim or above it says; None if there is none."""
+        """What the nearest `CollisionAPI` on a prim or above it says; None if there is none.
+
+        One with a `PhysxMeshMergeCollisionAPI` counts for the meshes of its collection only.
+        """
         owner = self._nearest(prim, self._schema.CollisionAPI)
-        return None if owner is None else bool(value(owner, 'physics:collisionEnabled'))
+        if owner is None:
+            return None
+        merged = self._merged(owner)
+        listed = merged is None or not prim.IsA(self._mesh) or merged.IsPathIncluded(prim.GetPath())
+        return listed and bool(value(owner, 'physics:collisionEnabled'))
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
@@ -57,6 +67,18 @@ class PhysicsReader:
 
         material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
         return value(material.GetPrim(), 'physics:density') or 0.0 if material else 0.0
+
+    def _merged(self, owner: Usd.Prim) -> Usd.CollectionMembershipQuery | None:
+        """The collection of meshes that are one collider, if there is one that lists anything."""
+        from pxr import Usd
+
+        if owner not in self._collections:
+            collection = Usd.CollectionAPI(owner, _MERGED)
+            listed = (
+                _MERGE_API in owner.GetPrimTypeInfo().GetAppliedAPISchemas() and not collection.HasNoIncludedPaths()
+            )
+            self._collections[owner] = collection.ComputeMembershipQuery() if listed else None
+        return self._collections[owner]
 
     def _nearest(self, prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
         """The prim itself or the first one above it that has an API."""

@@ -20,8 +20,10 @@ from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.shapes import Shape
 from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.importers.usd.values import value
-from internutopia.core.model.meshes.decomposition import ConvexPart, is_room
-from internutopia.core.model.meshes.surfaces import pieces, plates
+from internutopia.core.model.meshes.convex_parts import facing_out, is_room
+from internutopia.core.model.meshes.part_cache import ConvexPart
+from internutopia.core.model.meshes.sheets import plates
+from internutopia.core.model.meshes.surfaces import pieces
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -73,11 +75,7 @@ def bounding_box(shape: Shape) -> Shape:
     principal = np.linalg.eigh(centred.T @ centred)[1]
     principal[:, 0] *= np.sign(np.linalg.det(principal))
     spans = [(axes, shape.vertices @ axes) for axes in (np.eye(3), principal)]
-    axes, spread = min(spans, key=lambda span: np.prod(np.ptp(span[1], axis=0)))
-    low, high = spread.min(axis=0), spread.max(axis=0)
-    size = np.maximum((high - low) / 2, 1e-4)
-    centre = shape.rotation @ axes @ ((low + high) / 2)
-    return Shape(mjtGeom.mjGEOM_BOX, shape.rotation @ axes, tuple(size), shape.offset + centre)
+    return _box(shape, *min(spans, key=lambda span: np.prod(np.ptp(span[1], axis=0))))
 
 
 def bounding_sphere(shape: Shape) -> Shape:
@@ -92,7 +90,17 @@ def bounding_sphere(shape: Shape) -> Shape:
 
 def part_of(shape: Shape, part: ConvexPart) -> Shape:
     """A convex part of a mesh as a shape at the same place."""
+    if part.axes is not None:
+        return _box(shape, part.axes, part.vertices @ part.axes)
     return Shape(shape.type, shape.rotation, offset=shape.offset, vertices=part.vertices, volume=part.volume)
+
+
+def _box(shape: Shape, axes: Array, spread: Array) -> Shape:
+    """The box around points of a shape's frame, which are given by their places `(n, 3)` along axes."""
+    low, high = spread.min(axis=0), spread.max(axis=0)
+    size = np.maximum((high - low) / 2, 1e-4)
+    centre = shape.rotation @ axes @ ((low + high) / 2)
+    return Shape(mjtGeom.mjGEOM_BOX, shape.rotation @ axes, tuple(size), shape.offset + centre)
 
 
 def _approximation(prim: Usd.Prim) -> str:
@@ -117,7 +125,7 @@ def _is_convex(shape: Shape) -> bool:
     if shape.is_flat():
         return len(plates(found[0], 1.0)) == 1
     (solid,) = found
-    return solid.is_closed() and (solid if solid.volume > 0 else solid.flipped()).is_convex() and not is_room(solid)
+    return solid.is_closed() and facing_out(solid).is_convex() and not is_room(solid)
 
 
 def _farthest(points: Array, centre: Array) -> Array:

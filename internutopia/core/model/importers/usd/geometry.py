@@ -30,6 +30,7 @@ from internutopia.core.model.importers.usd.colliders import (
 from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
 from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
 from internutopia.core.model.meshes.decomposition import decompose
+from internutopia.core.model.meshes.hulls import hull_faces
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -107,9 +108,10 @@ class Geometry:
     def finish(self) -> None:
         """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
         self._visual_builder.warn_of_missing()
-        meshes = [(_rounded(shape), shape.faces) for _, _, shape in self._concave if shape.faces is not None]
+        unscaled = [shape.unscaled() for _, _, shape in self._concave]
+        meshes, scales = [(vertices, faces) for vertices, faces, _ in unscaled], [scale for *_, scale in unscaled]
         names = [path for path, _, _ in self._concave]
-        for (path, target, shape), parts in zip(self._concave, decompose(meshes, names), strict=True):
+        for (path, target, shape), parts in zip(self._concave, decompose(meshes, names, scales), strict=True):
             whole = sum(part.volume for part in parts)
             for number, part in enumerate(parts):
                 geom = self._geom(target, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)
@@ -183,9 +185,6 @@ def _may_be_plane(shape: Shape, target: GeomTarget, *, collides: bool) -> bool:
 
 
 def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:
-    """Volume [m3] of a mesh's convex hull, out of the hull's graph as MuJoCo documents it."""
-    graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
-    vertices, faces = graph[:2]
-    first = 2 + 3 * vertices + 3 * faces  # skip addresses and ids of vertices, and the edges
-    corners = graph[first : first + 3 * faces].reshape(-1, 3)
-    return enclosed_volume(model.mesh_vert[model.mesh_vertadr[mesh] + corners].astype(float))
+    """Volume [m3] of a mesh's convex hull."""
+    corners = model.mesh_vertadr[mesh] + hull_faces(model, mesh)
+    return enclosed_volume(model.mesh_vert[corners].astype(float))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.importers.usd.transforms import Array, axis_scales, equal, polar
 from internutopia.core.model.importers.usd.values import array, named_by_prim, value
-from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS, signed_volume
+from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
+from internutopia.core.model.meshes.surfaces import signed_volume
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -44,7 +45,7 @@ class Shape:
 
     `vertices` `(n, 3)` [m] and `faces` `(m, 3)` are those of a mesh, in the geom's rotated frame, and `volume` [m3] is
     what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` says which
-    `faceVertexIndices` of the prim its faces come from, `stretch` `(3, 3)` how its points were stretched.
+    `faceVertexIndices` of the prim its faces come from, `stretch` `(3, 3)` how its `points` `(n, 3)` were stretched.
     """
 
     type: mjtGeom
@@ -55,6 +56,7 @@ class Shape:
     faces: NDArray[np.int32] | None = None
     volume: float = np.inf
     corners: NDArray[np.intp] | None = None
+    points: Array | None = None
     stretch: Array = field(default_factory=lambda: np.eye(3))
     normals: Indexed | None = None
     coordinates: Indexed | None = None
@@ -65,7 +67,19 @@ class Shape:
         assert self.vertices is not None and self.faces is not None and self.corners is not None
         used, faces = np.unique(self.faces[chosen], return_inverse=True)
         faces = faces.reshape(-1, 3).astype(np.int32)
-        return replace(self, vertices=self.vertices[used], faces=faces, corners=self.corners[chosen])
+        points = None if self.points is None else self.points[used]
+        return replace(self, vertices=self.vertices[used], faces=faces, corners=self.corners[chosen], points=points)
+
+    def unscaled(self) -> tuple[Array, NDArray[np.int32], float]:
+        """Vertices, faces, and what the vertices are to be multiplied by; the same numbers for all copies of a mesh.
+
+        The factor is negative for one that is mirrored, and 1 if it is not stretched the same in all directions.
+        """
+        assert self.vertices is not None and self.faces is not None
+        factor = float(np.trace(self.stretch)) / 3
+        if self.points is None or not equal(*(self.stretch + (1 - np.eye(3)) * factor).ravel()):
+            return self.vertices.round(7) + 0.0, self.faces, 1.0  # without the noise that copies differ by
+        return self.points, self.faces[:, ::-1] if factor < 0 else self.faces, factor
 
     def facing_out(self) -> Shape:
         """A flat shape with all faces on the side that `thickened` leaves where it is; others as they are."""
@@ -197,6 +211,7 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
         faces=faces,
         volume=volume,
         corners=corners,
+        points=points[used],
         stretch=stretch,
     )
 

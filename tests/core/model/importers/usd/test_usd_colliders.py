@@ -117,16 +117,62 @@ def test_meshes_of_a_stage_without_colliders_stay_hollow_too(stage, add_mesh, tr
     assert len(colliders(model, '/trough')) == 3
 
 
-def test_all_instances_share_the_meshes_and_one_decomposition(stage, add_mesh, trough, monkeypatch, tmp_path):
+def test_copies_share_the_meshes_and_one_decomposition(stage, add_mesh, trough, monkeypatch, tmp_path):
+    """At other places, turned, larger and mirrored; skewed, so that it needs CoACD."""
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))
     runs, run = [], CoacdProcess.run
     monkeypatch.setattr(CoacdProcess, 'run', lambda *arguments: (runs.append(1), run(*arguments))[1])
-    for i in range(3):
-        mesh = add_mesh(f'/trough_{i}', *trough, approximation='none')
-        UsdGeom.Xformable(mesh).AddTranslateOp().Set(Gf.Vec3d(i, 0, 0))
+    points = trough[0] + np.outer(trough[0][:, 0], [0.0, 0.5, 0.0])
+    scales = [(1, 1, 1), (1, 1, 1), (1.3, 1.3, 1.3), (1, -1, 1)]
+    for i, scale in enumerate(scales):
+        place = UsdGeom.Xformable(add_mesh(f'/trough_{i}', points, trough[1], approximation='none'))
+        place.AddTranslateOp().Set(Gf.Vec3d(i, 0, 0))
+        place.AddRotateXYZOp().Set(Gf.Vec3f(10 * i, 20 * i, 70 * i))
+        place.AddScaleOp().Set(Gf.Vec3f(*scale))
     model, _ = read(stage)
     assert len(runs) == 1
-    assert (model.ngeom, model.nmesh) == (12, 4)
+    parts = [colliders(model, f'/trough_{i}') for i in range(4)]
+    count = len(parts[0])
+    assert {len(each) for each in parts} == {count} and 3 <= count <= 4
+    assert model.nmesh == 3 * (1 + count)  # two copies are the same but for their places
+    for copy, factor in zip(parts[1:], (1.0, 1.3, 1.0), strict=True):
+        for part, same in zip(parts[0], copy, strict=True):
+            assert same.rbound[0] == pytest.approx(factor * part.rbound[0], rel=1e-4)
+
+
+MERGED = """
+def Xform "Instance" (
+    prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMeshCollisionAPI", "PhysxMeshMergeCollisionAPI", {collection}]
+)
+{{
+    uniform token physics:approximation = "none"
+    {listed}
+    def Mesh "group"  # without points, as there are many in GRScenes
+    {{
+        def Mesh "a" ( prepend apiSchemas = ["PhysicsCollisionAPI"] ) {{ {cube} }}
+        def Mesh "b" {{ {cube} }}
+        def Mesh "c" {{ {cube} }}
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ('listed', 'expected'),
+    [('', 'abc'), ('</World/Instance>', 'abc'), ('</World/Instance/group/b>', 'ab')],
+    ids=['no collection', 'all', 'one and one of its own'],
+)
+def test_meshes_that_are_merged_collide_once_each_if_they_are_listed(load, warnings, blocks, listed, expected):
+    points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
+    cube = (
+        f'point3f[] points = {[tuple(point) for point in points.tolist()]}\n'
+        f'int[] faceVertexCounts = {[3] * len(faces)}\nint[] faceVertexIndices = {faces.ravel().tolist()}\n'
+    )
+    collection = '"CollectionAPI:collisionmeshes"'
+    include = f'prepend rel collection:collisionmeshes:includes = {listed}' if listed else ''
+    model = load(MERGED.format(cube=cube, listed=include, collection=collection))
+    assert [geom.name[-1] for geom in colliders(model, '/World/Instance/group')] == list(expected)
+    assert model.ngeom == 3 and not warnings()  # the meshes without points are not told of, all have children
 
 
 def test_the_apartment_is_as_its_tool_writes_it(make_apartment, monkeypatch):

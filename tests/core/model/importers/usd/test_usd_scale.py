@@ -12,7 +12,7 @@ import pytest
 
 from internutopia.core.model.importers.load import load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
-from internutopia.core.model.meshes.surfaces import FLAT_THICKNESS
+from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
 from internutopia.core.model.spec import Vec3
 
 pytest.importorskip('pxr.Usd')

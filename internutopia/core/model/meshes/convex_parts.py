@@ -1,0 +1,124 @@
+"""Convex parts of one connected piece of a mesh.
+
+They follow from the first of these rules that holds:
+
+1. A convex piece is its hull.
+2. A rectilinear one, such as a wall with a door, is exactly the boxes that it consists of.
+3. What nearly fills its hull is that.
+4. What is closed otherwise is left to CoACD, once it is simplified: a `Solid`.
+5. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that looks inwards.
+
+Hulls that nearly fill a box are boxes. "Nearly" is a distance, the `tolerance` of the piece: `RELATIVE_TOLERANCE` of
+its greatest extent, but at most `TOLERANCE`. No part stands over the surface by more than about that, so an opening
+that is wider than twice that stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from internutopia.core.model.meshes.hulls import HULL_VERTICES, box_axes, box_corners, fills_hull, hull
+from internutopia.core.model.meshes.part_cache import ConvexPart
+from internutopia.core.model.meshes.rectilinear import boxes_of
+from internutopia.core.model.meshes.sheets import FLAT_THICKNESS, plates
+from internutopia.core.model.meshes.simplification import collapsed
+from internutopia.core.model.meshes.surfaces import Floats, Surface, simplified
+
+TOLERANCE = 0.1
+"""How far [m] a part may stand over the surface of a large piece."""
+RELATIVE_TOLERANCE = 0.04
+"""The same of a small piece, as a part of its greatest extent."""
+ROOM_SIZE = 2.0
+"""A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
+SCALE_FREE_SIZE = 1.0
+"""What is smaller than this [m] meets none of the absolute lengths here: at any scale its parts are similar."""
+MAX_PLATES = 2000
+"""A sheet that would need more plates is made coarser."""
+
+_SLACK = 0.25  # part of the tolerance that bevels, boxes and cells have
+_FINE = 0.125  # part that simplification may use up
+_MANY_FACES = 200  # a piece of more is simplified before it is looked at closely
+_MANY_PLATES = 12  # flat ones; a sheet of more gets curved ones, within the tolerance
+_LEAST_FILLING = 0.7  # a piece that fills less of its hull's volume is not compared with it
+_THIN = 1e-3  # a sheet is flat if its least extent is below this part of its greatest
+_RELATIVE_THICKNESS = FLAT_THICKNESS / SCALE_FREE_SIZE
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A closed concave piece that looks outwards, simplified, and its tolerance [m]."""
+
+    surface: Surface
+    tolerance: float
+
+
+def parts_of(piece: Surface) -> list[ConvexPart] | Solid:
+    """Convex parts of a connected piece in metres, or what is left to CoACD."""
+    tolerance = tolerance_of(piece)
+    closed = piece.is_closed() and not is_room(piece)
+    if closed:
+        piece = facing_out(piece)
+        if piece.is_convex():
+            return [hull_part(piece, tolerance)]
+        if (found := boxes_of(piece, _SLACK * tolerance)) is not None:
+            axes, boxes = found
+            return [ConvexPart(corners, _box_volume(corners @ axes), axes) for corners in boxes]
+    if len(piece.faces) > _MANY_FACES:
+        piece = collapsed(piece, _FINE * tolerance)
+    if (part := _nearly_convex(piece, tolerance, closed=closed)) is not None:
+        return [part]
+    return Solid(piece, tolerance) if closed else sheet_parts(piece)
+
+
+def is_room(piece: Surface) -> bool:
+    """Whether a closed piece is the inside of a room: it looks inwards, and is large."""
+    return piece.volume < 0 and bool(piece.extent.min() > ROOM_SIZE)
+
+
+def facing_out(closed: Surface) -> Surface:
+    """A closed surface, flipped if it looks inwards."""
+    return closed if closed.volume > 0 else closed.flipped()
+
+
+def tolerance_of(piece: Surface) -> float:
+    """How far [m] the parts of a piece may stand over it."""
+    return min(TOLERANCE, RELATIVE_TOLERANCE * float(piece.extent.max()))
+
+
+def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
+    """A closed convex surface as a part, with few vertices, and as a box if it nearly is one."""
+    if len(convex.vertices) > HULL_VERTICES:
+        convex = hull(convex.vertices, HULL_VERTICES)
+    axes = box_axes(convex, _SLACK * tolerance)
+    if axes is None:
+        return ConvexPart(convex.vertices, abs(convex.volume))
+    spread = convex.vertices @ axes
+    corners = box_corners(spread.min(axis=0), spread.max(axis=0))
+    return ConvexPart(corners @ axes.T, _box_volume(corners), axes)
+
+
+def sheet_parts(sheet: Surface) -> list[ConvexPart]:
+    """A surface as plates behind its faces, so that it stays hollow."""
+    depth, size = float(sheet.extent.min()), float(sheet.extent.max())
+    thickness = min(FLAT_THICKNESS, _RELATIVE_THICKNESS * size, np.inf if depth < _THIN * size else depth / 4)
+    found = plates(sheet, thickness)
+    if len(found) > _MANY_PLATES:
+        while len(found := plates(sheet, thickness, tolerance_of(sheet))) > MAX_PLATES:
+            sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
+    return [ConvexPart(plate.vertices, plate.volume, plate.axes) for plate in found]
+
+
+def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexPart | None:
+    """The hull of a piece that nearly fills it."""
+    if piece.extent.min() < _THIN * piece.extent.max() or (not closed and piece.volume < 0):
+        return None
+    around = hull(piece.vertices)
+    if closed and piece.volume < _LEAST_FILLING * around.volume:
+        return None
+    return hull_part(around, tolerance) if fills_hull(piece, around, _SLACK * tolerance) else None
+
+
+def _box_volume(corners: Floats) -> float:
+    return float(np.prod(np.ptp(corners, axis=0)))
