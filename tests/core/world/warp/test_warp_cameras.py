@@ -14,7 +14,7 @@ import pytest
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.model.spec import CameraSpec, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.render import canvas
-from internutopia.core.render.camera import PictureKind
+from internutopia.core.render.camera import BACKGROUND, PictureKind
 from internutopia.core.world.base import World
 from internutopia.core.world.factory import create_world
 from internutopia.core.world.warp import arrays
@@ -218,7 +218,7 @@ def test_nobody_is_left(make_world: Any, scene: SceneSpec, sim: dict[str, Any]) 
 def test_nothing_to_see(make_world: Any, write_model: Any) -> None:
     robot = RobotSpec('scout', write_model('scout', SCOUT.replace('<geom ', '<geom group="3" ')))
     pictures = look(make_world(SceneSpec(None, robots=(robot,))))
-    assert np.isinf(pictures['depth']).all() and (pictures['labels'] == -1).all()
+    assert np.isinf(pictures['depth']).all() and (pictures['labels'] == BACKGROUND).all()
     assert (pictures['rgba'] == [0, 0, 0, 255]).all()
 
 
