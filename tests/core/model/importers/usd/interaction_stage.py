@@ -94,8 +94,8 @@ def Scope "Meshes" {{
         }} }} }}
         {legs}
         def Scope "cup" {{ def Xform "model_a1_0" {{ def Xform "Instance" ({_RIGID}) {{
-            {_POSE.format('(200, 0, 75)')}
-            {_mesh('mesh', (0, 0, 0), (3, 3, 5), 'convexDecomposition')}
+            {_POSE.format('(200, 0, 74)')}
+            {_mesh('mesh', (0, 0, 0), (5, 5, 4), 'convexDecomposition')}
         }} }} }}
     }}
 }}
@@ -113,7 +113,9 @@ _POSE = """quatd xformOp:orient = (1, 0, 0, 0)
 
 def _mesh(name: str, centre: tuple[float, ...], half: tuple[float, ...], approximation: str = 'none') -> str:
     """A box as a mesh that collides."""
-    points = [tuple(c + s * h for c, s, h in zip(centre, sign, half, strict=True)) for sign in product((-1, 1), repeat=3)]
+    points = [
+        tuple(c + s * h for c, s, h in zip(centre, sign, half, strict=True)) for sign in product((-1, 1), repeat=3)
+    ]
     return f"""
         def Mesh "{name}" (prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMeshCollisionAPI"]) {{
             int[] faceVertexCounts = {[4] * 6}
