@@ -29,7 +29,7 @@ from internutopia.core.model.drives import (
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
-from internutopia.core.model.lighting import light_if_dark
+from internutopia.core.model.lighting import add_missing_sky, light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
@@ -91,6 +91,8 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     for obj, child in objects:
         _attach_object(spec, obj, child)
     light_if_dark(spec)
+    if scene.asset and not is_mjcf(resolve(scene.asset)):  # whose author knows MuJoCo's sky
+        add_missing_sky(spec)
     return spec
 
 
