@@ -114,15 +114,15 @@ def test_a_drawer_slides_to_its_limits(open_stage):
 
 def test_a_door_passes_through_its_frame_but_not_through_other_things(open_stage):
     """The panel overlaps with the frame by 1 cm all around: its joint lets it, without any collision group."""
-    place = {'position': (0.5, 0.5, 0.85), 'scale': (0.06, 0.06, 0.06)}
-    block = DynamicCubeCfg(name='block', prim_path='/block', mass=0.02, **place)
+    size = (0.06, 0.06, 0.06)
+    block = DynamicCubeCfg(name='block', prim_path='/block', mass=0.02, position=(0.5, 0.5, 0.85), scale=size)
     env = open_stage([block], groups=False)
     door = IArticulation.create(prim_path=at(0, MICROWAVE))
     door.set_joint_positions([np.radians(-60)])
     steps(env, 20)
     np.testing.assert_allclose(position(env, DOOR), handle_at(-60), atol=1e-3)
     door.set_joint_positions([0.0])
-    thrown = IRigidBody.create(prim_path='/World/env_0/objects/block', position=place['position'])
+    thrown = IRigidBody.create(prim_path='/World/env_0/objects/block', position=block.position)
     thrown.set_linear_velocity([0.0, 2.0, 0.0])
     farthest = []
     for _ in range(60):
@@ -231,7 +231,9 @@ def test_learners_see_doors_move(make_config, make_task, make_robot, tmp_path):
     path.write_text(interaction_stage(door_drive=SPRING.format(-45)))
     joints = JointControllerCfg(name='joints', joint_names=['shoulder'])
     task = make_task(scene=str(path), type='SingleInferenceTask', robots=[make_robot(controllers=[joints])])
-    learning = LearningCfg(action={'controller': 'joints'}, observations=[{'term': 'joint_positions'}])
+    learning = LearningCfg.model_validate(
+        {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}]}
+    )
     envs = VectorEnv(make_config(tasks=[task] * 2, env_num=2, sim={'substeps': 4}), learning)
     try:
         envs.reset()
@@ -239,7 +241,7 @@ def test_learners_see_doors_move(make_config, make_task, make_robot, tmp_path):
         world.articulation(f'scene/{MICROWAVE}', 0).set_joint_positions(np.array([1]), [[np.radians(-30)]])
         np.testing.assert_allclose(world.body(DOOR, 0).get_poses()[0], [handle_at(0), handle_at(-30)], atol=FLOAT32)
         for _ in range(100):
-            envs.step(np.zeros(envs.action_space.shape, np.float32))
+            envs.step(np.zeros((2, 1), np.float32))
         expected = [handle_at(-45), handle_at(-30)]  # a target follows where a joint is set
         np.testing.assert_allclose(world.body(DOOR, 0).get_poses()[0], expected, atol=2e-3)
     finally:
