@@ -3,8 +3,8 @@
 USD gives lights a physical intensity, MuJoCo a share of what makes a surface white. So intensities count only in
 relation to each other: the strongest distant light and the strongest lamp are as bright as `_SUN` and `_LAMP`, the
 others darker by the square root of the ratio, and all of a kind together are held below a bound. Light does not bounce:
-a glow from all around, that of the sky or of the rooms, shows ceilings and rooms without a lamp. However a stage is lit,
-pictures are neither black nor burnt out.
+a glow from all around, that of the sky or of the rooms, shows ceilings and rooms without a lamp. However a stage is
+lit, pictures are neither black nor burnt out.
 """
 
 from __future__ import annotations
