@@ -7,11 +7,14 @@ import dataclasses
 import mujoco
 
 from internutopia.core.config.contact import ContactCfg
+from internutopia.core.model.assets import resolve
 from internutopia.core.model.cameras import add_cameras
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.compose import compose
+from internutopia.core.model.compose import SCENE_PREFIX, compose
 from internutopia.core.model.file_errors import BROKEN
+from internutopia.core.model.importers.load import is_mjcf
 from internutopia.core.model.joints import add_joints, fix_bases
+from internutopia.core.model.lighting import DEFAULT_PREFIX, drop_useless_shadows
 from internutopia.core.model.probes import add_probes
 from internutopia.core.model.spec import SceneSpec
 
@@ -28,7 +31,16 @@ def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None 
         raise ValueError(
             f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'
         ) from error
+    drop_useless_shadows(model, _own_lights(scene, model))
     return CompiledScene(scene, model)
+
+
+def _own_lights(scene: SceneSpec, model: mujoco.MjModel) -> list[int]:
+    """The lights whose shadows no author has asked for: default ones, and those of files that are not MJCF."""
+    prefixes = [DEFAULT_PREFIX]
+    if scene.asset and not is_mjcf(resolve(scene.asset)):
+        prefixes.append(SCENE_PREFIX)
+    return [light for light in range(model.nlight) if model.light(light).name.startswith(tuple(prefixes))]
 
 
 def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:

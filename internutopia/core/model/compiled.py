@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import mujoco
@@ -13,61 +13,12 @@ from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
 from internutopia.core.model.cameras import camera_layouts, find_camera
-from internutopia.core.model.compose import contact_sensor, object_body, robot_prefix
-from internutopia.core.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
-from internutopia.core.model.joint_order import order_joints
-from internutopia.core.model.probes import probe_addresses
+from internutopia.core.model.compose import SCENE_PREFIX, object_body
+from internutopia.core.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
 from internutopia.core.model.semantics import SceneLabels
-from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotSpec, SceneSpec
+from internutopia.core.model.spec import IDENTITY_QUAT, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
-
-Ints = NDArray[np.intp]
-
-
-@dataclasses.dataclass(frozen=True)
-class BodyLayout:
-    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have."""
-
-    name: str
-    body: int
-    qpos: int = -1  # of its free joint
-    dof: int = -1
-    mocap: int = -1
-
-
-@dataclasses.dataclass(frozen=True)
-class ArticulationLayout:
-    """Addresses of a robot in `MjModel` and `MjData`.
-
-    Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
-    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
-    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
-    `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
-    those of what else is measured.
-    """
-
-    name: str
-    root: BodyLayout
-    dof_names: tuple[str, ...]
-    joint_ids: Ints
-    qpos: Ints
-    dof: Ints
-    targets: Mapping[str, Ints]
-    initial_targets: Mapping[str, NDArray[np.float64]]
-    driven: bool  # by joint drives, not by the asset's own actuators
-    controls: Ints
-    control_names: tuple[str, ...]
-    bodies: Mapping[str, BodyLayout]
-    contact_links: tuple[str, ...]
-    contacts: Ints
-    probes: Mapping[Probe, Ints]
-
-    @cached_property
-    def signature(self) -> tuple[object, ...]:
-        """Equal for robots that can share batched arrays."""
-        measured = self.contact_links, tuple(self.probes)
-        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, *measured)
 
 
 class CompiledScene:
@@ -79,13 +30,14 @@ class CompiledScene:
     def __init__(self, scene: SceneSpec, model: mujoco.MjModel):
         self.source = scene
         self.model = model
-        self.robots = {robot.name: _articulation(self.model, robot) for robot in scene.robots}
-        self.bodies = {obj.name: _body(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
+        self.robots = {robot.name: robot_layout(self.model, robot) for robot in scene.robots}
+        self.bodies = {obj.name: body_layout(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
         for i in range(1, self.model.nbody):
             name = self.model.body(i).name
-            if name.startswith('scene/') and self.model.body_weldid[i] != 0:
-                short = name.removeprefix('scene/').lstrip('/')  # names from USD are prim paths
-                self.bodies[short] = _body(self.model, name, short)
+            if name.startswith(SCENE_PREFIX) and self.model.body_weldid[i] != 0:
+                short = name.removeprefix(SCENE_PREFIX).lstrip('/')  # names from USD are prim paths
+                self.bodies[short] = body_layout(self.model, name, short)
+        self._scene_articulations: dict[str, ArticulationLayout | None] = {}
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
         self.labels = SceneLabels(
@@ -98,6 +50,24 @@ class CompiledScene:
     def robot_names(self) -> tuple[str, ...]:
         """Names of the robots in it."""
         return tuple(self.robots)
+
+    def articulation(self, name: str) -> ArticulationLayout | None:
+        """The robot of that name, or for `scene/<prim path>` the jointed bodies there, see `scene_layout`."""
+        if name in self.robots or not name.startswith(SCENE_PREFIX):
+            return self.robots.get(name)
+        if name not in self._scene_articulations:
+            self._scene_articulations[name] = scene_layout(self.model, name.removeprefix(SCENE_PREFIX))
+        return self._scene_articulations[name]
+
+    def no_articulation(self, name: str) -> str:
+        """What an env has not that is asked for an articulation of this name, with close matches."""
+        if not name.startswith(SCENE_PREFIX):
+            return f'no robot {name!r}; {did_you_mean(name, self.robots)}'
+        path = name.removeprefix(SCENE_PREFIX).strip('/')
+        jointed = self.articulation(SCENE_PREFIX)
+        bodies = [self.model.body(body.body).name for body in jointed.bodies.values()] if jointed else []
+        paths = [body.removeprefix(SCENE_PREFIX).strip('/') for body in bodies]
+        return f'no hinges or slides of its scene at or below {path!r}; {did_you_mean(path, paths)}'
 
     def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneSpec:
         """What it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
@@ -177,104 +147,9 @@ class CompiledScene:
         mocap = model.body_mocapid >= 0
         data['mocap_pos'][model.body_mocapid[mocap]] = model.body_pos[mocap]
         data['mocap_quat'][model.body_mocapid[mocap]] = model.body_quat[mocap]
+        if jointed := self.articulation(SCENE_PREFIX):
+            _aim(data, jointed)
         return data
-
-
-def _body(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
-    body = model.body(full_name).id
-    joint = model.body_jntadr[body]
-    free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
-    return BodyLayout(
-        name=name,
-        body=body,
-        qpos=int(model.jnt_qposadr[joint]) if free else -1,
-        dof=int(model.jnt_dofadr[joint]) if free else -1,
-        mocap=int(model.body_mocapid[body]),
-    )
-
-
-def _articulation(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
-    prefix = robot_prefix(robot.name)
-    joints = [
-        j
-        for j in range(model.njnt)
-        if model.joint(j).name.startswith(prefix) and mujoco.mjtJoint(model.jnt_type[j]) in DRIVEN_JOINTS
-    ]
-    names = [model.joint(j).name.removeprefix(prefix) for j in joints]
-    order = order_joints(model, joints, names, robot.joint_order)
-    joints, dof_names = [joints[i] for i in order], tuple(names[i] for i in order)
-    bodies = {
-        model.body(b).name.removeprefix(prefix): _body(
-            model, model.body(b).name, model.body(b).name.removeprefix(prefix)
-        )
-        for b in range(model.nbody)
-        if model.body(b).name.startswith(prefix)
-    }
-    actuators = {
-        model.actuator(a).name.removeprefix(prefix): a
-        for a in range(model.nu)
-        if model.actuator(a).name.startswith(prefix)
-    }
-    driven = bool(dof_names) and all(f'{dof_names[0]}/{kind}' in actuators for kind in DRIVE_KINDS)
-    if driven:
-        targets = {kind: np.array([actuators[f'{n}/{kind}'] for n in dof_names], np.intp) for kind in DRIVE_KINDS}
-        actuators = {}
-    else:
-        targets = _actuator_targets(model, joints, list(actuators.values()))
-    root = next((b for b in bodies.values() if b.qpos >= 0), None) or _body(model, f'robots/{robot.name}', robot.name)
-    return ArticulationLayout(
-        name=robot.name,
-        root=root,
-        dof_names=dof_names,
-        joint_ids=np.array(joints, np.intp),
-        qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
-        dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
-        targets=targets,
-        initial_targets=_initial_targets(model, targets) if driven else {},
-        driven=driven,
-        controls=np.array(list(actuators.values()), np.intp),
-        control_names=tuple(actuators),
-        bodies=bodies,
-        contact_links=robot.contact_links,
-        contacts=np.array(
-            [
-                model.sensor(contact_sensor(robot.name, link)).adr[0] + i
-                for link in robot.contact_links
-                for i in range(3)
-            ],
-            np.intp,
-        ),
-        probes={
-            probe: addresses[order] if probe == Probe('effort') else addresses
-            for probe, addresses in probe_addresses(model, robot).items()
-        },
-    )
-
-
-def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
-    """Targets that the drives of the asset begin with: where user data says `1, target`."""
-    if not model.nuser_actuator:
-        return {}
-    given = {kind: model.actuator_user[targets[kind]] for kind in TARGET_KINDS}
-    return {kind: np.where(user[:, 0] == 1, user[:, 1], np.nan) for kind, user in given.items()}
-
-
-def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
-    """The asset's own actuators that take a position, a velocity or an effort target, by joint.
-
-    An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
-    of gear 1 no bias: its control is the joint's effort.
-    """
-    targets = {kind: np.full(len(joints), -1, np.intp) for kind in DRIVE_KINDS}
-    for a in actuators:
-        if model.actuator_trntype[a] != mujoco.mjtTrn.mjTRN_JOINT or model.actuator_trnid[a, 0] not in joints:
-            continue
-        kp, kd = -model.actuator_biasprm[a, 1], -model.actuator_biasprm[a, 2]
-        if kp == 0 and kd == 0 and model.actuator_gear[a, 0] * model.actuator_gainprm[a, 0] != 1.0:
-            continue
-        kind = 'position' if kp > 0 else 'velocity' if kd > 0 else 'effort'
-        targets[kind][joints.index(int(model.actuator_trnid[a, 0]))] = a
-    return targets
 
 
 def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: object, orientation: object) -> None:
@@ -298,10 +173,15 @@ def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayou
     """Write initial joint positions and make them the position targets, but for joints with a target of their own."""
     given = [layout.dof_names.index(joint) for joint in robot.joint_positions]
     data['qpos'][layout.qpos[given]] = list(robot.joint_positions.values())
+    _aim(data, layout, given)
+
+
+def _aim(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, posed: Sequence[int] = ()) -> None:
+    """Let drives hold joints where they are, but for joints with a target of their own that were not `posed`."""
     if not layout.driven:
         return
     data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]
     for kind, targets in layout.initial_targets.items():
         own = ~np.isnan(targets)
-        own[given] = False
+        own[list(posed)] = False
         data['ctrl'][layout.targets[kind][own]] = targets[own]

@@ -18,11 +18,18 @@ from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.conform import conform
 from internutopia.core.model.contact_parameters import make_rigid
-from internutopia.core.model.drives import DRIVEN_JOINTS, add_drives, check_joints, gets_drives, replace_actuators
+from internutopia.core.model.drives import (
+    DRIVEN_JOINTS,
+    add_drives,
+    check_joints,
+    gets_drives,
+    replace_actuators,
+    take_drives,
+)
 from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
-from internutopia.core.model.lighting import light_if_dark
+from internutopia.core.model.lighting import add_missing_sky, light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
@@ -30,6 +37,9 @@ from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.log import warn_once
+
+SCENE_PREFIX = 'scene/'
+"""Prefix of the scene asset's elements in the composed model."""
 
 
 def robot_prefix(name: str) -> str:
@@ -73,14 +83,18 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
     if base is not None:
         base.option = spec.option  # equal options cannot conflict
+        drives = take_drives(base)
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
-        spec.attach(base, frame=frame, prefix='scene/')
+        spec.attach(base, frame=frame, prefix=SCENE_PREFIX)
+        add_drives(spec, SCENE_PREFIX, drives)
     for robot, child in robots:
         warn_of_removed(robot, remove_surroundings(child, robot, in_scene=base is not None))
         attach_robot(spec, robot, child)
     for obj, child in objects:
         _attach_object(spec, obj, child)
     light_if_dark(spec)
+    if scene.asset and not is_mjcf(resolve(scene.asset)):  # whose author knows MuJoCo's sky
+        add_missing_sky(spec)
     return spec
 
 

@@ -59,8 +59,23 @@ def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive
     return {joint: Drive(*robot.drives.gains(joint, passive=joint in passive), {}) for joint in joints}
 
 
+def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:
+    """Delete the drives that a scene's file brings and return those that its joints get instead, by joint.
+
+    Then all its joints get one, some without gains, so that doors with and without can be told targets and gains as
+    robots can. Empty for a scene without drives, or with actuators of other kinds, which are kept.
+    """
+    own = _asset_drives(scene)
+    if not all(_drive_kind(actuator) for actuator in scene.actuators):
+        return {}
+    for actuator in list(scene.actuators):
+        scene.delete(actuator)
+    joints = [joint.name for joint in scene.joints if joint.type in DRIVEN_JOINTS] if own else []
+    return {joint: own.get(joint, Drive(0.0, 0.0, {})) for joint in joints}
+
+
 def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) -> None:
-    """Put drives on joints of an attached robot; in the robot's own spec they would inherit its actuator defaults.
+    """Put drives on joints of an attached asset; in the asset's own spec they would inherit its actuator defaults.
 
     Targets that they begin with are kept in the actuators' user data, as `1, target`.
     """

@@ -1,4 +1,4 @@
-"""Handle to an articulated robot."""
+"""Handle to an articulated robot, or to jointed bodies of the scene."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ['ArticulationAction', 'IArticulation']
 
 
 class IArticulation(PoseMixin):
-    """One robot's joints and root in one env, or (`env_id=...`) in all envs at once.
+    """One robot's joints and root in one env, or (`env_id=...`) in all envs at once; or those of a part of the scene.
 
     Over all envs every array has a leading env axis, and setters take the `env_ids` that their rows are for. What a
     getter returns is the caller's own copy for one env, and a read-only buffer that is valid until the next step for
@@ -49,6 +49,10 @@ class IArticulation(PoseMixin):
     ) -> IArticulation:
         """The robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
 
+        Or `/World/env_0/scene/...`, a prim of the scene: all that hinges and slides move at or below it, such as the
+        door of a microwave. The handle's pose is that of its first body, a body of the scene that joints hold cannot be
+        teleported.
+
         Args:
             simulator_type: accepted for 2.x scripts.
             usd_path: the model; what its config (`BaseRobot.model`) says is the only one that can be had.
@@ -59,14 +63,20 @@ class IArticulation(PoseMixin):
             scale: its size along x, y and z; that of its config is the only one that can be had.
 
         Raises:
-            KeyError: no robot was loaded there.
-            ValueError: no prim path is given, or another model or scale than that of the config.
+            KeyError: no robot was loaded there, and the scene has no joints there.
+            ValueError: no prim path is given, or another model, scale or pose than what the scene has there.
         """
         if prim_path is None:
             raise ValueError('IArticulation.create needs a prim_path')
         scene = IScene.at(prim_path)
         articulation = scene.articulation_at(prim_path)
-        model = next(robot for robot in scene.model.robots if robot.name == articulation.name)
+        model = next((robot for robot in scene.model.robots if robot.name == articulation.name), None)
+        if model is None:
+            if usd_path is not None or scale is not None:
+                raise ValueError(f'{prim_path} is part of the scene: leave out usd_path and scale')
+            if position is not None or orientation is not None:
+                articulation.set_pose(position, orientation)
+            return articulation
         _check_model(model, usd_path, scale)
         pose = [
             None if wanted is None or np.allclose(wanted, own, atol=1e-6) else wanted

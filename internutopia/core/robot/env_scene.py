@@ -7,6 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from internutopia.core.model.compose import SCENE_PREFIX
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.context import RobotBatches
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -35,14 +36,18 @@ class EnvScene(IScene):
         return self._lead_env
 
     def articulation(self, name: str, prim_path: str) -> IArticulation:
-        """The robot of that name, as a handle that is called by a prim path."""
+        """The articulation of that name (see `World.articulation`), as a handle that is called by a prim path."""
         return IArticulation(self.world.articulation(name, self.lead_env), self.world, self.env_id, name, prim_path)
 
     @override
     def articulation_at(self, prim_path: str) -> IArticulation:
-        if prim_path not in self.robot_paths:
-            raise KeyError(f'no robot at {prim_path!r}; robots: {", ".join(self.robot_paths) or "none"}')
-        return self.articulation(self.robot_paths[prim_path], prim_path)
+        if prim_path in self.robot_paths:
+            return self.articulation(self.robot_paths[prim_path], prim_path)
+        root = f'{self.root_path}/scene/'
+        if prim_path.startswith(root):
+            return self.articulation(SCENE_PREFIX + prim_path.removeprefix(root), prim_path)
+        robots = ', '.join(self.robot_paths) or 'none'
+        raise KeyError(f'no robot at {prim_path!r}; robots: {robots}; what the scene joins is below {root}')
 
     @override
     def rigid_body_at(self, prim_path: str) -> IRigidBody:
@@ -53,7 +58,10 @@ class EnvScene(IScene):
                 return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
         if prim_path in self.object_paths:
             return self.get(self.object_paths[prim_path])
-        return self.get(prim_path.removeprefix(f'{self.root_path}/scene/'))
+        below = prim_path.removeprefix(f'{self.root_path}/scene/')
+        names = self.world.body_names(self.lead_env)
+        # a stage that refers to the asset leaves out its default prim
+        return self.get(next((name for name in names if name.partition('/')[2] == below), below))
 
     @override
     def get(self, target: str) -> IRigidBody:

@@ -116,7 +116,10 @@ class IScene:
         return [scene for scenes in _candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
-        """The `IArticulation` at a prim path. KeyError naming the robots there are."""
+        """The `IArticulation` at a prim path: a robot, or what joints move at or below a prim of the scene.
+
+        KeyError naming what there is.
+        """
         raise NotImplementedError
 
     def rigid_body_at(self, prim_path: str) -> Any:

@@ -142,7 +142,7 @@ class CameraView(ABC):
 
 
 class ArticulationView(ABC):
-    """One robot in every env that holds it with the same dofs and bodies."""
+    """One robot, or jointed bodies of the scene, in every env that holds it with the same dofs and bodies."""
 
     name: str
     dof_names: tuple[str, ...]
@@ -348,7 +348,11 @@ class World(ABC):
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
-        """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure."""
+        """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure.
+
+        `scene/<prim path>`: what hinges and slides move at or below that prim of the scene. KeyError with close
+        matches.
+        """
 
     @abstractmethod
     def body(self, name: str, env_id: int) -> BodyView:

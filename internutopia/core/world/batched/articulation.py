@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.model.compiled import ArticulationLayout, BodyLayout, CompiledScene
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compose import SCENE_PREFIX
 from internutopia.core.model.kinematics import KinematicChain
+from internutopia.core.model.layouts import ArticulationLayout, BodyLayout
 from internutopia.core.model.spec import Probe
 from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
@@ -24,13 +26,13 @@ _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number 
 
 
 class MujocoArticulationView(View, ArticulationView):
-    """A robot."""
+    """A robot, or jointed bodies of the scene."""
 
     def __init__(self, world: ViewContext, layout: ArticulationLayout):
         name, signature = layout.name, layout.signature
 
         def find(scene: CompiledScene) -> ArticulationLayout | None:
-            robot = scene.robots.get(name)
+            robot = scene.articulation(name)
             return robot if robot is not None and robot.signature == signature else None
 
         super().__init__(world, find)
@@ -245,6 +247,8 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
+        if self.name.startswith(SCENE_PREFIX):
+            raise ValueError(f'{self.name}: what collides in a scene, its file says')
         self._world.set_self_collisions(self.name, env_ids, enabled)
 
     @override
@@ -290,7 +294,9 @@ class MujocoArticulationView(View, ArticulationView):
     @override
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
         scene = self._world.scene(env_id)
-        return chain_of(scene.model, scene.robots[self.name], base, tip)
+        layout = scene.articulation(self.name)
+        assert layout is not None, f'env {env_id} is none of this view'
+        return chain_of(scene.model, layout, base, tip)
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.model.compiled import BodyLayout, CompiledScene
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.layouts import BodyLayout
 from internutopia.core.util.arrays import namespace_of
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.world.base import Array, BodyView, EnvIds

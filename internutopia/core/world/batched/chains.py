@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from internutopia.core.model.compiled import ArticulationLayout
 from internutopia.core.model.kinematics import Array, KinematicChain
+from internutopia.core.model.layouts import ArticulationLayout
 from internutopia.core.util import did_you_mean
 
 

@@ -187,10 +187,10 @@ class BatchedWorld(World):
     @override
     def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
         """KeyError with close matches."""
-        robots = self.scene(env_id).robots
-        if name not in robots:
-            raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {did_you_mean(name, robots)}')
-        layout = robots[name]
+        scene = self.scene(env_id)
+        layout = scene.articulation(name)
+        if layout is None:
+            raise EnvKeyError(env_id, f'env {env_id} has {scene.no_articulation(name)}')
         key = ('robot', name, layout.signature)
         view = self._views.get(key)
         if view is None:

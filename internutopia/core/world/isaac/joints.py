@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.model.compiled import ArticulationLayout
 from internutopia.core.model.drives import DRIVE_KINDS
+from internutopia.core.model.layouts import ArticulationLayout
 from internutopia.core.model.spec import RobotSpec
 from internutopia.core.world.base import Array, EnvIds
 from internutopia.core.world.isaac.api import ArticulationHandle

@@ -24,6 +24,7 @@ from typing_extensions import override
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.compose import SCENE_PREFIX
 from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import SceneSpec
@@ -179,7 +180,9 @@ class IsaacWorld(World):
 
     @override
     def articulation(self, name: str, env_id: int) -> IsaacArticulationView:
-        """KeyError with close matches."""
+        """KeyError with close matches, NotImplementedError for joints of the scene."""
+        if name.startswith(SCENE_PREFIX):
+            raise NotImplementedError(f'env {env_id}, {name!r}: joints of scenes are not read or moved on Isaac Sim')
         prims = self._prims_of(env_id)
         robots = prims.compiled.robots
         if name not in robots:

@@ -56,6 +56,7 @@ class _Builder:
         self._transforms = transforms
         self._short_names = options.short_names
         self._bodies: dict[str, _Body] = {}
+        self._holders: set[str] = set()
         self._geometry = Geometry(self._spec, warnings)
         self._lights = Lights(self._spec, warnings)
 
@@ -101,9 +102,11 @@ class _Builder:
         top = self._stage.GetDefaultPrim()
         name_root = (str(top.GetPath()) if top else '/') if self._short_names else None
         mechanics = Mechanics(self._spec, found, self._physics, self._transforms, self._warnings, name_root)
+        self._holders = mechanics.holders
         for path, element in mechanics.elements.items():
             frame = mechanics.frames[path]
-            prim = self._stage.GetPrimAtPath(path) if path else None
+            moves = path and path not in mechanics.holders
+            prim = self._stage.GetPrimAtPath(path) if moves else None
             self._bodies[path] = _Body(element, frame.position, frame.rotation, prim)
         return mechanics
 
@@ -161,7 +164,10 @@ class _Builder:
     def _body_of(self, prim: Usd.Prim) -> _Body:
         """The body that a prim belongs to."""
         owner = self._physics.body_of(prim)
-        return self._bodies[str(owner.GetPath()) if owner else '']
+        if owner:
+            return self._bodies[str(owner.GetPath())]
+        holder = next((path for path in map(str, prim.GetPath().GetAncestorsRange()) if path in self._holders), '')
+        return self._bodies[holder]
 
     def _finish(self, mechanics: Mechanics) -> None:
         """Compile once, to find errors, concave meshes, and the masses that densities lead to; then do the rest."""

@@ -2,7 +2,8 @@
 
 Bodies pass through each other as `FilteredPairsAPI` and `enabledSelfCollisions` say by MuJoCo's `exclude`; colliders of
 collision groups, and filtered ones that are no whole bodies, by bits of `contype` and `conaffinity`. Bit 0 is for
-colliders that no group holds: they meet all others, also those of other files.
+colliders that no group holds: they meet all others, also those of other files. Where the bits are too few, whole bodies
+are excluded instead, and what is left shares bits: moving parts of a hundred models that all pass through the walls.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pxr import Sdf, Usd
 
 _BITS = 31  # of contype and conaffinity that are not a sign
+
+_Sides = tuple[set[str], set[str]]  # colliders that do not meet those of the other side, by path
 
 
 class CollisionFilter:
@@ -41,7 +44,7 @@ class CollisionFilter:
         self._warnings = warnings
         self._excluded: set[frozenset[str]] = set()
         self._switched_off: set[frozenset[str]] = set()  # likewise, as a whole articulation says so
-        self._groups: list[tuple[set[str], set[str]]] = []  # prims of two sides that do not meet, by path
+        self._groups: list[_Sides] = []
 
     def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
         """Let bodies, given by path, pass through each other; `articulation`: it is all of them that do."""
@@ -91,30 +94,52 @@ class CollisionFilter:
 
     def apply(self) -> None:
         """Write what was found into the spec."""
-        for pair in self._excluded:
-            one, other = sorted(pair)
-            self._spec.add_exclude(bodyname1=one, bodyname2=other)
-        for pair in self._switched_off - self._excluded:
-            one, other = sorted(pair)
-            self._spec.add_exclude(name=f'{SELF_COLLISIONS_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
-        if not self._groups:
-            return
-        # colliders that are on the same sides of the same groups share a bit
-        sides = [
-            frozenset((i, side) for i, group in enumerate(self._groups) for side in (0, 1) if path in group[side])
-            for path in (str(prim.GetPath()) for prim, _ in self._colliders)
-        ]
-        kinds = [frozenset[tuple[int, int]](), *sorted({side for side in sides if side}, key=sorted)]
+        kinds = self._kinds(self._groups)
+        if len(kinds) > _BITS:
+            kinds = self._kinds([rest for group in self._groups for rest in self._exclude_bodies(*group)])
         if len(kinds) > _BITS:
             self._warnings.add(f'only {_BITS - 1} kinds of collision groups and filtered colliders', 'the rest collide')
             kinds = kinds[:_BITS]
-        affinities = [
-            sum(1 << k for k, other in enumerate(kinds) if not any((i, 1 - side) in other for i, side in kind))
-            for kind in kinds
-        ]
-        for side, (_, geom) in zip(sides, self._colliders, strict=True):
-            k = kinds.index(side) if side in kinds else 0
+        for one, other in sorted(map(sorted, self._excluded)):
+            self._spec.add_exclude(bodyname1=one, bodyname2=other)
+        for one, other in sorted(map(sorted, self._switched_off - self._excluded)):
+            self._spec.add_exclude(name=f'{SELF_COLLISIONS_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
+        if len(kinds) == 1:
+            return
+        bits = {path: k for k, (_, members) in enumerate(kinds) for path in members}
+        affinities = [sum(1 << k for k, (_, other) in enumerate(kinds) if not through & other) for through, _ in kinds]
+        for prim, geom in self._colliders:
+            k = bits.get(str(prim.GetPath()), 0)
             geom.contype, geom.conaffinity = 1 << k, affinities[k]
+
+    def _kinds(self, groups: Sequence[_Sides]) -> list[tuple[frozenset[str], set[str]]]:
+        """Colliders that pass through the same ones: those, and they; first the ones that pass through none."""
+        sides: dict[str, set[tuple[int, int]]] = {str(prim.GetPath()): set() for prim, _ in self._colliders}
+        for i, group in enumerate(groups):
+            for side, members in enumerate(group):
+                for path in members:
+                    sides[path].add((i, side))
+        known: dict[frozenset[tuple[int, int]], frozenset[str]] = {}
+        kinds: dict[frozenset[str], set[str]] = {frozenset(): set()}
+        for path, own in sides.items():
+            key = frozenset(own)
+            if key not in known:
+                known[key] = frozenset[str]().union(*(groups[i][1 - side] for i, side in own))
+            kinds.setdefault(known[key], set()).add(path)
+        return list(kinds.items())
+
+    def _exclude_bodies(self, one: set[str], other: set[str]) -> list[_Sides]:
+        """Exclude the bodies that are on one side with all their colliders; returns what is left to filter."""
+        colliders: dict[str, set[str]] = {}
+        for prim, geom in self._colliders:
+            colliders.setdefault(geom.parent.name, set()).add(str(prim.GetPath()))
+        colliders.pop('world', None)
+        whole = [{body: paths for body, paths in colliders.items() if paths <= side} for side in (one, other)]
+        for first in whole[0]:
+            for second in whole[1]:
+                self._exclude(first, second)
+        left = [side.difference(*bodies.values()) for side, bodies in zip((one, other), whole, strict=True)]
+        return [sides for sides in ((left[0], other), (one, left[1])) if all(sides)]
 
     def _exclude(self, one: str, other: str) -> None:
         if one != other:

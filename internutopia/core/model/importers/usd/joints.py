@@ -76,7 +76,7 @@ class Joint:
 
     The second frame has moved, relative to the first one, along its slides in order and then by its turns in order;
     `ball`: by any turn. A joint with a `distance` `(least, greatest)` [m] only keeps the origins of its frames that far
-    from each other.
+    from each other. `holder`: path of the prim of the static scene that it names in place of a body, if it does.
     """
 
     prim: Usd.Prim
@@ -87,6 +87,7 @@ class Joint:
     cone: float = np.inf
     distance: tuple[float, float] | None = None
     excluded: bool = False
+    holder: str = ''
 
     @property
     def path(self) -> str:
@@ -110,7 +111,7 @@ def read_joint(
     ends = [_end(prim, side, physics, transforms, warnings) for side in (0, 1)]
     if ends[0] is None or ends[1] is None:
         return None
-    (body0, frame0), (body1, frame1) = ends[0], ends[1]
+    (body0, frame0, _), (body1, frame1, _) = ends[0], ends[1]
     if body0 == body1:
         if body0 != WORLD:
             warnings.add('joint of a body with itself', prim)
@@ -123,10 +124,11 @@ def read_joint(
             warnings.add(f'{name} has no counterpart', prim)
     excluded = bool(value(prim, 'physics:excludeFromArticulation'))
     bodies, frames = (body0, body1), (frame0, frame1)
+    holder = ends[0][2] or ends[1][2]
     if prim.IsA(UsdPhysics.DistanceJoint):
         least, greatest = (value(prim, f'physics:{side}Distance') * transforms.metres for side in ('min', 'max'))
         distance = (max(least, 0.0), greatest if greatest >= 0 else np.inf)
-        return Joint(prim, bodies, frames, distance=distance, excluded=excluded)
+        return Joint(prim, bodies, frames, distance=distance, excluded=excluded, holder=holder)
     dofs, ball = _degrees_of_freedom(prim, frame0, transforms, warnings)
     cone = np.inf
     if prim.IsA(UsdPhysics.SphericalJoint):
@@ -134,7 +136,7 @@ def read_joint(
         cone = np.radians(max((angle for angle in angles if 0 <= angle < np.inf), default=np.inf))
         if cone < np.inf:
             warnings.add('cone limit applies to the whole turn of the ball joint here, twist included', prim)
-    return Joint(prim, bodies, frames, dofs, ball, float(cone), excluded=excluded)
+    return Joint(prim, bodies, frames, dofs, ball, float(cone), excluded=excluded, holder=holder)
 
 
 def _targets(prim: Usd.Prim) -> str:
@@ -144,12 +146,15 @@ def _targets(prim: Usd.Prim) -> str:
 
 def _end(
     prim: Usd.Prim, side: int, physics: PhysicsReader, transforms: StageTransforms, warnings: FileWarnings
-) -> tuple[str, Frame] | None:
-    """Path of the body at one side of a joint and the joint's frame there; None if that body is not active."""
+) -> tuple[str, Frame, str] | None:
+    """Path of the body at one side of a joint, the joint's frame there, and the path of a static prim that it names.
+
+    None if that prim is not active.
+    """
     from pxr import UsdGeom
 
     targets = prim.GetRelationship(f'physics:body{side}').GetForwardedTargets()
-    matrix, body = transforms.units, WORLD
+    matrix, body, static = transforms.units, WORLD, ''
     if targets:
         target = prim.GetStage().GetPrimAtPath(targets[0])
         if target and not (target.IsActive() and target.IsDefined()):
@@ -164,12 +169,13 @@ def _end(
         matrix = transforms.matrix(target)
         owner = physics.body_of(target)
         body = str(owner.GetPath()) if owner else WORLD
+        static = '' if owner else str(targets[0])
     position = np.array([*value(prim, f'physics:localPos{side}'), 1.0])
     quat = value(prim, f'physics:localRot{side}')
     quat = np.array([quat.GetReal(), *quat.GetImaginary()])
     if not (np.isfinite(position).all() and np.isfinite(quat).all() and quat.any()):
         raise ValueError(f'{prim.GetPath()}: localPos{side} and localRot{side} must be finite and not all zero')
-    return body, Frame((matrix @ position)[:3], polar(matrix[:3, :3])[0] @ from_quat(quat))
+    return body, Frame((matrix @ position)[:3], polar(matrix[:3, :3])[0] @ from_quat(quat)), static
 
 
 def _degrees_of_freedom(

@@ -2,7 +2,8 @@
 
 USD gives lights a physical intensity, MuJoCo a share of what makes a surface white. So intensities count only in
 relation to each other: the strongest distant light and the strongest lamp are as bright as `_SUN` and `_LAMP`, the
-others darker by the square root of the ratio, and all of a kind together are held below a bound. However a stage is
+others darker by the square root of the ratio, and all of a kind together are held below a bound. Light does not bounce:
+a glow from all around, that of the sky or of the rooms, shows ceilings and rooms without a lamp. However a stage is
 lit, pictures are neither black nor burnt out.
 """
 
@@ -27,7 +28,8 @@ LIGHTS = ('DistantLight', 'DomeLight', 'DomeLight_1', *LAMPS)
 
 _SUN, _LAMP = 0.5, 0.35  # diffuse share of the strongest one of each kind
 _SUNS, _ALL_LAMPS = 0.7, 1.0  # bounds of all of a kind together
-_MAX_LAMPS = 6  # OpenGL, with which MuJoCo renders, has eight lights, one of them at the camera
+_GLOW, _AMBIENT = 0.05, 0.2  # diffuse and ambient share of what comes from all around, a bit more of it from above
+_MAX_LIGHTS = 6  # OpenGL, with which MuJoCo renders, has eight, one of them at the camera, and one for the glow
 _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
 
 _Found = tuple['Usd.Prim', mujoco.MjsBody, Frame, float]  # with its strength
@@ -53,15 +55,19 @@ class Lights:
         """Add the lights to the spec: distant ones, the domes, then lamps, the strongest first."""
         suns = [found for found in self._found if found[0].GetTypeName() == 'DistantLight']
         lamps = sorted((found for found in self._found if found[0].GetTypeName() in LAMPS), key=lambda f: -f[3])
-        for prim, *_ in lamps[_MAX_LAMPS:]:
-            self._warnings.add(f'only the {_MAX_LAMPS} strongest lamps are lit', prim)
-        lamps = lamps[:_MAX_LAMPS]
+        count = max(_MAX_LIGHTS - len(suns), 0)
+        for prim, *_ in lamps[count:]:
+            self._warnings.add(f'only the {count} strongest lamps are lit', prim)
+        lamps = lamps[:count]
         for (prim, body, frame, _), share in zip(suns, _shares(suns, _SUN, _SUNS), strict=True):
             light = _light(prim, body, frame, mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, share)
             light.pos = -_SUN_DISTANCE * np.asarray(light.dir)
             light.ambient = 0.05 / len(suns) * _tint(prim)
-        for prim in [prim for prim, *_ in self._found if str(prim.GetTypeName()).startswith('DomeLight')][:1]:
-            self._add_dome(prim)
+        dome = next((prim for prim, *_ in self._found if str(prim.GetTypeName()).startswith('DomeLight')), None)
+        if dome is not None:
+            self._add_dome(dome)
+        elif suns or lamps:
+            self._add_glow('/glow', np.ones(3))
         for number, ((prim, body, frame, _), share) in enumerate(
             zip(lamps, _shares(lamps, _LAMP, _ALL_LAMPS), strict=True)
         ):
@@ -78,12 +84,15 @@ class Lights:
         image = value(prim, 'inputs:texture:file')
         if image is not None and image.path:
             self._warnings.add('image of a dome light is not shown, but a plain sky', prim)
-        tint = _tint(prim)
-        light = self._spec.worldbody.add_light(name=str(prim.GetPath()), dir=[0, 0, -1], pos=[0, 0, _SUN_DISTANCE])
+        self._add_glow(str(prim.GetPath()), _tint(prim))
+        add_sky(self._spec, str(prim.GetPath()), _tint(prim))
+
+    def _add_glow(self, name: str, tint: Array) -> None:
+        """The light that comes from all around."""
+        light = self._spec.worldbody.add_light(name=name, dir=[0, 0, -1], pos=[0, 0, _SUN_DISTANCE])
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
         light.castshadow = False
-        light.diffuse, light.specular, light.ambient = 0.05 * tint, 0 * tint, 0.2 * tint
-        add_sky(self._spec, str(prim.GetPath()), tint)
+        light.diffuse, light.specular, light.ambient = _GLOW * tint, 0 * tint, _AMBIENT * tint
 
 
 def has_field_of_view(prim: Usd.Prim) -> bool:

@@ -14,7 +14,7 @@ from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.core.model.importers.usd.contacts import CollisionFilter
 from internutopia.core.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
-from internutopia.core.model.importers.usd.joints import WORLD, read_joint
+from internutopia.core.model.importers.usd.joints import WORLD, Joint, read_joint
 from internutopia.core.model.importers.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
 from internutopia.core.model.importers.usd.physics_materials import apply_materials
 from internutopia.core.model.importers.usd.stage import StageTransforms
@@ -41,6 +41,8 @@ class Mechanics:
     Attributes:
         elements: the bodies in the spec by the path of their prim; that of the world is `WORLD`.
         frames: where the bodies are in the file, to place geometry on them.
+        holders: paths of static prims that joints name as what holds a body (a door frame). In a scene each has a body
+            of its own at the origin, for what it holds to pass through it, and it alone.
     """
 
     def __init__(
@@ -79,7 +81,12 @@ class Mechanics:
             for name in _UNREAD:
                 if np.any(value(self._prims[link.body], name) or 0.0):
                     warnings.add(f'{name} is not read', link.body)
-        self._names = names
+        self.holders: set[str] = set()
+        if name_root is None:  # of a robot, all bodies are links
+            self.holders = {joint.holder for joint in self._joints if joint.holder and _is_beside(joint)}
+        for path in sorted(self.holders):
+            self.elements[path], self.frames[path] = spec.worldbody.add_body(name=path), Frame()
+        self._names = names | {path: path for path in self.holders}
         spec.compiler.degree = False
         self._set_gravity()
         self._set_iterations()
@@ -155,8 +162,8 @@ class Mechanics:
     def _filter(self, colliders: Sequence[Collider]) -> None:
         from pxr import UsdPhysics
 
-        moving = {path: self._names[path] for path in self._prims}
-        contacts = CollisionFilter(self._spec, colliders, moving, self._warnings)
+        bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}
+        contacts = CollisionFilter(self._spec, colliders, bodies, self._warnings)
         articulations = {
             str(prim.GetPath()): self._articulated(str(prim.GetPath()))
             for prim in self._found
@@ -168,8 +175,9 @@ class Mechanics:
                 for tree in trees:
                     contacts.exclude_links(tree, articulation=True)
         for joint in self._joints:  # MuJoCo does that only where the parent is not fixed to the world
-            if WORLD not in joint.bodies and not value(joint.prim, 'physics:collisionEnabled'):
-                contacts.exclude_links(joint.bodies)
+            ends = [body or joint.holder for body in joint.bodies]
+            if all(end in bodies for end in ends) and not value(joint.prim, 'physics:collisionEnabled'):
+                contacts.exclude_links(ends)
         links = {root: [path for tree in trees for path in tree] for root, trees in articulations.items()}
         contacts.add_pairs(self._found, links)
         contacts.add_groups(self._found)
@@ -185,6 +193,11 @@ class Mechanics:
             if joint.path == root:
                 marked |= {tops[body] for body in joint.bodies if body != WORLD}
         return [[path for path, top in tops.items() if top == mark] for mark in sorted(marked)]
+
+
+def _is_beside(joint: Joint) -> bool:
+    """Whether the static prim that a joint holds on to is none that the moving body is a part of."""
+    return all(not body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies if body != WORLD)
 
 
 def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:

@@ -284,11 +284,11 @@ def test_however_many_lights_there_are_pictures_are_not_burnt_out(stage):
     UsdLux.DistantLight.Define(stage, '/hidden').MakeInvisible()
     model, warnings = read(stage)
     names = [model.light(i).name for i in range(model.nlight)]
-    assert {name for name in names if 'lamp' in name} == {f'/lamp_{i}' for i in range(14, 20)}
-    assert [name for name in names if 'lamp' not in name] == ['/sun_0', '/sun_1', '/sun_2']
+    assert {name for name in names if 'lamp' in name} == {f'/lamp_{i}' for i in range(17, 20)}  # eight in all
+    assert [name for name in names if 'lamp' not in name] == ['/sun_0', '/sun_1', '/sun_2', '/glow']
     assert model.light_diffuse.sum(axis=0).max() < 2
-    assert model.light('/lamp_19').diffuse[0] > model.light('/lamp_14').diffuse[0] > 0.05
-    assert len(warnings) == 1 and '/lamp_13' in warnings[0]
+    assert model.light('/lamp_19').diffuse[0] > model.light('/lamp_17').diffuse[0] > 0.05
+    assert len(warnings) == 1 and '/lamp_16' in warnings[0]
 
 
 def test_a_ceiling_lamp_shines_where_it_points(stage):

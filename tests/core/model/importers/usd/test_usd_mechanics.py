@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from itertools import combinations
 
 import mujoco
 import numpy as np
@@ -77,7 +79,7 @@ def colliding(model: mujoco.MjModel) -> set[frozenset[str]]:
     return {frozenset(model.geom(int(geom)).name[7:] for geom in contact.geom) for contact in data.contact}
 
 
-def pairs(*names: str) -> set[frozenset[str]]:
+def pairs(*names: Iterable[str]) -> set[frozenset[str]]:
     return {frozenset(name) for name in names}
 
 
@@ -100,6 +102,28 @@ def test_collision_groups(load):
     groups = group('one', '</World/a>, </World/b>', '</World/one>, </World/two>') + group('two', '</World/c>', '')
     model = load(''.join(map(body, 'abcd')) + groups)
     assert colliding(model) == pairs('ad', 'bd', 'cd')
+
+
+def test_groups_of_many_models(load, warnings):
+    """Two parts of each of 40 models pass through each other and the wall: more groups than there are bits."""
+    ends = [f'{letter}{i}' for i in range(40) for letter in 'ab']
+    wall = '\ndef Cube "wall" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {\ndouble size = 0.1\n}'
+    groups = [('walls', 'wall', [])]
+    for i in range(40):
+        groups += [(f'ga{i}', f'a{i}', [f'gb{i}', 'walls']), (f'gb{i}', f'b{i}', ['walls'])]
+    text = ''.join(
+        f"""
+        def PhysicsCollisionGroup "{name}" (prepend apiSchemas = ["CollectionAPI:colliders"]) {{
+            rel collection:colliders:includes = [</World/{member}>]
+            rel physics:filteredGroups = [{', '.join(f'</World/{each}>' for each in filtered)}]
+        }}"""
+        for name, member, filtered in groups
+    )
+    model = load(''.join(map(body, ends)) + wall + text + body('free'))
+    names = {model.geom(i).name[7:] for i in range(model.ngeom)}
+    apart = pairs(*((f'a{i}', f'b{i}') for i in range(40)), *((end, 'wall') for end in ends))
+    assert colliding(model) == {frozenset(pair) for pair in combinations(names, 2)} - apart
+    assert not warnings()
 
 
 def test_self_collision_is_switched_off(load):
