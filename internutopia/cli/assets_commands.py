@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-assets_app = typer.Typer(help='Get scenes, list what is there.', no_args_is_help=True)
+assets_app = typer.Typer(help='Get scenes, list what is there, check files.', no_args_is_help=True)
 _Json = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 _Revision = Annotated[
     str | None, typer.Option(help='Branch, tag or commit of the dataset; default: a commit that is built in.')
@@ -42,3 +42,17 @@ def list_command(
     from internutopia.cli import assets
 
     raise typer.Exit(assets.show_hub(revision, as_json) if hub else assets.show(as_json))
+
+
+@assets_app.command('check')
+def check_command(
+    file: Annotated[str, typer.Argument(help='Scene or robot: USD, URDF or MJCF.', metavar='FILE')],
+    load: Annotated[
+        bool, typer.Option('--load', help='Load it as well: measure how long that takes, and say what is dropped.')
+    ] = False,
+    as_json: _Json = False,
+) -> None:
+    """Say what is missing of a file, how large it is, and how long it takes to load; 1 if something is missing."""
+    from internutopia.cli.check import check
+
+    raise typer.Exit(check(file, load, as_json))

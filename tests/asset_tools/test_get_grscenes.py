@@ -16,6 +16,7 @@ from archives import FIRST, LINK, ROOT, SECOND, dataset, in_parts, zipped
 from hub_stand_in import Hub, served
 
 from internutopia.asset_tools.hub import REVISION
+from internutopia.bench.homes import write_home
 from internutopia.core.model.description import describe
 
 pytest.importorskip('huggingface_hub')
@@ -311,6 +312,28 @@ def test_links_that_lead_out_are_refused(hub: Hub, assets: Commands) -> None:
     code, _, errors = assets('get', f'grscenes/home/{FIRST}')
     assert code == 2 and 'a link that leads out of the folder' in errors
     assert not (assets.assets / PACK / 'scenes').exists()
+
+
+@pytest.mark.parametrize('links', ['symlink', pytest.param('text', marks=pytest.mark.slow)])
+def test_a_home_of_the_form_of_grscenes_arrives_whole(hub: Hub, assets: Commands, tmp_path: Path, links) -> None:
+    """Also out of an archive in which somebody made texts of the links, which USD cannot follow."""
+    home = write_home(tmp_path / 'home', 'small', seed=5, links=links)
+    files = {
+        f'{ROOT}{path.relative_to(home.folder).as_posix()}': f'{LINK}{path.readlink()}'
+        if path.is_symlink()
+        else path.read_bytes()
+        for path in home.folder.rglob('*')
+        if path.is_symlink() or path.is_file()
+    }
+    parts = in_parts(zipped(files), 1 << 20)
+    names = [*(f'home_scenes.z{k + 1:02}' for k in range(len(parts) - 1)), 'home_scenes.zip']
+    hub.files = {f'{FOLDER}/{name}': part for name, part in zip(names, parts, strict=True)}
+    code, out, _ = assets('get', f'grscenes/home/{home.navigation.parent.name}')
+    assert code == 0 and len(stages := out.splitlines()[-2:]) == 2
+    for stage in stages:
+        code, text, _ = assets('check', stage, '--json')
+        assert code == 0 and json.loads(text)['missing'] == []
+    assert json.loads(assets('check', stages[0], '--json')[1])['meshes'] == len(home.meshes)  # the interaction stage
 
 
 @pytest.mark.slow
