@@ -51,7 +51,7 @@ class SceneFiles:
         folder: of the scene.
         stages: its USD files.
         read: files that were read of the archive, and their size there [bytes].
-        not_in_archive: references, as they are written, that lead to nothing there; MDL modules of Omniverse do.
+        not_in_archive: references, as they are written, that lead to nothing there, as to materials of Omniverse.
         different: files that were there with another size than in the archive, and were left as they are.
     """
 
@@ -140,9 +140,11 @@ class _Getting:
             found: dict[str, None] = {}
             for path in wanted:
                 file = self._place(path)
-                for reference in references(file) if file.is_file() and not file.is_symlink() else ():
-                    target = self._index.find(reference, path)
-                    (missing if target is None else found)[target or reference] = None
+                for reference, must_exist in references(file) if file.is_file() and not file.is_symlink() else ():
+                    if target := self._index.find(reference, path):
+                        found[target] = None
+                    elif must_exist:
+                        missing[reference] = None
             links = [f'{posixpath.dirname(path)}/{name}' for path in found for name in LINKED]
             wanted = [path for path in dict.fromkeys([*found, *links]) if path in entries and path not in seen]
         if not self._final.exists():

@@ -45,16 +45,19 @@ class ArchiveIndex:
         return None
 
 
-def references(file: Path) -> Iterator[str]:
-    """What a file refers to, as it is written there. Nothing for files that are no USD or MDL."""
+def references(file: Path) -> Iterator[tuple[str, bool]]:
+    """What a file refers to, as it is written there, and whether that must exist: modules of MDL may be Omniverse's.
+
+    Nothing for files that are no USD or MDL.
+    """
     suffix = file.suffix.lower()
     if suffix in _STAGES:
         from pxr import UsdUtils
 
         for kind in UsdUtils.ExtractExternalReferences(str(file)):  # sublayers; references and assets; payloads
-            yield from kind
+            yield from ((reference, True) for reference in kind)
     elif suffix == '.mdl':
         with file.open('rb') as content:
             text = content.read(_MOST_TEXT).decode(errors='replace')
-        yield from _TEXTURE.findall(text)
-        yield from (f'{module}.mdl' for module in _MODULE.findall(text))
+        yield from ((image, True) for image in _TEXTURE.findall(text))
+        yield from ((f'{module}.mdl', False) for module in _MODULE.findall(text))

@@ -131,7 +131,7 @@ def _print_summary(found: SceneFiles) -> None:
     files, size = found.read
     print(f'{files} files, {size / 1e6:,.1f} MB read' if files else 'all of it was there')
     for what, names in (
-        ('not in the archive', found.not_in_archive),
+        ('not in the archive (materials of Omniverse, Omni*.mdl, never are)', found.not_in_archive),
         ('of another size than in the archive, left as they are', [str(each) for each in found.different]),
     ):
         if names:

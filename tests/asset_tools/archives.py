@@ -48,7 +48,10 @@ def scene(*models: str) -> str:
         '        uniform token[] xformOpOrder = ["xformOp:translate"]\n    }'
         for i, name in enumerate(models)
     )
-    texture = '    def Shader "Wall" {\n        asset inputs:BaseColor_Tex = @./Materials/Textures/Wall.png@\n    }\n'
+    texture = (
+        '    def Shader "Wall" {\n        asset inputs:BaseColor_Tex = @./Materials/Textures/Wall.png@\n'
+        '        asset inputs:NormalTex = @./gone.png@\n    }\n'
+    )
     return stage(texture + placed)
 
 
