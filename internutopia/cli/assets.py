@@ -19,11 +19,10 @@ from internutopia.asset_tools.hub import REVISION, hub_parts, local_parts
 from internutopia.asset_tools.listing import list_assets
 from internutopia.asset_tools.split_zip import SplitZip
 from internutopia.cli.errors import guarded
+from internutopia.core.model.importers.file_warnings import listed
 from internutopia.core.util import did_you_mean
 from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.set_assets_path import current_assets_path
-
-_NAMED = 5  # files that a line names before it only counts the rest
 
 
 def get(name: str, *, revision: str | None, archives: Path | None, assets: Path | None) -> int:
@@ -135,8 +134,7 @@ def _print_summary(found: SceneFiles) -> None:
         ('of another size than in the archive, left as they are', [str(each) for each in found.different]),
     ):
         if names:
-            more = f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''
-            print(f'{what}: {", ".join(names[:_NAMED])}{more}', file=sys.stderr)
+            print(f'{what}: {listed(names)}', file=sys.stderr)
     for stage in found.stages:
         print(stage)
     if found.stages:

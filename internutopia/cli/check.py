@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from internutopia.asset_tools.file_check import FileCheck, check_file
 from internutopia.cli.errors import guarded
 from internutopia.core.model.assets import resolve
+from internutopia.core.model.importers.file_warnings import listed
 
 _LINES = 20  # missing files that are listed before the rest is only counted
-_NAMED = 3  # places that need one
 
 
 def check(file: str, load: bool, as_json: bool) -> int:
@@ -45,7 +45,7 @@ def _lines(found: FileCheck) -> Iterator[str]:
         yield f'  loading: {_loading(found)}'
     yield f'  missing: {len(found.missing) or "nothing"}'
     for missing in found.missing[:_LINES]:
-        yield f'  - {missing.kind} {missing.name}, needed by {_some(missing.needed_by)}'
+        yield f'  - {missing.kind} {missing.name}, needed by {listed(missing.needed_by) or "no shape"}'
     if len(found.missing) > _LINES:
         yield f'  - and {len(found.missing) - _LINES} more (--json lists all)'
     if found.materials_not_found:
@@ -78,8 +78,3 @@ def _loading(found: FileCheck) -> str:
 
 def _seconds(value: float) -> str:
     return f'{value:.1g} s' if value < 10 else f'{value:.0f} s' if value < 120 else f'{value / 60:.0f} min'
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''
-    return (', '.join(names[:_NAMED]) or 'no shape') + more
