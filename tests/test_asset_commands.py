@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import internutopia
 from internutopia import download_assets, set_assets_path, setup_conda_pypi
+from internutopia.cli.app import app
 
 PACKAGED = Path(internutopia.__file__).parent / 'assets'
 
@@ -75,16 +78,49 @@ def test_without_a_path_it_says_which_folder_is_used(monkeypatch, capsys):
 def test_download_assets_says_what_is_there_and_how_to_get_the_rest(folder, capsys):
     assert download_assets.main() == 0
     text = capsys.readouterr().out
-    assert 'h1_with_hand' in text and 'apartment.usda' in text and 'not there' not in text
-    assert 'Nothing is downloaded' in text and 'INTERNUTOPIA_ASSETS_PATH=<folder>' in text
+    assert 'h1_with_hand' in text and 'apartment.usda' in text and 'does not have' not in text
+    assert 'Nothing is downloaded here' in text and 'INTERNUTOPIA_ASSETS_PATH=<folder>' in text
+    assert 'internutopia assets get grscenes/home/<scene id>' in text
     (folder / 'scenes' / 'empty.usd').touch()
     set_assets_path.main([str(folder)])
     assert download_assets.main() == 0
     text = capsys.readouterr().out
-    assert 'scenes/empty.usd: there' in text and 'robots: not there, built-in models take their place' in text
+    assert 'scenes: scenes/empty.usd\n' in text and 'robots (built-in models take their place), objects' in text
     set_assets_path.settings_file().write_text('/nowhere\n')
     download_assets.main()
     assert 'asset folder: /nowhere' in (text := capsys.readouterr().out) and 'it does not exist' in text
+
+
+def test_the_listing_names_robots_and_scenes_of_the_asset_folder(folder, monkeypatch):
+    """GRScenes by their ids, under either name of their folder, once they have a stage."""
+    monkeypatch.setenv('INTERNUTOPIA_ASSETS_PATH', str(folder))
+    (folder / 'robots' / 'mine').mkdir(parents=True)
+    for file in (
+        'flat.xml',
+        'town/square.usd',
+        'town/notes.txt',
+        'town/parts/door.usd',
+        'GRScenes-100/target_69_new/scenes/MA_usd/start_result_raw.usd',
+        'GRScenes-100/target_69_new/scenes/MB_usd/metadata.json',
+        'GRScenes-100/commercial_scenes/scenes/MC_usd/start_result_raw.usd',
+    ):
+        (folder / 'scenes' / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / 'scenes' / file).touch()
+    result = CliRunner().invoke(app, ['assets', 'list', '--json'])
+    found = json.loads(result.stdout)
+    assert found['folder'] == str(folder) and found['set_by'].endswith('INTERNUTOPIA_ASSETS_PATH')
+    assert (found['robots'], found['scenes']) == (['mine'], ['scenes/flat.xml', 'scenes/town/square.usd'])
+    assert found['grscenes'] == {'home': ['MA'], 'commercial': ['MC']}
+    assert found['pack'] == {
+        'robots': True,
+        'objects': False,
+        'scenes/empty.usd': False,
+        'scenes/demo_scenes': False,
+        'scenes/GRScenes-100': True,
+    }
+    assert 'scenes/empty.xml' in found['builtin_scenes'] and 'franka' in found['builtin_robots']
+    text = CliRunner().invoke(app, ['assets', 'list']).stdout
+    assert 'grscenes/home: MA\n' in text and 'grscenes/commercial: MC\n' in text
 
 
 def test_there_is_nothing_to_set_up(capsys):

@@ -32,6 +32,20 @@ class Nearest:
     distance: float
 
 
+def is_sky(name: str) -> bool:
+    """Whether a geom or prim of that name only looks like a sky."""
+    return _SKY.search(name) is not None
+
+
+def geom_boxes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Array, Array]:
+    """Lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
+    centre, half = model.geom_aabb[:, :3], model.geom_aabb[:, 3:]
+    axes = data.geom_xmat.reshape(-1, 3, 3)
+    middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
+    reach = np.einsum('gij,gj->gi', np.abs(axes), half)
+    return middle - reach, middle + reach
+
+
 class SceneBounds:
     """Bounds of one compiled scene.
 
@@ -89,20 +103,12 @@ class SceneBounds:
     def _nearest(self, data: mujoco.MjData, place: Array, geoms: NDArray[np.intp]) -> Nearest:
         if not len(geoms):
             return Nearest('', np.inf)
-        low, high = self._boxes(data)
+        low, high = geom_boxes(self._model, data)
         gaps = np.maximum(np.maximum(low[geoms] - place, place - high[geoms]), 0.0)
         distances = np.linalg.norm(gaps, axis=1)
         nearest = int(geoms[distances.argmin()])
         name = self._model.geom(nearest).name or self._model.body(int(self._model.geom_bodyid[nearest])).name
         return Nearest(name, float(distances.min()))
-
-    def _boxes(self, data: mujoco.MjData) -> tuple[Array, Array]:
-        """Lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
-        centre, half = self._model.geom_aabb[:, :3], self._model.geom_aabb[:, 3:]
-        axes = data.geom_xmat.reshape(-1, 3, 3)
-        middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
-        reach = np.einsum('gij,gj->gi', np.abs(axes), half)
-        return middle - reach, middle + reach
 
     def _of_asset(self) -> NDArray[np.bool_]:
         """`(ngeom,)` which geoms are of the scene asset, skies apart."""
@@ -112,7 +118,7 @@ class SceneBounds:
         foreign = ('robots/', 'objects/')
         return np.array(
             [
-                not (root.startswith(foreign) or name.startswith(foreign) or _SKY.search(name))
+                not (root.startswith(foreign) or name.startswith(foreign) or is_sky(name))
                 for root, name in zip(roots, names, strict=True)
             ],
             bool,
@@ -126,7 +132,7 @@ class SceneBounds:
         return self._geoms[robot]
 
     def _size_of(self, data: mujoco.MjData, chosen: NDArray[np.bool_]) -> Array | None:
-        low, high = self._boxes(data)
+        low, high = geom_boxes(self._model, data)
         return high[chosen].max(axis=0) - low[chosen].min(axis=0) if chosen.any() else None
 
     def _meets(self, data: mujoco.MjData, geom: int, start: Array) -> bool:

@@ -31,9 +31,13 @@ class FileWarnings:
         self.incomplete = True
         self.add(what, where)
 
+    def kinds(self) -> dict[str, list[str]]:
+        """All prims by what holds for them."""
+        return {what: list(prims) for what, prims in self._prims.items()}
+
     def lines(self) -> list[str]:
         """One line for each kind: what, then the prims."""
-        return [f'{what}: {listed(list(prims))}' for what, prims in self._prims.items()]
+        return [f'{what}: {listed(prims)}' for what, prims in self.kinds().items()]
 
 
 def listed(names: list[str]) -> str:

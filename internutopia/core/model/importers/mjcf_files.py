@@ -38,9 +38,9 @@ class MjcfFile:
         return {self.path.parent / name for name in names | {''}}
 
     @cached_property
-    def references(self) -> list[tuple[Element, Path]]:
-        """Elements that refer to files, but for includes, with each file that may be meant."""
-        named = [
+    def _named(self) -> list[tuple[Element, str]]:
+        """Elements that name files, but for includes, with each name."""
+        return [
             (element, value)
             for root in self.documents.values()
             for element in root.iter()
@@ -48,7 +48,22 @@ class MjcfFile:
             for key, value in element.attrib.items()
             if key.startswith('file')  # `fileright` etc. of cube textures, too
         ]
-        return [(element, file) for element, name in named for file in _candidates(name, self.folders)]
+
+    @cached_property
+    def references(self) -> list[tuple[Element, Path]]:
+        """Elements that refer to files, but for includes, with each file that may be meant."""
+        return [(element, file) for element, name in self._named for file in _candidates(name, self.folders)]
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """Kind of element and name of each reference that is found in no folder, includes as well."""
+        includes = [
+            (include, include.get('file', ''), {self.path.parent, document.parent})
+            for document, root in self.documents.items()
+            for include in root.iter('include')
+        ]
+        named = [*includes, *((element, name, self.folders) for element, name in self._named)]
+        return list(dict.fromkeys((e.tag, name) for e, name, folders in named if not _candidates(name, folders)))
 
 
 def read_mjcf(path: Path) -> dict[Path, MjcfFile]:

@@ -64,7 +64,7 @@ class VisualBuilder:
         for subset, chosen in _subsets(prim, shape):
             chosen &= rest
             rest &= ~chosen
-            material = _bound(subset)
+            material = bound_material(subset)
             _, _, members = groups.setdefault(
                 str(material.GetPath()) if material else '', (str(subset.GetPath()), subset, [])
             )
@@ -77,7 +77,7 @@ class VisualBuilder:
 
     def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
         """Colour of a prim, without a texture."""
-        material = _bound(prim)
+        material = bound_material(prim)
         return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
 
     def warn_of_missing(self) -> None:
@@ -96,7 +96,7 @@ class VisualBuilder:
     def _visual(self, name: str, prim: Usd.Prim, shape: Shape) -> Visual:
         from pxr import UsdGeom
 
-        material = _bound(prim)
+        material = bound_material(prim)
         surface, texture = self._appearance(material) if material else _PLAIN, ''
         if shape.corners is not None:
             mesh = prim if prim.IsA(UsdGeom.Mesh) else prim.GetParent()  # a subset is below its mesh
@@ -201,7 +201,7 @@ class VisualBuilder:
         return self._materials[key]
 
 
-def _bound(prim: Usd.Prim) -> Usd.Prim | None:
+def bound_material(prim: Usd.Prim) -> Usd.Prim | None:
     """The material prim that is bound to a prim, or to one above it."""
     from pxr import UsdShade
 
@@ -217,4 +217,4 @@ def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bo
         return []
     faces = polygons(prim, shape)
     subsets = [subset.GetPrim() for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()]
-    return [(subset, np.isin(faces, array(subset, 'indices', int))) for subset in subsets if _bound(subset)]
+    return [(subset, np.isin(faces, array(subset, 'indices', int))) for subset in subsets if bound_material(subset)]

@@ -1,0 +1,1 @@
+"""Asset tools: what the commands `internutopia assets` do, as functions."""

@@ -1,0 +1,215 @@
+"""Stage facts: what a USD file holds and refers to, read without making a model of it.
+
+What is missing is told from the composed stage, as its importer sees it: what is below an inactive prim is not needed.
+(USD's own list of dependencies looks at everything, and crashes on some broken files.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.bounds import is_sky
+from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.appearance import bound_material
+from internutopia.core.model.importers.usd.composition import warn_of_missing
+from internutopia.core.model.importers.usd.materials import read_appearance
+from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
+from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage, prims
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+_BOX = 12  # triangles of the smallest mesh that may be concave
+_MISSING_LAYER = re.compile('@([^@]*)@(?:<[^>]*>)? (?:at|of) (.*)')  # `warn_of_missing`
+
+Missing = dict[str, dict[str, list[str]]]
+"""By kind (`layer`, `material`, `image`) and name: the prims, or layers, that need it."""
+
+
+@dataclass
+class StageFacts:
+    """A stage.
+
+    Attributes:
+        missing: what it refers to and is not there.
+        meters_per_unit, says_unit, up_axis: as the file says, or USD's defaults.
+        extent: size of the box around all shapes but skies and planes, z up [m]; None if there are none.
+        prims, meshes, triangles: what there is, instances counted as often as they are there; meshes have points.
+        concave_triangles: triangles of meshes that collide and may have to be decomposed, instances counted once.
+        materials, materials_not_found: material prims, and those among them whose look is not known for that reason.
+        grey_meshes: meshes that these leave grey.
+        bodies, joints: prims that are rigid bodies or joints.
+    """
+
+    missing: Missing = field(default_factory=dict)
+    meters_per_unit: float = 0.01
+    says_unit: bool = False
+    up_axis: str = 'Y'
+    extent: NDArray[np.float64] | None = None
+    prims: int = 0
+    meshes: int = 0
+    triangles: int = 0
+    concave_triangles: int = 0
+    materials: int = 0
+    materials_not_found: int = 0
+    grey_meshes: int = 0
+    bodies: int = 0
+    joints: int = 0
+
+
+def read_stage(path: Path) -> StageFacts:
+    """Look at a stage. ValueError if it is broken."""
+    from pxr import UsdGeom
+
+    stage = open_stage(path, FileWarnings())
+    layers = FileWarnings()
+    warn_of_missing(stage, layers)
+    facts = StageFacts()
+    facts.missing['layer'] = _layers(layers)
+    facts.meters_per_unit = UsdGeom.GetStageMetersPerUnit(stage)
+    facts.says_unit = UsdGeom.StageHasAuthoredMetersPerUnit(stage)
+    facts.up_axis = str(UsdGeom.GetStageUpAxis(stage))
+    found = list(prims(stage))
+    facts.prims = len(found)
+    _count(facts, found)
+    facts.extent = _extent(stage, found)
+    _Materials(facts, found).look()
+    return facts
+
+
+def _layers(warnings: FileWarnings) -> dict[str, list[str]]:
+    """Layers, and prims in them, that are missing, with the prims that refer to them, or the layers that do."""
+    found: dict[str, list[str]] = {}
+    for what, places in warnings.kinds().items():
+        for place in places:
+            named = _MISSING_LAYER.fullmatch(place)
+            name, needed_by = (named[1], named[2].strip('<>@')) if named else (what, place)
+            found.setdefault(name, []).append(needed_by)
+    return found
+
+
+def _count(facts: StageFacts, found: Iterable[Usd.Prim]) -> None:
+    from pxr import UsdPhysics
+
+    concave: dict[Any, int] = {}
+    for prim in found:
+        facts.bodies += prim.HasAPI(UsdPhysics.RigidBodyAPI)
+        facts.joints += prim.IsA(UsdPhysics.Joint)
+        triangles = _triangles(prim)
+        facts.triangles += triangles
+        facts.meshes += triangles > 0
+        if triangles > _BOX and not _collides_as_hull(prim):
+            concave[_origin(prim)] = triangles
+    facts.concave_triangles = sum(concave.values())
+
+
+def _triangles(prim: Usd.Prim) -> int:
+    if prim.GetTypeName() != 'Mesh' or not prim.GetAttribute('points').Get():
+        return 0
+    corners = prim.GetAttribute('faceVertexCounts').Get()
+    return int(np.maximum(np.asarray(corners) - 2, 0).sum()) if corners else 0
+
+
+def _collides_as_hull(prim: Usd.Prim) -> bool:
+    """Whether the file asks for a convex hull, box or sphere."""
+    while prim:
+        approximation = prim.GetAttribute('physics:approximation').Get()
+        if approximation is not None:
+            return approximation in ('convexHull', 'boundingCube', 'boundingSphere')
+        prim = prim.GetParent()
+    return False
+
+
+def _origin(prim: Usd.Prim) -> Any:
+    """Where the points of a mesh are written: the same for all that refer to one file, and for instances."""
+    written = prim.GetAttribute('points').GetPropertyStack()
+    return (written[0].layer.identifier, str(written[0].path)) if written else str(prim.GetPath())
+
+
+def _extent(stage: Usd.Stage, found: Iterable[Usd.Prim]) -> NDArray[np.float64] | None:
+    from pxr import Usd, UsdGeom
+
+    boxes = UsdGeom.BBoxCache(Usd.TimeCode.EarliestTime(), [UsdGeom.Tokens.default_, UsdGeom.Tokens.render])
+    units = StageTransforms(stage).units[:3, :3]
+    corners = []
+    for prim in found:
+        if prim.IsA(UsdGeom.Gprim) and prim.GetTypeName() != 'Plane' and not is_sky(str(prim.GetPath())):
+            box = boxes.ComputeWorldBound(prim).ComputeAlignedRange()
+            corners += [] if box.IsEmpty() else [box.GetMin(), box.GetMax()]
+    placed = np.array([list(corner) for corner in corners]) @ units.T if corners else np.zeros((0, 3))
+    placed = placed[np.isfinite(placed).all(axis=1)]
+    return np.ptp(placed, axis=0) if len(placed) else None
+
+
+class _Materials:
+    """Looks at the materials of a stage: which of their files are not there."""
+
+    def __init__(self, facts: StageFacts, found: list[Usd.Prim]):
+        self._facts, self._found = facts, found
+        self._mdl = MdlMaterials()
+        self._unknown: set[str] = set()  # paths of materials whose look is not known
+
+    def look(self) -> None:
+        from pxr import UsdShade
+
+        files: dict[str, str] = {}  # .mdl files that are missing, by path of the material
+        images: dict[str, list[str]] = {}
+        for prim in self._found:
+            if prim.IsA(UsdShade.Material):
+                self._facts.materials += 1
+                for name in self._missing_images(prim, files):
+                    images.setdefault(name, []).append(str(prim.GetPath()))
+            elif prim.IsA(UsdShade.Shader):
+                for name in self._unresolved(prim):
+                    images.setdefault(name, []).append(str(prim.GetPath()))
+        needed: dict[str, list[str]] = {name: [] for name in files.values()}
+        grey: set[str] = set()
+        for prim in self._found if files else ():
+            if not (prim.IsA(UsdShade.Material) or prim.IsA(UsdShade.Shader)) and _is_surface(prim):
+                bound = str(material.GetPath()) if (material := bound_material(prim)) else ''
+                if bound in files:
+                    mesh = prim if prim.GetTypeName() != 'GeomSubset' else prim.GetParent()
+                    needed[files[bound]].append(str(mesh.GetPath()))
+                    grey |= {str(mesh.GetPath())} if bound in self._unknown else set()
+        self._facts.materials_not_found, self._facts.grey_meshes = len(self._unknown), len(grey)
+        self._facts.missing |= {'material': needed, 'image': images}
+
+    def _missing_images(self, material: Usd.Prim, files: dict[str, str]) -> tuple[str, ...]:
+        """Images that its look needs; notes its `.mdl` file if that is missing."""
+        from pxr import UsdShade
+
+        path = str(material.GetPath())
+        for context in ((), ('mdl',)):
+            shader = UsdShade.Material(material).ComputeSurfaceSource(*context)[0]
+            if shader and (name := self._mdl.missing(shader)):
+                files[path] = name
+        try:
+            found = read_appearance(material, self._mdl)
+        except ValueError:
+            return ()  # it cannot be read: its importer says so
+        if found and found.missing_mdl:
+            self._unknown.add(path)
+        return found.missing_images if found else ()
+
+    def _unresolved(self, shader: Usd.Prim) -> Iterator[str]:
+        """Images that the inputs of a shader name, shown or not, and are not there."""
+        for attribute in shader.GetAttributes():
+            asset = attribute.Get() if str(attribute.GetTypeName()) == 'asset' else None
+            if asset is None or not asset.path or asset.resolvedPath or asset.path.lower().endswith('.mdl'):
+                continue
+            folder = Path(attribute.GetPropertyStack()[0].layer.realPath or '.').parent
+            if '<UDIM>' not in asset.path and self._mdl.files.find(asset.path, folder) is None:
+                yield asset.path
+
+
+def _is_surface(prim: Usd.Prim) -> bool:
+    from pxr import UsdGeom
+
+    return prim.IsA(UsdGeom.Gprim) or prim.GetTypeName() == 'GeomSubset'
