@@ -7,12 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from internutopia.bench.homes.designs import Design, SpaceKind, Vec3, vec3
+from internutopia.bench.homes.designs import Design, Part, SpaceKind, Vec3, vec3
 from internutopia.bench.homes.materials import Appearance, Materials, choose_materials, write_materials
 from internutopia.bench.homes.model_file import mesh_places, write_model
 from internutopia.bench.homes.placing import Furnishing, Placed, placed_box
@@ -207,18 +208,14 @@ class _Writer:
         )
 
     def _choose_materials(self, designs: Sequence[Design]) -> tuple[Materials, list[list[str]]]:
-        """The materials, and their names for the parts of all designs: of each role in turns."""
-        roles = Counter(part.role for design in designs for part in design.parts)
+        """The materials, and their names for the parts of all designs."""
+        roles = Counter(role for design in designs for role in _uses(design).values())
         materials = choose_materials(self._seed, roles, self._size.materials, self._size.textures)
-        used: Counter[str] = Counter()
-        of_parts: list[list[str]] = []
+        turns = {role: cycle(names) for role, names in materials.by_role.items()}
+        of_parts = []
         for design in designs:
-            names = []
-            for part in design.parts:
-                of_role = materials.by_role[part.role]
-                names.append(of_role[used[part.role] % len(of_role)])
-                used[part.role] += 1
-            of_parts.append(names)
+            chosen = {use: next(turns[role]) for use, role in _uses(design).items()}
+            of_parts.append([chosen[_use(part, k)] for k, part in enumerate(design.parts)])
         return materials, of_parts
 
     def _model_file(self, design: Design, index: int) -> Path:
@@ -262,6 +259,16 @@ class _Writer:
 
     def _hash(self, what: object) -> str:
         return hashlib.md5(f'{self._size}/{self._seed}/{what}'.encode()).hexdigest()
+
+
+def _use(part: Part, number: int) -> str:
+    """What a part shares its material with in its design: all of its role, but every book is another one."""
+    return f'{part.role}_{number}' if part.role == 'paper' else part.role
+
+
+def _uses(design: Design) -> dict[str, str]:
+    """The materials that a design needs: their uses, with their roles."""
+    return {_use(part, k): part.role for k, part in enumerate(design.parts)}
 
 
 def _furnish(size: HomeSize, seed: int) -> tuple[Plan, Furnishing]:

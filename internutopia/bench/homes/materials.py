@@ -133,22 +133,22 @@ class Materials:
 
 
 def choose_materials(seed: int, roles: Mapping[str, int], count: int, textures: int) -> Materials:
-    """Share out materials to roles, the more the more meshes have one, and say how each looks.
+    """Share out materials to roles, the more the more uses one has, and say how each looks.
 
     Args:
         seed: of the random numbers.
-        roles: meshes that have a role.
+        roles: how many materials a role can use.
         count: materials in all.
         textures: how many of them have one, each its own.
 
     Raises:
-        ValueError: there are too few meshes for so many materials.
+        ValueError: there are too few uses for so many materials, or too few materials for the textures.
     """
     number = dict.fromkeys(sorted(roles), 1)
     for _ in range(count - len(number)):
         open_roles = [role for role in number if number[role] < min(roles[role], _AT_MOST.get(role, count))]
         if not open_roles:
-            raise ValueError(f'{sum(roles.values())} meshes are too few for {count} materials')
+            raise ValueError(f'{sum(roles.values())} uses are too few for {count} materials')
         number[max(open_roles, key=lambda role: roles[role] ** 0.5 / number[role])] += 1
     kinds = {role: cycle(_KIND_OF_ROLE.get(role, _KINDS[k % 3 :] + _KINDS[: k % 3])) for k, role in enumerate(number)}
     order = [role for step in range(max(number.values())) for role in number if step < number[role]]
@@ -199,7 +199,7 @@ def texture_image(rng: np.random.Generator, role: str, pixels: int) -> NDArray[n
     elif role == 'cloth':
         shade = 0.12 * np.sign(np.sin(16 * np.pi * x) * np.sin(16 * np.pi * y)) + 0.02 * waves
     else:
-        shade = 0.05 * waves
+        shade = 0.02 * waves
     image = base * (1 + shade[..., None]) + rng.normal(0, 0.01, (pixels, pixels, 1))
     return (255 * np.clip(image, 0, 1)).astype(np.uint8)
 
@@ -234,8 +234,8 @@ def koo_text(look: Appearance, variant: int = 0) -> str:
             f'      filename: texture_2d("./{look.texture.file}", ::tex::gamma_srgb))'
         )
         wrapped = {
-            1: f'KooPbr_maps::KooPbr_mix(color1: {bitmap}.tint, color2: {bitmap}.tint, mixAmount: 0.f)',
-            2: f'KooPbr_maps::KooPbr_falloff(color1: {bitmap}.tint, color2: {bitmap}.tint, fallofftype: 0)',
+            1: f'KooPbr_maps::KooPbr_mix(color1: {bitmap}.tint, color2: color(1.f, 1.f, 1.f), mixAmount: 0.f)',
+            2: f'KooPbr_maps::KooPbr_falloff(color1: {bitmap}.tint, color2: color(1.f, 1.f, 1.f), fallofftype: 0)',
         }
         diffuse = f'{wrapped.get(variant % 5, bitmap)}.tint'
     gloss = f'{round(1 - look.roughness, 4)}f'

@@ -49,7 +49,7 @@ def mesh_places(design: Design) -> list[MeshPlace]:
     parent, origin = '', np.zeros(3)
     for k, part in enumerate(design.parts):
         number = members.get(part.group, 0)
-        if number % _CHILDREN == 0 or found[-1].part != k - 1 or design.parts[k - 1].group != part.group:
+        if number % _CHILDREN == 0 or design.parts[k - 1].group != part.group:
             name = group_name(design, part.group)
             parent = f'Instance/{name + "/" if name else ""}{part.role}_{k:03}'
             origin = np.round(part.surface.bounds.mean(axis=0), 2)
@@ -110,9 +110,9 @@ def _add_surface(mesh: Any, part: Part, origin: Array) -> None:
     set_attribute(mesh, 'subdivisionScheme', 'Token', 'none', uniform=True)
     coordinates = set_attribute(mesh, 'primvars:st', 'TexCoord2fArray', Vt.Vec2fArray.FromNumpy(surface.coordinates()))
     coordinates.SetInfo('interpolation', 'faceVarying')
-    if surface.smooth:
-        normals = Vt.Vec3fArray.FromNumpy(surface.normals().astype(np.float32))
-        set_attribute(mesh, 'normals', 'Normal3fArray', normals).SetInfo('interpolation', 'vertex')
+    normals = Vt.Vec3fArray.FromNumpy(surface.normals().astype(np.float32))
+    interpolation = 'vertex' if surface.smooth else 'faceVarying'
+    set_attribute(mesh, 'normals', 'Normal3fArray', normals).SetInfo('interpolation', interpolation)
 
 
 def _add_group(root: Any, design: Design, group: int) -> None:

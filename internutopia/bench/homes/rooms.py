@@ -23,7 +23,7 @@ MAIN_DOOR = (1.0, 2.1)
 WINDOWS = [(1.2, 1.1), (1.6, 1.2)]
 SILL = 0.95  # m, of windows
 CLEAR = 1.1  # m, what stays free on both sides of a doorway
-PANEL = 0.01  # m, a shell stands that far before where the wall would be
+PANEL = 0.004  # m, a shell stands that far before where the wall would be: less than between any two planes
 _LEAST = 2.6  # m, sides of rooms
 _OUTSIDE, _SOLID = -2, -1
 

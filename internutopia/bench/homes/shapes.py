@@ -43,9 +43,11 @@ class Surface:
         return replace(self, points=self.points[:, ['xyz'.index(axis) for axis in axes]])
 
     def normals(self) -> Array:
-        """Normals of the points, `(n, 3)`: of unit length, the mean of the triangles around by their area."""
+        """Unit normals: if it is smooth `(n, 3)` of its points, else `(3 m, 3)` of the corners of its triangles."""
         a, b, c = (self.points[self.triangles[:, k]] for k in range(3))
         across = np.cross(b - a, c - a)
+        if not self.smooth:
+            return np.repeat(across / np.linalg.norm(across, axis=1, keepdims=True), 3, axis=0)
         total = np.zeros_like(self.points)
         for k in range(3):
             for axis in range(3):
