@@ -54,6 +54,7 @@ _ALWAYS = {
 }
 _SURFACES = ('none', 'meshSimplification')  # triangles
 _FEW_FACES = 2000  # a mesh of at most that many is checked for being convex before it goes to the decomposition
+_SOME_FACES = 20  # that are looked at first
 _SPHERE_ROUNDS = 200
 
 
@@ -115,7 +116,7 @@ def _approximation(prim: Usd.Prim) -> str:
 def _is_convex(shape: Shape) -> bool:
     """Whether a mesh fills its convex hull; False also for one that is too large to tell quickly."""
     assert shape.vertices is not None and shape.faces is not None
-    if len(shape.faces) > _FEW_FACES:
+    if len(shape.faces) > _FEW_FACES or not _is_on_one_side(shape):
         return False
     faces = shape.facing_out().faces
     assert faces is not None
@@ -126,6 +127,17 @@ def _is_convex(shape: Shape) -> bool:
         return len(plates(found[0], 1.0)) == 1
     (solid,) = found
     return solid.is_closed() and facing_out(solid).is_convex() and not is_room(solid)
+
+
+def _is_on_one_side(shape: Shape) -> bool:
+    """Whether a mesh is on one side of each of some of its faces, as all convex ones are; far quicker than the rest."""
+    assert shape.vertices is not None and shape.faces is not None
+    corners = shape.vertices[shape.faces[:: len(shape.faces) // _SOME_FACES + 1]]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(float).tiny)
+    heights = normals @ shape.vertices.T - np.einsum('ij,ij->i', normals, corners[:, 0])[:, None]
+    slack = 1e-3 * np.ptp(shape.vertices, axis=0).max()
+    return bool(((heights.max(axis=1) <= slack) | (heights.min(axis=1) >= -slack)).all())
 
 
 def _farthest(points: Array, centre: Array) -> Array:
