@@ -140,6 +140,7 @@ WALKERS = {
         base_height=0.785,
         sole=0.0358,
         period=0.6,
+        updates=1200,
     ),
     'gr1': Walker(
         config=gr1.GR1RobotCfg(),

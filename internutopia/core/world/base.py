@@ -27,16 +27,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.kinematics import KinematicChain
-from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import Probe, SceneSpec
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality, RenderRequest
 from internutopia.core.util.arrays import ArrayMaker
+
+if TYPE_CHECKING:
+    from internutopia.core.model.semantics import SceneLabels  # it imports MuJoCo, which clients need not have
 
 Array = NDArray[np.float32]
 # Which envs a setter is about: an index array of the host, one row of values for each. A `DeviceWorld` also takes the

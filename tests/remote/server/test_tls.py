@@ -83,7 +83,7 @@ def test_clients_check_the_certificate(
     with pytest.raises(httpx.HTTPError):  # no words without encryption
         httpx.get(url.replace('https', 'http') + '/livez', timeout=PATIENCE)
     with pytest.raises(ServerUnavailableError, match='CERTIFICATE_VERIFY_FAILED'):
-        VectorEnv(1, url, timeout=0.1)
+        VectorEnv(1, url, timeout=PATIENCE)
     monkeypatch.setenv('SSL_CERT_FILE', str(certificate))
     envs = VectorEnv(1, url)
     envs.reset(seed=0)
