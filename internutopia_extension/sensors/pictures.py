@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.semantics import category_of
 from internutopia.core.render.camera import Frame, PictureKind
-from internutopia.core.sensor.projection import camera_params, point_cloud, tight_boxes
+from internutopia.core.scene.scene import env_path
+from internutopia.core.sensor.projection import camera_params, point_cloud
+from internutopia.core.sensor.segmentation import instance_segmentation, semantic_segmentation, tight_boxes
 from internutopia.core.util.arrays import to_host
 from internutopia.core.world.base import CameraView, EnvIds, World
 
-_KINDS: dict[str, PictureKind] = {'rgba': 'rgba', 'depth': 'depth', 'bounding_box_2d_tight': 'labels'}
-OUTPUTS = ('bounding_box_2d_tight', 'landmarks', 'rgba', 'depth', 'camera_params', 'pointcloud')
+_KINDS: dict[str, tuple[PictureKind, ...]] = {
+    'rgba': ('rgba',),
+    'depth': ('depth',),
+    'bounding_box_2d_tight': ('labels', 'occlusion'),
+    'semantic_segmentation': ('labels',),
+    'instance_segmentation': ('labels',),
+}
+OUTPUTS = (
+    *('bounding_box_2d_tight', 'landmarks', 'semantic_segmentation', 'instance_segmentation'),
+    *('rgba', 'depth', 'camera_params', 'pointcloud'),
+)
 
 
 class Pictures:
@@ -22,7 +34,8 @@ class Pictures:
 
     def __init__(self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], n: int):
         self._view, self._world, self._size, self._outputs = view, world, size, outputs
-        self._frames = Frame.blank(size, [kind for output, kind in _KINDS.items() if output in outputs], n)
+        kinds = [kind for output, kinds in _KINDS.items() if output in outputs for kind in kinds]
+        self._frames = Frame.blank(size, kinds, n)
         self._data: dict[str, Any] = {}
         self._n = n
 
@@ -34,13 +47,7 @@ class Pictures:
         if frames.pictures:
             self._view.render(env_ids, [frames.row(row) for row in rows.tolist()])
         if frames.labels is not None:
-            boxes = data.setdefault('bounding_box_2d_tight', {'data': [None] * self._n, 'info': [None] * self._n})
-            landmarks = data.setdefault('landmarks', [[]] * self._n) if 'landmarks' in self._outputs else None
-            for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
-                found = tight_boxes(frames.labels[row], self._world.labels(env_id))
-                boxes['data'][row], boxes['info'][row] = found['data'], found['info']
-                if landmarks is not None:
-                    landmarks[row] = [label['class'] for label in found['info']['idToLabels'].values()]
+            self._find_things(frames.labels, frames.occlusion, env_ids, rows)
         if frames.rgba is not None:
             data['rgba'] = frames.rgba
         if frames.depth is not None:
@@ -57,6 +64,29 @@ class Pictures:
     def data(self) -> dict[str, Any]:
         """Everything that is wanted, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
         return self._data
+
+    def _find_things(
+        self, labels: NDArray[np.int32], occlusion: NDArray[np.float32] | None, env_ids: EnvIds, rows: EnvIds
+    ) -> None:
+        """Compute what is told from pictures of labels."""
+        n, data = self._n, self._data
+        for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
+            scene, path = self._world.labels(env_id), env_path(env_id)
+            if occlusion is not None:
+                found = tight_boxes(labels[row], occlusion[row], scene, path)
+                boxes = data.setdefault('bounding_box_2d_tight', {'data': [None] * n, 'info': [None] * n})
+                boxes['data'][row], boxes['info'][row] = found['data'], found['info']
+                if 'landmarks' in self._outputs:
+                    names = [category_of(semantics) for semantics in found['info']['idToLabels'].values()]
+                    data.setdefault('landmarks', [[]] * n)[row] = list(dict.fromkeys(names))
+            segmentations: dict[str, dict[str, Any]] = {}
+            if 'semantic_segmentation' in self._outputs:
+                segmentations['semantic_segmentation'] = semantic_segmentation(labels[row], scene)
+            if 'instance_segmentation' in self._outputs:
+                segmentations['instance_segmentation'] = instance_segmentation(labels[row], scene, path)
+            for output, found in segmentations.items():
+                stored = data.setdefault(output, {'data': np.zeros(labels.shape, np.uint32), 'info': [None] * n})
+                stored['data'][row], stored['info'][row] = found['data'], found['info']
 
     def _describe(self, env_ids: EnvIds, rows: EnvIds) -> None:
         """Compute the camera parameters: intrinsics may differ between scenes."""

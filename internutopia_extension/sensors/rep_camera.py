@@ -1,4 +1,4 @@
-"""Camera among the sensors of a robot: pictures, depth, point cloud, boxes, camera parameters.
+"""Camera among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
 
 Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
 (`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders when asked:
@@ -34,8 +34,10 @@ class RepCamera(BaseSensor):
     Data, each if asked for, in this order (on the object for all envs with a leading env axis, lists where sizes
     differ):
 
-    - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around the task's objects, see `tight_boxes`, and
-      the names of those that are visible.
+    - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around labelled things, see `tight_boxes`, and the
+      categories of those that are visible; an object of the task is labelled with its name.
+    - `semantic_segmentation`, `instance_segmentation`: what each pixel shows, by kind and thing by thing, in the formats
+      of Omniverse Replicator, see the functions of these names in `internutopia.core.sensor.segmentation`.
     - `rgba`: `(height, width, 4)` uint8.
     - `depth` (also with `pointcloud`): `(height, width)` float32, distance along the viewing direction [m], infinite
       where nothing is.
@@ -64,6 +66,8 @@ class RepCamera(BaseSensor):
         wanted = {
             'bounding_box_2d_tight': config.landmarks,
             'landmarks': config.landmarks,
+            'semantic_segmentation': config.semantic_segmentation,
+            'instance_segmentation': config.instance_segmentation,
             'rgba': config.rgba,
             'depth': config.depth or config.pointcloud,
             'camera_params': config.camera_params or config.pointcloud,

@@ -1,4 +1,4 @@
-"""Cameras of a compiled scene, found by their prim paths, and labels of its geoms in pictures."""
+"""Cameras of a compiled scene, found by their prim paths."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import mujoco
-import numpy as np
-from numpy.typing import NDArray
 
-from internutopia.core.model.compose import object_body, robot_prefix
-from internutopia.core.model.spec import ObjectSpec, RobotSpec
+from internutopia.core.model.compose import robot_prefix
+from internutopia.core.model.spec import RobotSpec
 from internutopia.core.render.camera import Intrinsics, half_angle
 from internutopia.core.util import did_you_mean
 
@@ -79,12 +77,3 @@ def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
                 body for body in spec.bodies if body.name.startswith(prefix.rstrip('/'))
             )
             body.add_camera(name=prefix + camera.path, pos=camera.position, quat=camera.orientation, fovy=camera.fovy)
-
-
-def geom_labels(model: mujoco.MjModel, objects: Iterable[ObjectSpec]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """The labels in a scene, and for each geom the index of its label, -1 for none: objects are labelled by name."""
-    names = tuple(obj.name for obj in objects)
-    labels = np.full(model.ngeom, -1, np.int32)
-    for index, name in enumerate(names):
-        labels[model.body_rootid[model.geom_bodyid] == model.body(object_body(name)).id] = index
-    return names, labels

@@ -12,11 +12,12 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.core.model.cameras import camera_layouts, find_camera, geom_labels
+from internutopia.core.model.cameras import camera_layouts, find_camera
 from internutopia.core.model.compose import contact_sensor, object_body, robot_prefix
 from internutopia.core.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
 from internutopia.core.model.joint_order import order_joints
 from internutopia.core.model.probes import probe_addresses
+from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import IDENTITY_QUAT, Probe, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
@@ -87,7 +88,7 @@ class CompiledScene:
                 self.bodies[short] = _body(self.model, name, short)
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
-        self.labels, self.geom_labels = geom_labels(self.model, scene.objects)
+        self.labels = SceneLabels(model, {object_body(obj.name): obj for obj in scene.objects})
 
     @property
     def robot_names(self) -> tuple[str, ...]:

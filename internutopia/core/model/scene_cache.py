@@ -125,13 +125,16 @@ def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact
     `robots`: the keys of its robots.
     """
     objects = [
-        (o.name, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider, o.raw_lengths)
+        (
+            *(o.name, o.prim_path, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider),
+            o.raw_lengths,
+        )
         for o in scene.objects
     ]
     joined = scene.joints and (
         scene.joints,
         *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
-        *((o.prim_path, o.position, o.orientation) for o in scene.objects),
+        *((o.position, o.orientation) for o in scene.objects),
     )
     contact_excludes = [robot.contact_excludes for robot in scene.robots]
     base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.position, scene.orientation

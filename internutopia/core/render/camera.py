@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Quality = Literal['fast', 'full']
-PictureKind = Literal['rgba', 'depth', 'labels']
+PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
+UNLABELLED, BACKGROUND = -1, -2  # in pictures of labels: where something has none, and where nothing is
 APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
 
 
@@ -117,13 +118,16 @@ class Frame:
     """Where a picture is written to: arrays of the caller's, rows from the top; None for what is not wanted.
 
     `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
-    infinite where nothing is; `labels` `(height, width)` int32, index into `World.labels`, -1 where no labelled thing
-    is. With one more axis in front they hold a picture of each env.
+    infinite where nothing is; `labels` `(height, width)` int32, index into the things of `World.labels`, `UNLABELLED`
+    or `BACKGROUND`; `occlusion` `(height, width)` float32, with labels only: of the thing that a pixel shows, which
+    share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold a picture of
+    each env.
     """
 
     rgba: NDArray[np.uint8] | None = None
     depth: NDArray[np.float32] | None = None
     labels: NDArray[np.int32] | None = None
+    occlusion: NDArray[np.float32] | None = None
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
@@ -133,6 +137,7 @@ class Frame:
             np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
             np.zeros(shape, np.float32) if 'depth' in kinds else None,
             np.zeros(shape, np.int32) if 'labels' in kinds else None,
+            np.zeros(shape, np.float32) if 'occlusion' in kinds else None,
         )
 
     @property
@@ -142,6 +147,7 @@ class Frame:
             'rgba': self.rgba,
             'depth': self.depth,
             'labels': self.labels,
+            'occlusion': self.occlusion,
         }
         return {kind: picture for kind, picture in pictures.items() if picture is not None}
 
@@ -154,7 +160,8 @@ class Frame:
 
     def row(self, index: int) -> Frame:
         """The frame of one env."""
-        return Frame(*(None if array is None else array[index] for array in (self.rgba, self.depth, self.labels)))
+        arrays = self.rgba, self.depth, self.labels, self.occlusion
+        return Frame(*(None if array is None else array[index] for array in arrays))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import FAR, NEAR, CameraPose, Frame, Intrinsics, Quality
+from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, CameraPose, Frame, Intrinsics, Quality
 from internutopia.core.render.gl import open_context
+from internutopia.core.render.occlusion import crop_around, occlusion_picture
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -172,16 +173,51 @@ class _ModelScene:
         depth = np.empty((height, width), np.float32) if frame.depth is not None else None
         mujoco.mjr_render(rect, self._scene, self._context)
         mujoco.mjr_readPixels(pixels, depth, rect, self._context)
-        self._scene.flags[:] = self._flags
         if depth is not None and frame.depth is not None:
             frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
         if pixels is not None and frame.labels is not None:
             numbers = pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
             frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
+            if frame.occlusion is not None:
+                frame.occlusion[:] = occlusion_picture(
+                    frame.labels, self._pixels_alone(np.unique(frame.labels), labels, camera_pose, frame.size)
+                )
+        self._scene.flags[:] = self._flags
+
+    def _pixels_alone(
+        self, things: NDArray[np.int32], labels: NDArray[np.int32], camera_pose: CameraPose, size: tuple[int, int]
+    ) -> dict[int, int]:
+        """How many pixels things would take if nothing else were there: each is rendered alone, in the part around it.
+
+        The scene is in plain colours, in which it does without geoms that have no number.
+        """
+        shown = [geom for geom in self._scene.geoms[: self._scene.ngeom] if geom.segid >= 0]
+        parts: dict[int, list[Any]] = {thing: [] for thing in things.tolist() if thing >= 0}
+        numbers = [geom.segid for geom in shown]
+        for geom in shown:
+            if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM and (thing := int(labels[geom.objid])) in parts:
+                parts[thing].append((geom, geom.segid))
+            geom.segid = -1
+        counts: dict[int, int] = {}
+        for thing, own in parts.items():
+            part = crop_around(self._model, self._data, [geom.objid for geom, _ in own], camera_pose, size)
+            self._set_camera(part.camera_pose)
+            rect, pixels = mujoco.MjrRect(0, 0, *part.size), np.empty((*part.size[::-1], 3), np.uint8)
+            for geom, number in own:
+                geom.segid = number
+            mujoco.mjr_render(rect, self._scene, self._context)
+            mujoco.mjr_readPixels(pixels, None, rect, self._context)
+            for geom, _ in own:
+                geom.segid = -1
+            counts[thing] = int(pixels.any(axis=-1).sum())
+        for geom, number in zip(shown, numbers, strict=True):
+            geom.segid = number
+        return counts
 
     def _labels_by_number(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Label of each colour number: 0 is the background, others are one more than the number of a geom."""
-        table = np.full(self._scene.ngeom + 1, -1, np.int32)
+        table = np.full(self._scene.ngeom + 1, UNLABELLED, np.int32)
+        table[0] = BACKGROUND
         for geom in self._scene.geoms[: self._scene.ngeom]:
             if geom.segid >= 0 and geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:
                 table[geom.segid + 1] = labels[geom.objid]

@@ -50,6 +50,11 @@ _opened: weakref.WeakValueDictionary[int, EnvScenes] = weakref.WeakValueDictiona
 _numbers = itertools.count()
 
 
+def env_path(env_id: int) -> str:
+    """Prim path of an env."""
+    return f'/World/env_{env_id}'
+
+
 class IScene:
     """The scene of one env; handles to what is in it are made by the env (`core.robot.env_scene`).
 
@@ -69,7 +74,7 @@ class IScene:
         self.world = world
         self.env_id = env_id
         self.model = SceneSpec()
-        self.root_path = f'/World/env_{env_id}' if isinstance(env_id, int) else '/World/env_*'
+        self.root_path = env_path(env_id) if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
 

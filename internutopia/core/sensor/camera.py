@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.render.camera import Frame, PictureKind
-from internutopia.core.scene.scene import IScene
-from internutopia.core.sensor.projection import camera_params, tight_boxes
+from internutopia.core.scene.scene import IScene, env_path
+from internutopia.core.sensor.projection import camera_params
+from internutopia.core.sensor.segmentation import tight_boxes
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.bounds import MAX_SIDE
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.core.world.base import CameraView
 
 DEFAULT_RESOLUTION = (64, 64)
-# the kind of picture that each output is made of
-_KINDS: dict[str, PictureKind] = {
-    'rgba': 'rgba',
-    'distance_to_image_plane': 'depth',
-    'bounding_box_2d_tight': 'labels',
+# the kinds of picture that each output is made of
+_KINDS: dict[str, tuple[PictureKind, ...]] = {
+    'rgba': ('rgba',),
+    'distance_to_image_plane': ('depth',),
+    'bounding_box_2d_tight': ('labels', 'occlusion'),
 }
 
 
@@ -52,7 +53,8 @@ class ICamera(PoseMixin):
         self._view = view
         self._world = scene.world
         self._outputs = outputs
-        self._frame = Frame.blank(resolution, [kind for output, kind in _KINDS.items() if output in outputs])
+        wanted = [kind for output, kinds in _KINDS.items() if output in outputs for kind in kinds]
+        self._frame = Frame.blank(resolution, wanted)
         self._drawn = -1
 
     @classmethod
@@ -116,9 +118,11 @@ class ICamera(PoseMixin):
         return self._copy(self._frame.depth)
 
     def get_bounding_box_2d_tight(self) -> dict[str, Any] | None:
-        """Boxes around what is visible of each object, see `tight_boxes`."""
-        labels = self._copy(self._frame.labels)
-        return None if labels is None else tight_boxes(labels, self._world.labels(self.env_id))
+        """Boxes around what is visible of each labelled thing, see `tight_boxes`."""
+        labels, occlusion = self._copy(self._frame.labels), self._copy(self._frame.occlusion)
+        if labels is None:
+            return None
+        return tight_boxes(labels, occlusion, self._world.labels(self.env_id), env_path(self.env_id))
 
     def get_camera_params(self) -> dict[str, NDArray[np.float64]] | None:
         """Intrinsics and pose, see `internutopia.core.sensor.projection.camera_params`, without the leading axis."""

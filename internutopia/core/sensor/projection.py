@@ -1,4 +1,4 @@
-"""Projection, from pictures to geometry: camera parameters, point clouds, boxes around labelled things.
+"""Projection, from pictures to geometry: camera parameters and point clouds.
 
 Camera parameters have the names and conventions of Omniverse Replicator's `camera_params`: matrices are flattened and
 act on row vectors from the right, camera axes are those of USD.
@@ -6,7 +6,7 @@ act on row vectors from the right, camera axes are those of USD.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,6 @@ from internutopia.core.util.rotations import quat_to_matrix
 
 Floats = NDArray[np.float64]
 
-# fields of Replicator's `bounding_box_2d_tight`; the last pixels (`x_max`, `y_max`) are part of the box
-BOX = np.dtype(
-    [
-        ('semanticId', '<u4'),
-        ('x_min', '<i4'),
-        ('y_min', '<i4'),
-        ('x_max', '<i4'),
-        ('y_max', '<i4'),
-        ('occlusionRatio', '<f4'),
-    ]
-)
 MILLIMETRES = 1000.0
 
 
@@ -87,21 +76,6 @@ def point_cloud(depth: NDArray[np.float32], params: Mapping[str, Any]) -> NDArra
     y = (1.0 - (rows + 0.5) * 2.0 / height + projection[2, 1] - projection[3, 1]) / projection[1, 1] * scale
     points = np.stack([x, y, -ahead], axis=-1) - view[3, :3]
     return (points @ view[:3, :3].T).astype(np.float32)
-
-
-def tight_boxes(labels: NDArray[np.int32], names: Sequence[str]) -> dict[str, Any]:
-    """Smallest boxes around the visible pixels of each labelled thing in a picture of labels `(height, width)`.
-
-    `data`: one row of `BOX` for each thing in the picture, occlusion not a number (it is not measured);
-    `info['idToLabels'][id]['class']`: names.
-    """
-    visible = np.unique(labels)
-    visible = visible[visible >= 0]
-    data = np.zeros(len(visible), BOX)
-    for index, label in enumerate(visible):
-        rows, columns = np.nonzero(labels == label)
-        data[index] = (label, columns.min(), rows.min(), columns.max(), rows.max(), np.nan)
-    return {'data': data, 'info': {'idToLabels': {int(label): {'class': names[label]} for label in visible}}}
 
 
 def _projection(lens: Intrinsics) -> Floats:

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.kinematics import KinematicChain
+from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import Probe, SceneSpec
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality, RenderRequest
 from internutopia.core.util.arrays import ArrayMaker
@@ -369,8 +370,8 @@ class World(ABC):
         """
 
     @abstractmethod
-    def labels(self, env_id: int) -> tuple[str, ...]:
-        """What `Frame.labels` of an env refers to."""
+    def labels(self, env_id: int) -> SceneLabels:
+        """What `Frame.labels` of an env refers to. ValueError if it runs no scene."""
 
     @abstractmethod
     def close(self) -> None:

@@ -31,7 +31,11 @@ class RepCameraCfg(SensorCfg):
     rgba: bool = True
     """Whether to observe `rgba`, uint8 (height, width, 4)."""
     landmarks: bool = False
-    """Whether to observe `landmarks` and `bounding_box_2d_tight`: what is in the picture, and where."""
+    """Whether to observe `landmarks` and `bounding_box_2d_tight`: what is in the picture, where, and how much of it."""
+    semantic_segmentation: bool = False
+    """Whether to observe `semantic_segmentation`: which kind of thing each pixel shows, uint32 (height, width)."""
+    instance_segmentation: bool = False
+    """Whether to observe `instance_segmentation`: which thing each pixel shows, uint32 (height, width)."""
     depth: bool = False
     """Whether to observe `depth`, float32 (height, width), m along the optical axis."""
     pointcloud: bool = False
@@ -41,7 +45,9 @@ class RepCameraCfg(SensorCfg):
 
     @override
     def bytes_per_env(self) -> int:
-        pixel = 4 * self.rgba + 4 * self.landmarks + 4 * (self.depth or self.pointcloud) + 12 * self.pointcloud
+        segmentations = self.semantic_segmentation + self.instance_segmentation
+        labels = 4 * (self.landmarks or segmentations > 0) + 4 * self.landmarks + 4 * segmentations
+        pixel = 4 * self.rgba + labels + 4 * (self.depth or self.pointcloud) + 12 * self.pointcloud
         return math.prod(self.resolution or (64, 64)) * pixel
 
 

@@ -25,6 +25,7 @@ from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.asset_bounds import limited_by
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.scene_cache import SCENES
+from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
@@ -224,7 +225,7 @@ class BatchedWorld(World):
         self._renderers.render(requests, quality, self._snapshot)
 
     @override
-    def labels(self, env_id: int) -> tuple[str, ...]:
+    def labels(self, env_id: int) -> SceneLabels:
         return self.scene(env_id).labels
 
     def scene(self, env_id: int) -> CompiledScene:
@@ -268,7 +269,7 @@ class BatchedWorld(World):
 
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         scene = self.scene(env_id)
-        return scene.model, self._env_batch_of(env_id).full_state(int(self.slot[env_id])), scene.geom_labels
+        return scene.model, self._env_batch_of(env_id).full_state(int(self.slot[env_id])), scene.labels.geom_labels
 
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """The scene of an env with other self-collisions of its robots."""

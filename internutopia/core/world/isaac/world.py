@@ -25,6 +25,7 @@ from typing_extensions import override
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.scene_cache import SCENES
+from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
@@ -219,7 +220,7 @@ class IsaacWorld(World):
         self._renderers.render(requests, quality, self._snapshot)
 
     @override
-    def labels(self, env_id: int) -> tuple[str, ...]:
+    def labels(self, env_id: int) -> SceneLabels:
         return self._prims_of(env_id).compiled.labels
 
     @override
@@ -269,7 +270,7 @@ class IsaacWorld(World):
         compiled, kind = self.compiled(env_id), mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.zeros(mujoco.mj_stateSize(compiled.model, kind))
         mujoco.mj_getState(compiled.model, self.host_data(env_id), state, kind)
-        return compiled.model, state, compiled.geom_labels
+        return compiled.model, state, compiled.labels.geom_labels
 
     def _claim_stage(self) -> None:
         if self._open - {self}:

@@ -9,6 +9,7 @@ grid, or from anywhere) are rendered with OpenGL.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -39,9 +40,11 @@ class WarpCameraView(MujocoCameraView):
 
     @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """MemoryError if the pictures do not fit on the device."""
+        """MemoryError if the pictures do not fit on the device. What hides things is not measured, it is nan."""
         for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
-            wanted = frame.pictures
+            if frame.occlusion is not None:
+                frame.occlusion[:] = np.nan
+            wanted = replace(frame, occlusion=None).pictures
             buffers = self._take(frame.size, tuple(wanted))
             for kind, picture in wanted.items():
                 picture[:] = buffers.read(kind)[env_id]
@@ -111,7 +114,7 @@ class _RaytracedFrames:
                 scene = next(scene for scene, own in views.items() if own == view)
                 camera = scene.cameras[self._camera].camera
                 tracer = RayTracer(
-                    scene.model, env_batch.capacity, camera, view[0], scene.geom_labels, self.buffers, self._quality
+                    scene.model, env_batch.capacity, camera, view[0], scene.labels.geom_labels, self.buffers, self._quality
                 )
             tracer.assign(envs)
             tracers[view] = tracer

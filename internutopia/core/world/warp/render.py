@@ -21,7 +21,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import FAR, NEAR, Intrinsics, PictureKind, Quality
+from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
 from internutopia.core.world.warp.arrays import HostMirror
 
 _IDS = itertools.count()
@@ -200,6 +200,6 @@ def _write_frames(
         depth[env, y, x] = wp.where(value > 0.0, value + wp.static(NEAR), wp.inf)
     if labels.shape[0] > 0:
         hit = geoms[world, pixel]
-        labels[env, y, x] = -1
+        labels[env, y, x] = wp.where(hit[1] < 0, wp.static(BACKGROUND), wp.static(UNLABELLED))
         if hit[1] == wp.static(int(mujoco.mjtObj.mjOBJ_GEOM)):
             labels[env, y, x] = geom_labels[hit[0]]

@@ -15,6 +15,7 @@ from internutopia.core.model.importers.usd.bodies import PhysicsReader
 from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget
 from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.core.model.importers.usd.mechanics import Mechanics
+from internutopia.core.model.importers.usd.semantics import add_labels
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
@@ -78,6 +79,7 @@ class _Builder:
                 self._warnings.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
+        add_labels(self._spec, found, self._warnings)
         self._finish(mechanics)
         self._check_not_empty(found)
         return self._spec

@@ -1,0 +1,61 @@
+"""Occlusion: which share of a thing's pixels others hide.
+
+It is 1 minus the pixels that show the thing over those that it takes alone. So each thing in the picture is rendered
+once more, alone, but only the part of the picture that it may take: `crop_around`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.camera import NEAR, CameraPose
+
+_CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float64)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A part of a picture that consists of whole pixels: the camera that sees it, and its size [pixels]."""
+
+    camera_pose: CameraPose
+    size: tuple[int, int]
+
+
+def crop_around(
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int], camera_pose: CameraPose, size: tuple[int, int]
+) -> Crop:
+    """The part of a picture of `size` (width, height) [pixels] outside of which none of some geoms can be seen.
+
+    `data` has the poses of geoms. It is all of the picture if one of them is infinite or reaches behind the camera.
+    """
+    centre, half = model.geom_aabb[geoms, :3], model.geom_aabb[geoms, 3:]
+    local = centre[:, None] + _CORNERS * half[:, None]
+    axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
+    corners = data.geom_xpos[geoms][:, None] + np.einsum('gij,gkj->gki', axes, local)
+    places, ahead = camera_pose.project(corners.reshape(-1, 3))
+    infinite = (model.geom_type[geoms] == mujoco.mjtGeom.mjGEOM_PLANE).any()
+    if infinite or (not camera_pose.intrinsics.orthographic and ahead.min() < NEAR):
+        return Crop(camera_pose, size)
+    pixels = np.array(size, np.float64)
+    low = np.clip(np.floor((places.min(axis=0) + 1.0) * 0.5 * pixels - 1.0), 0, pixels - 1)
+    high = np.clip(np.ceil((places.max(axis=0) + 1.0) * 0.5 * pixels + 1.0), low + 1, pixels)
+    edges: list[Any] = [tuple((each * 2.0 / pixels - 1.0).tolist()) for each in (low, high)]
+    intrinsics = camera_pose.intrinsics.crop(*edges)
+    width, height = (high - low).astype(int).tolist()
+    return Crop(replace(camera_pose, intrinsics=intrinsics), (width, height))
+
+
+def occlusion_picture(labels: NDArray[np.int32], alone: Mapping[int, int]) -> NDArray[np.float32]:
+    """Of the thing that each pixel of a picture of labels shows, which share of its pixels others hide.
+
+    `alone`: how many pixels each thing in the picture takes alone.
+    """
+    things, where, visible = np.unique(labels, return_inverse=True, return_counts=True)
+    whole = np.array([alone.get(thing, np.nan) for thing in things.tolist()])
+    return (1.0 - visible / np.maximum(whole, visible)).astype(np.float32)[where].reshape(labels.shape)

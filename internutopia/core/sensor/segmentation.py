@@ -1,0 +1,118 @@
+"""Segmentation: what pictures of labels show, as Omniverse Replicator's annotators of the same names say it.
+
+Formats as its documentation has them (docs.omniverse.nvidia.com, Replicator, "Annotators Information", without
+`colorize`): a dict of `data` and `info`, keys of `info` are numbers. The id of a thing's labels (`semanticId`) is the
+same in pictures and boxes, and so is that of the thing itself (in boxes, `bboxIds`). 0 is the background and 1 what has
+no label. Ids are those of a scene: other scenes have others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.semantics import Label, SceneLabels
+from internutopia.core.render.camera import BACKGROUND, UNLABELLED
+
+Labels = NDArray[np.int32]
+
+_NOTHING = 0, 1  # ids of `BACKGROUND` and `UNLABELLED`
+_NAMES = 'BACKGROUND', 'UNLABELLED'
+# fields of Replicator's `bounding_box_2d_tight`; the last pixels (`x_max`, `y_max`) are part of the box
+BOX = np.dtype(
+    [
+        ('semanticId', '<u4'),
+        ('x_min', '<i4'),
+        ('y_min', '<i4'),
+        ('x_max', '<i4'),
+        ('y_max', '<i4'),
+        ('occlusionRatio', '<f4'),
+    ]
+)
+
+
+def semantic_ids(scene: SceneLabels) -> NDArray[np.uint32]:
+    """Id `(k + 2,)` of what is labelled with each number of a picture, those that are negative counted from the end."""
+    return np.concatenate([scene.semantic_ids, _table_end()])
+
+
+def instance_ids(scene: SceneLabels) -> NDArray[np.uint32]:
+    """The same for ids of things."""
+    return np.concatenate([np.arange(len(scene.things), dtype=np.uint32) + len(_NOTHING), _table_end()])
+
+
+def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
+    """What each pixel of a picture of labels `(height, width)` shows, by kind.
+
+    `data` `(height, width)` uint32: ids of labels; `info['idToLabels'][id]`: labels by type, `{'class': 'chair'}`, of
+    the ids in the picture, 0 and 1.
+    """
+    ids = semantic_ids(scene)
+    shown = {int(ids[thing]): dict(scene.things[thing].semantics) for thing in _visible(labels)}
+    return {'data': ids[labels], 'info': {'idToLabels': _classes() | dict(sorted(shown.items()))}}
+
+
+def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> dict[str, Any]:
+    """What each pixel of a picture of labels `(height, width)` shows, thing by thing.
+
+    `data` `(height, width)` uint32: ids of things; `info['idToLabels'][id]`: the thing's prim path,
+    `info['idToSemantics'][id]`: its labels by type, of the ids in the picture, 0 and 1. `env_path` is the prim path of
+    the env.
+    """
+    ids = instance_ids(scene)
+    shown: dict[int, Label] = {int(ids[thing]): scene.things[thing] for thing in _visible(labels)}
+    return {
+        'data': ids[labels],
+        'info': {
+            'idToLabels': dict(zip(_NOTHING, _NAMES, strict=True))
+            | {number: env_path + thing.path for number, thing in shown.items()},
+            'idToSemantics': _classes() | {number: dict(thing.semantics) for number, thing in shown.items()},
+        },
+    }
+
+
+def tight_boxes(
+    labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabels, env_path: str
+) -> dict[str, Any]:
+    """Smallest boxes around the visible pixels of each labelled thing in a picture of labels `(height, width)`.
+
+    `data`: one row of `BOX` for each thing in the picture; `occlusionRatio` is the share of its pixels that others
+    hide, 0 if it is seen as a whole, as `occlusion` `(height, width)` has it (nan where it is not measured);
+    `info['idToLabels'][semanticId]`: labels by type; `info['bboxIds']`, `info['primPaths']`: ids and prim paths of the
+    things, one for each row. What is hidden altogether has no box.
+    """
+    rows, columns = np.nonzero(labels >= 0)
+    shown = labels[rows, columns]
+    things, first, where = np.unique(shown, return_index=True, return_inverse=True)
+    data = np.zeros(len(things), BOX)
+    data['semanticId'] = scene.semantic_ids[things]
+    data['occlusionRatio'] = occlusion[rows[first], columns[first]]
+    for axis, pixels in (('x', columns), ('y', rows)):
+        data[f'{axis}_min'] = np.iinfo(np.int32).max
+        np.minimum.at(data[f'{axis}_min'], where, pixels)
+        np.maximum.at(data[f'{axis}_max'], where, pixels)
+    found = [scene.things[thing] for thing in things]
+    classes = {int(number): dict(thing.semantics) for number, thing in zip(data['semanticId'], found, strict=True)}
+    info = {
+        'idToLabels': dict(sorted(classes.items())),
+        'bboxIds': instance_ids(scene)[things],
+        'primPaths': [env_path + thing.path for thing in found],
+    }
+    return {'data': data, 'info': info}
+
+
+def _visible(labels: Labels) -> list[int]:
+    return [thing for thing in np.unique(labels).tolist() if thing >= 0]
+
+
+def _classes() -> dict[int, dict[str, str]]:
+    return {number: {'class': name} for number, name in zip(_NOTHING, _NAMES, strict=True)}
+
+
+def _table_end() -> NDArray[np.uint32]:
+    """What `BACKGROUND` and `UNLABELLED` index, the last entries of a table."""
+    end = np.zeros(len(_NOTHING), np.uint32)
+    end[[BACKGROUND, UNLABELLED]] = _NOTHING
+    return end
