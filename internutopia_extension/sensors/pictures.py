@@ -34,7 +34,7 @@ class Pictures:
 
     def __init__(self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], n: int):
         self._view, self._world, self._size, self._outputs = view, world, size, outputs
-        kinds = [kind for output, kinds in _KINDS.items() if output in outputs for kind in kinds]
+        kinds: list[PictureKind] = [kind for output, own in _KINDS.items() if output in outputs for kind in own]
         self._frames = Frame.blank(size, kinds, n)
         self._data: dict[str, Any] = {}
         self._n = n

@@ -8,7 +8,8 @@ Observations hold the picture of the last frame: one is rendered at an env's res
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,15 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution
 from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
+from internutopia.core.sensor.segmentation import IdTable, category_ids, instance_ids, semantic_ids
 from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.util import did_you_mean
+from internutopia.core.util.log import warn_once
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.world.base import EnvIds, SceneHandle
 from internutopia_extension.sensors.pictures import Pictures
+
+Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 
 
 @BaseSensor.register('RepCamera')
@@ -36,8 +42,8 @@ class RepCamera(BaseSensor):
 
     - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around labelled things, see `tight_boxes`, and the
       categories of those that are visible; an object of the task is labelled with its name.
-    - `semantic_segmentation`, `instance_segmentation`: what each pixel shows, by kind and thing by thing, in the formats
-      of Omniverse Replicator, see the functions of these names in `internutopia.core.sensor.segmentation`.
+    - `semantic_segmentation`, `instance_segmentation`: what each pixel shows, by kind and thing by thing, in Omniverse
+      Replicator's formats, see the functions of these names in `internutopia.core.sensor.segmentation`.
     - `rgba`: `(height, width, 4)` uint8.
     - `depth` (also with `pointcloud`): `(height, width)` float32, distance along the viewing direction [m], infinite
       where nothing is.
@@ -55,6 +61,7 @@ class RepCamera(BaseSensor):
         self.camera_prim_path = f'{robot.config.prim_path}/{config.prim_path}'
         self._view = scene.camera_at(self.camera_prim_path)
         self._camera: ICamera | None = None
+        self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
@@ -147,6 +154,27 @@ class RepCamera(BaseSensor):
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
         """What the cameras of all envs see now, whatever the config asks for; see `CameraView.pictures`."""
         return self._view.pictures(self.resolution, kinds)
+
+    def segmentation(self, kind: Segmentation, categories: tuple[str, ...] | None = None) -> Any:
+        """What each pixel shows in the cameras of all envs now, ids `(env_num, height, width)` as float32.
+
+        An array of the kind that `World.arrays` makes, of the object for all envs. Ids are those of the observation
+        `kind`, which differ between scenes; or, with `categories`, 1 for the first of them and so on, 0 for the rest.
+        A category that no env has is warned of.
+        """
+        assert self._robot.batch is not None
+        world, env_ids = self._scene.world, sorted(self._robot.batch.robots)
+        if (kind, categories) not in self._id_tables:
+            ids = semantic_ids if kind == 'semantic_segmentation' else instance_ids
+            if categories is not None:
+                ids = partial(category_ids, categories=categories)
+                known = {category for env_id in env_ids for category in world.labels(env_id).categories}
+                for category in categories:
+                    if category not in known:
+                        hint = did_you_mean(category, sorted(known))
+                        warn_once('camera %r: nothing is labelled as %r in any env; %s', self.name, category, hint)
+            self._id_tables[kind, categories] = IdTable(world, ids)
+        return self._id_tables[kind, categories].of(self.pictures('labels')['labels'], env_ids)
 
     def get_pose(self) -> Pose:
         """Position `(3,)` [m] and orientation `(4,)`, env frame; it looks along -z, +y is up in the picture."""

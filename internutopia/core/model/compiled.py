@@ -88,7 +88,11 @@ class CompiledScene:
                 self.bodies[short] = _body(self.model, name, short)
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
-        self.labels = SceneLabels(model, {object_body(obj.name): obj for obj in scene.objects})
+        self.labels = SceneLabels(
+            model,
+            {object_body(obj.name): obj for obj in scene.objects},
+            {layout.body: name for name, layout in self.bodies.items()},
+        )
 
     @property
     def robot_names(self) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ mean nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.part_boxes import PartBox, part_boxes
 from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.log import warn_once
@@ -43,7 +43,7 @@ class Label:
     """
 
     path: str
-    semantics: Mapping[str, str]
+    semantics: dict[str, str]
     geoms: NDArray[np.intp]
 
     @property
@@ -67,15 +67,19 @@ class SceneLabels:
 
     Args:
         model: of the scene.
-        objects: of the task, by the names of their bodies.
+        objects: of the task, by the names of their bodies in it.
+        bodies: what bodies with poses are called, by their number.
 
     Attributes:
         things: those of the scene in the order of its model, then the task's objects.
         geom_labels: `(ngeom,)` which thing each geom shows, -1 for none.
+        categories: what there is.
         semantic_ids: `(k,)` number of the labels of each thing, from 2 on; equal labels have the same number.
     """
 
-    def __init__(self, model: mujoco.MjModel, objects: Mapping[str, ObjectSpec]):
+    def __init__(self, model: mujoco.MjModel, objects: Mapping[str, ObjectSpec], bodies: Mapping[int, str]):
+        self._model, self._bodies = model, bodies
+        self._parts: dict[str, tuple[PartBox, ...]] = {}
         semantics = {**_texts(model), **{body: {'class': obj.name} for body, obj in objects.items()}}
         owners = _owners(model, semantics)
         members: dict[str, list[int]] = {}
@@ -86,26 +90,23 @@ class SceneLabels:
                 if name not in merged:
                     merged[name] = _merge(semantics[each] for each in reversed(names[depth:]))
         index = {name: number for number, name in enumerate(members)}
+        paths = {body: obj.prim_path or f'/{body}' for body, obj in objects.items()}
         self.things = tuple(
-            Label(
-                (objects[name].prim_path or f'/{name}') if name in objects else f'/{SCENE}{name[len(SCENE) :].lstrip("/")}',
-                merged[name],
-                np.array(geoms, np.intp),
-            )
+            Label(paths.get(name) or f'/{name.replace(_PRIM, SCENE)}', merged[name], np.array(geoms, np.intp))
             for name, geoms in members.items()
         )
         self.geom_labels = np.array([index[names[0]] if names else -1 for names in owners], np.int32)
         known: dict[str, int] = {}
-        ids = [known.setdefault(json.dumps(dict(thing.semantics), sort_keys=True), 2 + len(known)) for thing in self.things]
+        texts = [json.dumps(thing.semantics, sort_keys=True) for thing in self.things]
+        ids = [known.setdefault(text, 2 + len(known)) for text in texts]
+        self.categories = frozenset(category for thing in self.things for category in thing.categories)
         self.semantic_ids = np.array(ids, np.uint32)
 
-    def of_category(self, category: str | None) -> list[Label]:
-        """The things of a category, all for None. ValueError with close matches if there are none of it."""
-        found = [thing for thing in self.things if category is None or category in thing.categories]
-        if category is not None and not found:
-            known = dict.fromkeys(name for thing in self.things for name in thing.categories)
-            raise ValueError(f'nothing is labelled as {category!r}; {did_you_mean(category, known)}')
-        return found
+    def parts(self, thing: Label) -> tuple[PartBox, ...]:
+        """Boxes around what a thing consists of, see `part_boxes`; computed when they are asked for first."""
+        if thing.path not in self._parts:
+            self._parts[thing.path] = part_boxes(self._model, self._bodies, thing.geoms)
+        return self._parts[thing.path]
 
 
 def _texts(model: mujoco.MjModel) -> dict[str, dict[str, str]]:
@@ -134,29 +135,33 @@ def _parse(name: str, data: str) -> dict[str, str]:
 
 def _owners(model: mujoco.MjModel, semantics: Mapping[str, object]) -> list[tuple[str, ...]]:
     """Of each geom, the labelled elements that it belongs to, the nearest first."""
+    if not semantics:
+        return [()] * model.ngeom
     geoms, bodies = [model.geom(i).name for i in range(model.ngeom)], [model.body(i).name for i in range(model.nbody)]
-    known = {*geoms, *bodies}
+    _warn_of_unknown(semantics, {*geoms, *bodies})
+    of_bodies: list[tuple[str, ...]] = [()]
+    for body in range(1, model.nbody):
+        above = of_bodies[model.body_parentid[body]]
+        of_bodies.append((bodies[body], *above) if bodies[body] in semantics else above)
+
+    def of_geom(name: str, body: int) -> Iterator[str]:
+        if not name.startswith(_PRIM):
+            yield from (each for each in dict.fromkeys([name, *of_bodies[body]]) if each in semantics)
+        while name.startswith(_PRIM):
+            if name in semantics:
+                yield name
+            name = name.rpartition('/')[0]
+
+    return [tuple(of_geom(name, body)) for name, body in zip(geoms, model.geom_bodyid.tolist(), strict=True)]
+
+
+def _warn_of_unknown(semantics: Iterable[str], known: set[str]) -> None:
+    """Warn of texts about elements of MJCF that do not exist; a prim may well have no geom."""
     for element in semantics:
         if element not in known and not element.startswith(_PRIM):
-            names = [name.removeprefix(SCENE) for name in known if name.startswith(SCENE)]
             wrong = element.removeprefix(SCENE)
-            warn_once('text %r labels nothing: there is no such body or geom; %s', PREFIX + wrong, did_you_mean(wrong, names))
-
-    @cache
-    def of_body(body: int) -> tuple[str, ...]:
-        return () if body == 0 else _only(bodies[body]) + of_body(int(model.body_parentid[body]))
-
-    @cache
-    def of_prim(name: str) -> tuple[str, ...]:
-        return _only(name) + of_prim(name.rpartition('/')[0]) if name.startswith(_PRIM) else ()
-
-    def _only(name: str) -> tuple[str, ...]:
-        return (name,) if name in semantics else ()
-
-    return [
-        of_prim(name) if name.startswith(_PRIM) else _only(name) + of_body(int(body))
-        for name, body in zip(geoms, model.geom_bodyid, strict=True)
-    ]
+            hint = did_you_mean(wrong, [name.removeprefix(SCENE) for name in known if name.startswith(SCENE)])
+            warn_once('text %r labels nothing: there is no such body or geom; %s', PREFIX + wrong, hint)
 
 
 def _merge(semantics: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -31,7 +31,8 @@ from internutopia.core.runner.base import EnvApi, Failures, Image
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
-from internutopia.core.scene.scene import EnvScenes
+from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
+from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
 from internutopia.core.task.scene_builder import check_implemented
@@ -271,9 +272,15 @@ class SimulatorRunner:
 
     def get_obj(self, name: str, env_id: int = 0) -> IRigidBody:
         """The object or movable scene body of that name, in env 0 unless told. KeyError with close matches."""
-        if env_id not in self.scenes.loaded:
-            raise EnvKeyError(env_id, f'env {env_id} runs no episode: reset it first')
-        return self.scenes.loaded[env_id].get(name)
+        return self._scene(env_id).get(name)
+
+    def objects(self, env_id: int = 0, category: str | None = None) -> list[LabelledObject]:
+        """The labelled things of an env, or those of a category, with where they are now and how large.
+
+        ValueError with close matches if there is none of the category, KeyError if the env runs no episode.
+        """
+        self._scene(env_id)
+        return labelled_objects(self.world, env_id, category)
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """A picture of all envs that hold an episode; see `vec_env.Env.render`."""
@@ -295,6 +302,12 @@ class SimulatorRunner:
         for env_id, image in zip(shown, render_each(self.world, shown, size, self.config.env_offset_size), strict=True):
             images[env_id] = image
         return images
+
+    def _scene(self, env_id: int) -> IScene:
+        """The scene of an env that runs an episode. KeyError for another one."""
+        if env_id not in self.scenes.loaded:
+            raise EnvKeyError(env_id, f'env {env_id} runs no episode: reset it first')
+        return self.scenes.loaded[env_id]
 
     def _advance(self, api: EnvApi, envs: EnvSelection, failures: Failures) -> EnvSelection:
         """Command the robots and let time pass, as often as an action is repeated; returns the envs that are well."""

@@ -53,7 +53,7 @@ class ICamera(PoseMixin):
         self._view = view
         self._world = scene.world
         self._outputs = outputs
-        wanted = [kind for output, kinds in _KINDS.items() if output in outputs for kind in kinds]
+        wanted: list[PictureKind] = [kind for output, own in _KINDS.items() if output in outputs for kind in own]
         self._frame = Frame.blank(resolution, wanted)
         self._drawn = -1
 

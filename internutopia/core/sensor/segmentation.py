@@ -8,6 +8,7 @@ no label. Ids are those of a scene: other scenes have others.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.semantics import Label, SceneLabels
 from internutopia.core.render.camera import BACKGROUND, UNLABELLED
+from internutopia.core.world.base import World
 
 Labels = NDArray[np.int32]
 
@@ -41,6 +43,45 @@ def semantic_ids(scene: SceneLabels) -> NDArray[np.uint32]:
 def instance_ids(scene: SceneLabels) -> NDArray[np.uint32]:
     """The same for ids of things."""
     return np.concatenate([np.arange(len(scene.things), dtype=np.uint32) + len(_NOTHING), _table_end()])
+
+
+def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.uint32]:
+    """The same for places in a list of categories, from 1 on; 0 for what is in none of them."""
+    places = [
+        next((place for place, each in enumerate(categories, 1) if each in thing.categories), 0)
+        for thing in scene.things
+    ]
+    return np.array([*places, *(0 for _ in _NOTHING)], np.uint32)
+
+
+class IdTable:
+    """Ids of what is labelled in each env, for pictures of labels of all of them.
+
+    Args:
+        world: the physics world.
+        ids: gives those of a scene, as `semantic_ids` does.
+    """
+
+    def __init__(self, world: World, ids: Callable[[SceneLabels], NDArray[np.uint32]]):
+        self._world, self._ids = world, ids
+        self._scenes: dict[int, SceneLabels] = {}
+        self._table: Any = None
+
+    def of(self, labels: Any, env_ids: Sequence[int]) -> Any:
+        """The ids in pictures of labels `(env_num, height, width)`, arrays of the world's kind, float32.
+
+        Rows of envs that are not among `env_ids` mean nothing.
+        """
+        world = self._world
+        scenes = {env_id: world.labels(env_id) for env_id in env_ids}
+        if scenes != self._scenes or self._table is None:
+            ids = {env_id: self._ids(scene) for env_id, scene in scenes.items()}
+            table = np.zeros((world.env_num, max(map(len, ids.values()), default=len(_NOTHING))), np.float32)
+            for env_id, own in ids.items():
+                table[env_id, : len(own) - len(_NOTHING)] = own[: -len(_NOTHING)]
+                table[env_id, -len(_NOTHING) :] = own[-len(_NOTHING) :]
+            self._scenes, self._table = scenes, world.arrays.asarray(table)
+        return self._table[world.arrays.arange(world.env_num)[:, None, None], labels]
 
 
 def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
@@ -73,9 +114,7 @@ def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> 
     }
 
 
-def tight_boxes(
-    labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabels, env_path: str
-) -> dict[str, Any]:
+def tight_boxes(labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabels, env_path: str) -> dict[str, Any]:
     """Smallest boxes around the visible pixels of each labelled thing in a picture of labels `(height, width)`.
 
     `data`: one row of `BOX` for each thing in the picture; `occlusionRatio` is the share of its pixels that others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from internutopia.core.render.camera import PictureKind
@@ -10,18 +11,30 @@ from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
 _KINDS: dict[str, PictureKind] = {'rgb': 'rgba', 'depth': 'depth'}
+_SEGMENTATIONS = ('semantic_segmentation', 'instance_segmentation')
 
 
 @term('observation')
-def camera(state: RobotState, name: str, data: Literal['rgb', 'depth'] = 'rgb', max_depth: float = 10.0) -> Array:
+def camera(
+    state: RobotState,
+    name: str,
+    data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb',
+    max_depth: float = 10.0,
+    categories: Sequence[str] | None = None,
+) -> Array:
     """What the camera sensor `name` sees now, of the sensor's resolution, `(n, height * width * channels)`.
 
     Rows are from the top, channels last. Colours are 0 to 1, in three channels; depth is in one channel, the distance
-    along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. ValueError if there
-    is no such camera, or there are no such data.
+    along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. Segmentation is in
+    one channel: ids as the camera's observation of that name has them, which differ between scenes; or, of the
+    semantic one, with `categories`, 1 for what is of the first category, and so on, 0 for the rest. ValueError if
+    there is no such camera, or there are no such data.
     """
-    if data not in _KINDS:
-        raise ValueError(f"observation term 'camera': there are no data {data!r}; {did_you_mean(data, _KINDS)}")
+    if data not in (*_KINDS, *_SEGMENTATIONS):
+        hint = did_you_mean(data, (*_KINDS, *_SEGMENTATIONS))
+        raise ValueError(f"observation term 'camera': there are no data {data!r}; {hint}")
+    if categories is not None and data != 'semantic_segmentation':
+        raise ValueError(f"observation term 'camera': {data!r} has no categories, 'semantic_segmentation' has")
     sensors: dict[str, Any] = {
         key: sensor for key, sensor in state.robot.sensors.items() if hasattr(sensor, 'pictures')
     }
@@ -30,6 +43,9 @@ def camera(state: RobotState, name: str, data: Literal['rgb', 'depth'] = 'rgb', 
             f"observation term 'camera': robot {state.robot.name!r} has no batched camera sensor {name!r}; "
             f'{did_you_mean(name, sensors)}'
         )
+    if data in _SEGMENTATIONS:
+        values = sensors[name].segmentation(data, None if categories is None else tuple(categories))
+        return values.reshape(state.env_num, -1)
     kind = _KINDS[data]
     picture = sensors[name].pictures(kind)[kind]
     if kind == 'depth':

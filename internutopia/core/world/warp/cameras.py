@@ -114,7 +114,13 @@ class _RaytracedFrames:
                 scene = next(scene for scene, own in views.items() if own == view)
                 camera = scene.cameras[self._camera].camera
                 tracer = RayTracer(
-                    scene.model, env_batch.capacity, camera, view[0], scene.labels.geom_labels, self.buffers, self._quality
+                    scene.model,
+                    env_batch.capacity,
+                    camera,
+                    view[0],
+                    scene.labels.geom_labels,
+                    self.buffers,
+                    self._quality,
                 )
             tracer.assign(envs)
             tracers[view] = tracer

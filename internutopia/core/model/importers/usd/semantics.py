@@ -1,4 +1,4 @@
-"""Semantics of prims: labels that say what things are -> custom texts of the spec, as `core.model.semantics` reads them.
+"""Semantics of prims: labels that say what things are -> custom texts, as `core.model.semantics` reads them.
 
 Both forms are read, whether the schema is applied or not: `semantic:<instance>:params:semanticType` with
 `semanticData` (Omniverse's SemanticsAPI), and `semantics:labels:<taxonomy>` (OpenUSD's `UsdSemanticsLabelsAPI`). A prim
