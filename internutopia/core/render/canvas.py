@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, CameraPose, Frame, Intrinsics, Quality
 from internutopia.core.render.gl import open_context
-from internutopia.core.render.occlusion import crop_around, occlusion_picture
+from internutopia.core.render.occlusion import count_pixels, crop_around, occlusion_picture
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -179,20 +179,20 @@ class _ModelScene:
             numbers = pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
             frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
             if frame.occlusion is not None:
-                frame.occlusion[:] = occlusion_picture(
-                    frame.labels, self._pixels_alone(np.unique(frame.labels), labels, camera_pose, frame.size)
-                )
+                things = np.flatnonzero(count_pixels(frame.labels)).tolist()
+                alone = self._pixels_alone(things, labels, camera_pose, frame.size)
+                frame.occlusion[:] = occlusion_picture(frame.labels, alone)
         self._scene.flags[:] = self._flags
 
     def _pixels_alone(
-        self, things: NDArray[np.int32], labels: NDArray[np.int32], camera_pose: CameraPose, size: tuple[int, int]
+        self, things: Sequence[int], labels: NDArray[np.int32], camera_pose: CameraPose, size: tuple[int, int]
     ) -> dict[int, int]:
         """How many pixels things would take if nothing else were there: each is rendered alone, in the part around it.
 
         The scene is in plain colours, in which it does without geoms that have no number.
         """
         shown = [geom for geom in self._scene.geoms[: self._scene.ngeom] if geom.segid >= 0]
-        parts: dict[int, list[Any]] = {thing: [] for thing in things.tolist() if thing >= 0}
+        parts: dict[int, list[Any]] = {thing: [] for thing in things}
         numbers = [geom.segid for geom in shown]
         for geom in shown:
             if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM and (thing := int(labels[geom.objid])) in parts:
@@ -202,14 +202,14 @@ class _ModelScene:
         for thing, own in parts.items():
             part = crop_around(self._model, self._data, [geom.objid for geom, _ in own], camera_pose, size)
             self._set_camera(part.camera_pose)
-            rect, pixels = mujoco.MjrRect(0, 0, *part.size), np.empty((*part.size[::-1], 3), np.uint8)
+            rect, depth = mujoco.MjrRect(0, 0, *part.size), np.empty(part.size[::-1], np.float32)
             for geom, number in own:
                 geom.segid = number
             mujoco.mjr_render(rect, self._scene, self._context)
-            mujoco.mjr_readPixels(pixels, None, rect, self._context)
+            mujoco.mjr_readPixels(None, depth, rect, self._context)
             for geom, _ in own:
                 geom.segid = -1
-            counts[thing] = int(pixels.any(axis=-1).sum())
+            counts[thing] = np.count_nonzero(depth)
         for geom, number in zip(shown, numbers, strict=True):
             geom.segid = number
         return counts

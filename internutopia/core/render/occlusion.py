@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import NEAR, CameraPose
+from internutopia.core.render.camera import BACKGROUND, NEAR, CameraPose
 
 _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float64)
 
@@ -51,11 +51,18 @@ def crop_around(
     return Crop(replace(camera_pose, intrinsics=intrinsics), (width, height))
 
 
+def count_pixels(labels: NDArray[np.int32]) -> NDArray[np.intp]:
+    """How many pixels of a picture of labels show each thing, up to the last one in it, which may be none."""
+    return np.bincount(labels.ravel() - BACKGROUND)[-BACKGROUND:]
+
+
 def occlusion_picture(labels: NDArray[np.int32], alone: Mapping[int, int]) -> NDArray[np.float32]:
     """Of the thing that each pixel of a picture of labels shows, which share of its pixels others hide.
 
     `alone`: how many pixels each thing in the picture takes alone.
     """
-    things, where, visible = np.unique(labels, return_inverse=True, return_counts=True)
-    whole = np.array([alone.get(thing, np.nan) for thing in things.tolist()])
-    return (1.0 - visible / np.maximum(whole, visible)).astype(np.float32)[where].reshape(labels.shape)
+    visible = count_pixels(labels)
+    ratios = np.full(len(visible) - BACKGROUND, np.nan, np.float32)  # the last two for what is no thing
+    for thing, pixels in alone.items():
+        ratios[thing] = 1.0 - visible[thing] / max(pixels, visible[thing])
+    return ratios[labels]

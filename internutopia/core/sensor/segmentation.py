@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.semantics import Label, SceneLabels
 from internutopia.core.render.camera import BACKGROUND, UNLABELLED
+from internutopia.core.render.occlusion import count_pixels
 from internutopia.core.world.base import World
 
 Labels = NDArray[np.int32]
@@ -122,16 +123,19 @@ def tight_boxes(labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabe
     `info['idToLabels'][semanticId]`: labels by type; `info['bboxIds']`, `info['primPaths']`: ids and prim paths of the
     things, one for each row. What is hidden altogether has no box.
     """
+    things = _visible(labels)
     rows, columns = np.nonzero(labels >= 0)
     shown = labels[rows, columns]
-    things, first, where = np.unique(shown, return_index=True, return_inverse=True)
     data = np.zeros(len(things), BOX)
     data['semanticId'] = scene.semantic_ids[things]
-    data['occlusionRatio'] = occlusion[rows[first], columns[first]]
-    for axis, pixels in (('x', columns), ('y', rows)):
-        data[f'{axis}_min'] = np.iinfo(np.int32).max
-        np.minimum.at(data[f'{axis}_min'], where, pixels)
-        np.maximum.at(data[f'{axis}_max'], where, pixels)
+    ratios = np.zeros(len(scene.things), np.float32)
+    ratios[shown] = occlusion[rows, columns]
+    data['occlusionRatio'] = ratios[things]
+    for axis, pixels, size in (('x', columns, labels.shape[1]), ('y', rows, labels.shape[0])):
+        reached = np.zeros((len(scene.things), size), bool)
+        reached[shown, pixels] = True
+        data[f'{axis}_min'] = reached[things].argmax(axis=1)
+        data[f'{axis}_max'] = size - 1 - reached[things, ::-1].argmax(axis=1)
     found = [scene.things[thing] for thing in things]
     classes = {int(number): dict(thing.semantics) for number, thing in zip(data['semanticId'], found, strict=True)}
     info = {
@@ -143,7 +147,7 @@ def tight_boxes(labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabe
 
 
 def _visible(labels: Labels) -> list[int]:
-    return [thing for thing in np.unique(labels).tolist() if thing >= 0]
+    return np.flatnonzero(count_pixels(labels)).tolist()
 
 
 def _classes() -> dict[int, dict[str, str]]:

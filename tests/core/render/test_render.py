@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 
 from internutopia.core.render import canvas, gl
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest, half_angle
+from internutopia.core.render.camera import (
+    BACKGROUND,
+    CameraPose,
+    Frame,
+    Intrinsics,
+    PictureKind,
+    RenderRequest,
+    half_angle,
+)
 
 SIZE = 32, 24
 LENS = Intrinsics.of_height(half_angle(60.0), SIZE)
@@ -155,7 +163,7 @@ def test_colours_and_nothing(env):
     up = CameraPose.looking_at((0.0, 0.0, 9.0), (0.0, 0.0, 2.0), LENS)
     red = CameraPose.looking_at((1.5, 0.5, 0.4), (0.0, 0.5, 0.4), Intrinsics.of_height(0.05, SIZE))
     world.render([RenderRequest(0, up, pictures[0]), RenderRequest(0, red, pictures[1])])
-    assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == -1).all()
+    assert np.isinf(pictures[0].depth).all() and (pictures[0].labels == BACKGROUND).all()
     r, g, b, alpha = np.moveaxis(pictures[1].rgba.astype(int), -1, 0)
     assert (r > 60).all() and (g < 0.2 * r).all() and (b < 0.2 * r).all() and (alpha == 255).all()
 

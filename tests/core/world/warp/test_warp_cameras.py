@@ -218,7 +218,7 @@ def test_nobody_is_left(make_world: Any, scene: SceneSpec, sim: dict[str, Any]) 
 def test_nothing_to_see(make_world: Any, write_model: Any) -> None:
     robot = RobotSpec('scout', write_model('scout', SCOUT.replace('<geom ', '<geom group="3" ')))
     pictures = look(make_world(SceneSpec(None, robots=(robot,))))
-    assert np.isinf(pictures['depth']).all() and (pictures['labels'] == -1).all()
+    assert np.isinf(pictures['depth']).all() and (pictures['labels'] == BACKGROUND).all()
     assert (pictures['rgba'] == [0, 0, 0, 255]).all()
 
 
