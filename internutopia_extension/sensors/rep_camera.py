@@ -62,6 +62,7 @@ class RepCamera(BaseSensor):
         self._view = scene.camera_at(self.camera_prim_path)
         self._camera: ICamera | None = None
         self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
+        self._looked_for: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
@@ -160,7 +161,7 @@ class RepCamera(BaseSensor):
 
         An array of the kind that `World.arrays` makes, of the object for all envs. Ids are those of the observation
         `kind`, which differ between scenes; or, with `categories`, 1 for the first of them and so on, 0 for the rest.
-        A category that no env has is warned of.
+        A category that nothing is of is warned of, at the second picture.
         """
         assert self._robot.batch is not None
         world, env_ids = self._scene.world, sorted(self._robot.batch.robots)
@@ -168,12 +169,13 @@ class RepCamera(BaseSensor):
             ids = semantic_ids if kind == 'semantic_segmentation' else instance_ids
             if categories is not None:
                 ids = partial(category_ids, categories=categories)
-                known = {category for env_id in env_ids for category in world.labels(env_id).categories}
-                for category in categories:
-                    if category not in known:
-                        hint = did_you_mean(category, sorted(known))
-                        warn_once('camera %r: nothing is labelled as %r in any env; %s', self.name, category, hint)
             self._id_tables[kind, categories] = IdTable(world, ids)
+        elif categories is not None and categories not in self._looked_for:
+            self._looked_for.add(categories)  # not at the first picture: it may be of one env alone, for its size
+            known = {category for env_id in env_ids for category in world.labels(env_id).categories}
+            for category in sorted(set(categories) - known):
+                hint = did_you_mean(category, sorted(known))
+                warn_once('camera %r: nothing is labelled as %r in any env; %s', self.name, category, hint)
         return self._id_tables[kind, categories].of(self.pictures('labels')['labels'], env_ids)
 
     def get_pose(self) -> Pose:

@@ -19,7 +19,8 @@ def sees(make_config, sensor, env_num=ENV_NUM):
     ('sensor', 'bytes_per_env'),
     [
         (CAMERA, 8000**2 * 4),
-        (CAMERA.update(pointcloud=True, landmarks=True), 8000**2 * 24),
+        (CAMERA.update(pointcloud=True, landmarks=True), 8000**2 * 28),
+        (CAMERA.update(semantic_segmentation=True, instance_segmentation=True), 8000**2 * 16),
         (LidarCfg(name='eye', horizontal_rays=10**7), 10**7 * 36),
     ],
 )

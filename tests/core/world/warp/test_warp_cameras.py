@@ -14,7 +14,7 @@ import pytest
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.model.spec import CameraSpec, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.render import canvas
-from internutopia.core.render.camera import PictureKind
+from internutopia.core.render.camera import BACKGROUND, PictureKind
 from internutopia.core.world.base import World
 from internutopia.core.world.factory import create_world
 from internutopia.core.world.warp import arrays

@@ -52,18 +52,20 @@ def _labels(prim: Usd.Prim, warnings: FileWarnings) -> dict[str, str]:
             raise TypeError
         return ','.join(values)
 
-    labels: dict[str, str] = {}
+    labels: dict[str, list[str]] = {}
     for name in prim.GetAuthoredPropertyNames(lambda name: name.startswith(('semantic:', _NEW))):
         old = _OLD.fullmatch(name)
         try:
             if old is not None:
                 kind, label = read(name), read(f'semantic:{old[1]}:params:semanticData')
-                labels[kind] = f'{labels[kind]},{label}' if kind in labels else label
             elif name.startswith(_NEW):
-                labels[name.removeprefix(_NEW)] = read(name)
+                kind, label = name.removeprefix(_NEW), read(name)
+            else:
+                continue
+            labels.setdefault(kind, []).append(label)
         except TypeError:
             warnings.add(f'{name} is left out, labels must be strings', prim)
-    return labels
+    return {kind: ','.join(each) for kind, each in labels.items()}
 
 
 def _thing(path: Sdf.Path, labels: dict[str, str]) -> tuple[str, dict[str, str]]:
