@@ -209,7 +209,7 @@ class _ModelScene:
             mujoco.mjr_readPixels(None, depth, rect, self._context)
             for geom, _ in own:
                 geom.segid = -1
-            counts[thing] = np.count_nonzero(depth)
+            counts[thing] = int(np.count_nonzero(depth))
         for geom, number in zip(shown, numbers, strict=True):
             geom.segid = number
         return counts

@@ -22,8 +22,8 @@ SEER = """
 </worldbody>"""
 SCALE = SIZE / 2 / np.tan(np.pi / 6)
 MIDDLE = SIZE // 2
-# A screen from the middle to the left and beyond the picture, 1 m away; behind it, at 2 m, a poster of 1.2 m x 0.6 m, of
-# which it hides the left half, and a lamp, which it hides altogether; all unlabelled ground is below the picture's middle
+# A screen from the middle to the left and beyond the picture, 1 m away. Behind it, at 2 m, a poster of 1.2 m x 0.6 m,
+# of which it hides the left half, and a lamp, which it hides altogether. Far below, ground without a label.
 HALF = """
 <custom>
   <text name="semantics:screen" data="screen"/><text name="semantics:poster" data="picture"/>
@@ -73,7 +73,7 @@ def test_who_hides_how_much(see: Any) -> None:
         assert boxes['poster']['occlusionRatio'] == pytest.approx(share, abs=1 / width)
         assert (
             boxes['screen']['occlusionRatio'] == boxes['small']['occlusionRatio'] == 0.0
-        )  # the picture's edge hides none
+        )
     edges = [MIDDLE, MIDDLE - 0.3 * SCALE / 2, MIDDLE + 0.6 * SCALE / 2, MIDDLE + 0.3 * SCALE / 2]
     poster = boxes_by_path(seen[0])['poster']
     box = [poster['x_min'], poster['y_min'], poster['x_max'] + 1, poster['y_max'] + 1]

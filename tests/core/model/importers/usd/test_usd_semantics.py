@@ -56,7 +56,7 @@ def test_both_forms_are_read(labels: Any) -> None:
         cube('b', old('table', instance='Semantics_x1y2') + old('oak', 'material', 'wood')),
         xform(
             'c',
-            new('lamp', 'light') + new('Q1', taxonomy='wikidata_qcode') + cube('bulb'),
+            new('lamp', 'light') + new('Q1', taxonomy='qcode') + cube('bulb'),
             '"SemanticsLabelsAPI:class"',
         ),
         cube('plain'),
@@ -64,7 +64,7 @@ def test_both_forms_are_read(labels: Any) -> None:
     assert found(things) == {
         'a': {'class': 'chair'},
         'b': {'class': 'table', 'material': 'oak'},
-        'c': {'class': 'lamp,light', 'wikidata_qcode': 'Q1'},
+        'c': {'class': 'lamp,light', 'qcode': 'Q1'},
     }
     assert things.geom_labels.tolist() == [0, 1, 2, -1]
     assert things.categories == {'chair', 'table', 'lamp', 'light'}
