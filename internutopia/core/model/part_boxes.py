@@ -5,7 +5,7 @@ They are exact for primitives and meshes; a plane that is infinite counts as its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -35,20 +35,28 @@ class PartBox:
     high: Array
 
 
-def part_boxes(model: mujoco.MjModel, bodies: Mapping[int, str], geoms: NDArray[np.intp]) -> tuple[PartBox, ...]:
-    """Boxes around some geoms, body by body: what stands still first, then along the tree.
+def part_boxes(
+    model: mujoco.MjModel, bodies: Mapping[int, str], things: Iterable[NDArray[np.intp]]
+) -> list[tuple[PartBox, ...]]:
+    """Boxes around the geoms of each thing, body by body: what stands still first, then along the tree.
 
     Args:
         model: of the scene.
         bodies: names of the bodies that have poses, by their number; what hangs on none of them stands still.
-        geoms: those that pictures show count, or all if none of them is shown.
+        things: geoms of each; those that pictures show count, or all if none of them is shown.
     """
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    return [_boxes_of(model, data, bodies, geoms) for geoms in things]
+
+
+def _boxes_of(
+    model: mujoco.MjModel, data: mujoco.MjData, bodies: Mapping[int, str], geoms: NDArray[np.intp]
+) -> tuple[PartBox, ...]:
     shown = geoms[_SHOWN[model.geom_group[geoms]]]
     by_body: dict[int, list[int]] = {}
     for geom in (shown if len(shown) else geoms).tolist():
         by_body.setdefault(_carrier(model, bodies, int(model.geom_bodyid[geom])), []).append(geom)
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
     parts: list[PartBox] = []
     for body, own in sorted(by_body.items()):
         corners = np.array([_bounds(model, data, geom, body) for geom in own])

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import mujoco
 import numpy as np
@@ -79,7 +80,6 @@ class SceneLabels:
 
     def __init__(self, model: mujoco.MjModel, objects: Mapping[str, ObjectSpec], bodies: Mapping[int, str]):
         self._model, self._bodies = model, bodies
-        self._parts: dict[str, tuple[PartBox, ...]] = {}
         semantics = {**_texts(model), **{body: {'class': obj.name} for body, obj in objects.items()}}
         owners = _owners(model, semantics)
         members: dict[str, list[int]] = {}
@@ -102,11 +102,10 @@ class SceneLabels:
         self.categories = frozenset(category for thing in self.things for category in thing.categories)
         self.semantic_ids = np.array(ids, np.uint32)
 
-    def parts(self, thing: Label) -> tuple[PartBox, ...]:
-        """Boxes around what a thing consists of, see `part_boxes`; computed when they are asked for first."""
-        if thing.path not in self._parts:
-            self._parts[thing.path] = part_boxes(self._model, self._bodies, thing.geoms)
-        return self._parts[thing.path]
+    @cached_property
+    def parts(self) -> list[tuple[PartBox, ...]]:
+        """Boxes around what each thing consists of, see `part_boxes`."""
+        return part_boxes(self._model, self._bodies, (thing.geoms for thing in self.things))
 
 
 def _texts(model: mujoco.MjModel) -> dict[str, dict[str, str]]:

@@ -67,10 +67,9 @@ def labelled_objects(world: World, env_id: int, category: str | None = None) -> 
         return position.astype(float), orientation.astype(float)
 
     found: list[LabelledObject] = []
-    for thing in scene.things:
+    for thing, parts in zip(scene.things, scene.parts, strict=True):
         if category is not None and category not in thing.categories:
             continue
-        parts = scene.parts(thing)
         poses = [pose(part) for part in parts]
         (place, orientation), first = poses[0], parts[0]
         axes = quat_to_matrix(orientation)

@@ -71,9 +71,7 @@ def test_who_hides_how_much(see: Any) -> None:
         boxes = boxes_by_path(found)
         assert set(boxes) == {'screen', 'poster', 'small'}  # who is hidden altogether has no box
         assert boxes['poster']['occlusionRatio'] == pytest.approx(share, abs=1 / width)
-        assert (
-            boxes['screen']['occlusionRatio'] == boxes['small']['occlusionRatio'] == 0.0
-        )
+        assert boxes['screen']['occlusionRatio'] == boxes['small']['occlusionRatio'] == 0.0
     edges = [MIDDLE, MIDDLE - 0.3 * SCALE / 2, MIDDLE + 0.6 * SCALE / 2, MIDDLE + 0.3 * SCALE / 2]
     poster = boxes_by_path(seen[0])['poster']
     box = [poster['x_min'], poster['y_min'], poster['x_max'] + 1, poster['y_max'] + 1]

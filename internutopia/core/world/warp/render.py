@@ -200,6 +200,6 @@ def _write_frames(
         depth[env, y, x] = wp.where(value > 0.0, value + wp.static(NEAR), wp.inf)
     if labels.shape[0] > 0:
         hit = geoms[world, pixel]
-        labels[env, y, x] = wp.where(hit[1] < 0, wp.static(BACKGROUND), wp.static(UNLABELLED))
+        labels[env, y, x] = wp.where(hit[1] <= 0, wp.static(BACKGROUND), wp.static(UNLABELLED))
         if hit[1] == wp.static(int(mujoco.mjtObj.mjOBJ_GEOM)):
             labels[env, y, x] = geom_labels[hit[0]]
