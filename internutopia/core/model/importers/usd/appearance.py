@@ -111,7 +111,7 @@ class VisualBuilder:
             self._grey.setdefault(surface.missing_mdl, set()).add(str(mesh.GetPath()))
         if texture and self._spec.texture(texture).nchannel == 4:
             rgba = (*rgba[:3], min(rgba[3], _BLENDED))
-        return Visual(name, shape, rgba, self._material(str(material.GetPath()), surface, texture) if material else '')
+        return Visual(name, shape, rgba, self._material(material, surface, texture) if material else '')
 
     def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
         """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
@@ -181,10 +181,14 @@ class VisualBuilder:
         rgb = np.clip(DEFAULT_COLOR if color is None else color, 0, 1)
         return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
-    def _material(self, path: str, surface: Appearance, texture: str) -> str:
-        """Name of the material that shows a surface; it is that of the prim, unless this looks different elsewhere."""
-        key = (path, surface, texture)
+    def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:
+        """Name of the material that shows a surface: the path of the first prim of this name that looks like it.
+
+        A home refers to the same few hundred materials from each of its models, and MuJoCo renders 1000 at most.
+        """
+        key = (prim.GetName(), surface.roughness, surface.metallic, surface.emission, texture)
         if key not in self._materials:
+            path = str(prim.GetPath())
             taken = self._materials.values()
             name = next(n for n in (path, *(f'{path}_{i}' for i in range(1, 99))) if n not in taken)
             self._materials[key] = name

@@ -233,6 +233,19 @@ def test_rough_surfaces_are_dull_and_smooth_metal_shines_and_reflects(stage):
     assert glossy.reflectance[0] == 0 < metal.reflectance[0]
 
 
+def test_materials_of_one_name_that_look_alike_are_one(stage):
+    """As each model of a home has its own prim of the same material."""
+    colors = {'chair': (0.5, 0.25, 0.0), 'table': (0.0, 0.25, 0.5), 'shelf': (0.5, 0.25, 0.0)}
+    for model, color in colors.items():
+        add_material(stage, f'{model}/wood', roughness=0.3 if model == 'shelf' else 0.8, diffuseColor=color)
+        bind(UsdGeom.Cube.Define(stage, f'/{model}'), f'{model}/wood')
+    model, _ = read(stage)
+    assert [model.mat(i).name for i in range(model.nmat)] == ['/Looks/chair/wood', '/Looks/shelf/wood']
+    assert [int(model.geom(f'/{name}').matid[0]) for name in colors] == [0, 0, 1]
+    for name, color in colors.items():
+        np.testing.assert_allclose(model.geom(f'/{name}').rgba[:3], color, atol=1e-6)
+
+
 def test_normals_follow_the_scale_of_the_mesh(stage, add_mesh):
     """A ramp at 45 degrees, stretched to twice its length along x."""
     mesh = add_mesh('/ramp', [(0, 0, 0), (1, 0, 1), (1, 1, 1), (0, 1, 0)], [[0, 1, 2, 3]])
