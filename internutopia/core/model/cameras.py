@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 import mujoco
 
 from internutopia.core.model.compose import robot_prefix
-from internutopia.core.model.spec import RobotSpec
+from internutopia.core.model.spec import SCENE_PREFIX, RobotSpec
 from internutopia.core.render.camera import Intrinsics, half_angle
 from internutopia.core.util import did_you_mean
-
-_SCENE = 'scene/'
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robo
     A camera is found by the end of its prim path or, where its asset knows none, by the names of its link and its own:
     `torso/eye` is the camera `eye` on the link `torso`. ValueError naming the cameras there are.
     """
-    prefix = _SCENE if robot is None else robot_prefix(robot)
+    prefix = SCENE_PREFIX if robot is None else robot_prefix(robot)
     path = path.strip('/')
     known: dict[str, str] = {}
     for name, layout in cameras.items():

@@ -10,13 +10,13 @@ from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.cameras import add_cameras
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.compose import SCENE_PREFIX, compose
+from internutopia.core.model.compose import compose
 from internutopia.core.model.file_errors import BROKEN
 from internutopia.core.model.importers.load import is_mjcf
 from internutopia.core.model.joints import add_joints, fix_bases
 from internutopia.core.model.lighting import DEFAULT_PREFIX, drop_useless_shadows
 from internutopia.core.model.probes import add_probes
-from internutopia.core.model.spec import SceneSpec
+from internutopia.core.model.spec import SCENE_PREFIX, SceneSpec
 
 
 def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:

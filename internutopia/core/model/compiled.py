@@ -13,10 +13,10 @@ from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
 from internutopia.core.model.cameras import camera_layouts, find_camera
-from internutopia.core.model.compose import SCENE_PREFIX, object_body
+from internutopia.core.model.compose import object_body
 from internutopia.core.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
 from internutopia.core.model.semantics import SceneLabels
-from internutopia.core.model.spec import IDENTITY_QUAT, RobotSpec, SceneSpec
+from internutopia.core.model.spec import IDENTITY_QUAT, SCENE_PREFIX, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
 

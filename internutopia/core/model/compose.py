@@ -33,13 +33,10 @@ from internutopia.core.model.lighting import add_missing_sky, light_if_dark
 from internutopia.core.model.options import RobotAsset, set_options
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
-from internutopia.core.model.spec import ObjectSpec, RobotSpec, SceneSpec
+from internutopia.core.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.log import warn_once
-
-SCENE_PREFIX = 'scene/'
-"""Prefix of the scene asset's elements in the composed model."""
 
 
 def robot_prefix(name: str) -> str:

@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.compose import SCENE_PREFIX, contact_sensor, robot_prefix
+from internutopia.core.model.compose import contact_sensor, robot_prefix
 from internutopia.core.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
 from internutopia.core.model.joint_order import order_joints
 from internutopia.core.model.probes import probe_addresses
-from internutopia.core.model.spec import Probe, RobotSpec
+from internutopia.core.model.spec import SCENE_PREFIX, Probe, RobotSpec
 
 Ints = NDArray[np.intp]
 

@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.part_boxes import PartBox, part_boxes
-from internutopia.core.model.spec import ObjectSpec
+from internutopia.core.model.spec import SCENE_PREFIX, ObjectSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.log import warn_once
 
 PREFIX = 'semantics:'
-SCENE = 'scene/'  # prefix of its elements in the composed model
-_PRIM = f'{SCENE}/'  # what names of elements from USD begin with: prim paths
+_PRIM = f'{SCENE_PREFIX}/'  # what names of elements from USD begin with: prim paths
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class SceneLabels:
         index = {name: number for number, name in enumerate(members)}
         paths = {body: obj.prim_path or f'/{body}' for body, obj in objects.items()}
         self.things = tuple(
-            Label(paths.get(name) or f'/{name.replace(_PRIM, SCENE)}', merged[name], np.array(geoms, np.intp))
+            Label(paths.get(name) or f'/{name.replace(_PRIM, SCENE_PREFIX)}', merged[name], np.array(geoms, np.intp))
             for name, geoms in members.items()
         )
         self.geom_labels = np.array([index[names[0]] if names else -1 for names in owners], np.int32)
@@ -113,10 +112,12 @@ def _texts(model: mujoco.MjModel) -> dict[str, dict[str, str]]:
     semantics: dict[str, dict[str, str]] = {}
     for text in range(model.ntext):
         name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_TEXT, text)
-        if name.startswith(SCENE + PREFIX):
+        if name.startswith(SCENE_PREFIX + PREFIX):
             begin = model.text_adr[text]
             data = model.text_data[begin : begin + model.text_size[text] - 1].decode()  # it ends with a zero
-            semantics[SCENE + name.removeprefix(SCENE + PREFIX)] = _parse(name.removeprefix(SCENE), data)
+            semantics[SCENE_PREFIX + name.removeprefix(SCENE_PREFIX + PREFIX)] = _parse(
+                name.removeprefix(SCENE_PREFIX), data
+            )
     return semantics
 
 
@@ -158,8 +159,10 @@ def _warn_of_unknown(semantics: Iterable[str], known: set[str]) -> None:
     """Warn of texts about elements of MJCF that do not exist; a prim may well have no geom."""
     for element in semantics:
         if element not in known and not element.startswith(_PRIM):
-            wrong = element.removeprefix(SCENE)
-            hint = did_you_mean(wrong, [name.removeprefix(SCENE) for name in known if name.startswith(SCENE)])
+            wrong = element.removeprefix(SCENE_PREFIX)
+            hint = did_you_mean(
+                wrong, [name.removeprefix(SCENE_PREFIX) for name in known if name.startswith(SCENE_PREFIX)]
+            )
             warn_once('text %r labels nothing: there is no such body or geom; %s', PREFIX + wrong, hint)
 
 

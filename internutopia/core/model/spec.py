@@ -19,6 +19,8 @@ Vec3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
 
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
+SCENE_PREFIX = 'scene/'
+"""What the names of a scene's elements begin with in the composed model."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.model.compose import SCENE_PREFIX
+from internutopia.core.model.spec import SCENE_PREFIX
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.context import RobotBatches
 from internutopia.core.robot.rigid_body import IRigidBody

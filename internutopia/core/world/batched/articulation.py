@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.compose import SCENE_PREFIX
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.layouts import ArticulationLayout, BodyLayout
-from internutopia.core.model.spec import Probe
+from internutopia.core.model.spec import SCENE_PREFIX, Probe
 from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities

@@ -24,10 +24,9 @@ from typing_extensions import override
 
 from internutopia.core.config import SimConfig
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.compose import SCENE_PREFIX
 from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.model.semantics import SceneLabels
-from internutopia.core.model.spec import SceneSpec
+from internutopia.core.model.spec import SCENE_PREFIX, SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean
