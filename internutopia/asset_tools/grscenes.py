@@ -123,10 +123,18 @@ class _Getting:
         self._final = folder / self._scene.removeprefix(self._root)
         self._staged = folder / _WORK / self._final.name
         self._result = SceneFiles(self._final)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # who has it may report, and write while this call has not ended
+        self._ended = False
         self._done = Progress(0, 0, 0, 0)
 
     def run(self) -> SceneFiles:
+        try:
+            return self._get()
+        finally:
+            with self._lock:
+                self._ended = True
+
+    def _get(self) -> SceneFiles:
         for leftover in self._staged.parent.glob('*.part'):  # of one that was killed
             leftover.unlink()
         entries = self._archive.entries
@@ -197,17 +205,23 @@ class _Getting:
 
     def _unpack(self, run: Sequence[Entry]) -> None:
         for entry, content in self._archive.read(run):
-            place = self._place(entry.path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            part = self._folder / _WORK / f'{entry.offset}.part'
-            target = self._link_target(entry, content)
-            if target is None or not _made_link(part, target):
-                part.write_bytes(content)
-            os.replace(part, place)
+            with self._lock:
+                if self._ended:  # after an error: the folder may belong to the next call by now
+                    return
+                self._write(entry, content)
         with self._lock:
             files, size = len(run), sum(entry.packed_size for entry in run)
             self._done = replace(self._done, files=self._done.files + files, bytes=self._done.bytes + size)
             self._report(self._done)
+
+    def _write(self, entry: Entry, content: bytes) -> None:
+        place = self._place(entry.path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = self._folder / _WORK / f'{entry.offset}.part'
+        target = self._link_target(entry, content)
+        if target is None or not _made_link(part, target):
+            part.write_bytes(content)
+        os.replace(part, place)
 
     def _link_target(self, entry: Entry, content: bytes) -> str | None:
         """Where a link leads, also one that is a text in the archive; None for other files.

@@ -209,6 +209,8 @@ class RayRunner(EnvRunner):
         outcomes = self._pool.gather(done)
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, Exception)]
         if errors:
+            # last what only follows from another one: the death of a worker also ends the calls that depend on it
+            errors.sort(key=lambda error: isinstance(error, WorkerDiedError) and error.worker is None)
             changed = [group for group, outcome in outcomes.items() if not isinstance(outcome, Exception)]
             undone = self._pool.gather({group: self._pool.call_async(group, 'undo_set_state') for group in changed})
             for problems in undone.values():
