@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.frame_sites import HINGE_ARM, add_frame_site
-from internutopia.core.model.spec import IDENTITY_QUAT, JointSpec, RobotSpec, SceneSpec
+from internutopia.core.model.spec import IDENTITY_QUAT, SCENE_PREFIX, JointSpec, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 
@@ -98,8 +98,9 @@ def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: Co
     objects = {_path(obj.prim_path, 'objects', obj.name): obj.name for obj in scene.objects}
     if path in objects:
         return object_body(objects[path])
-    names = (unjoined.model.body(i).name for i in range(1, unjoined.model.nbody))
-    bodies = {f'/scene/{name.removeprefix("scene/").lstrip("/")}': name for name in names if name.startswith('scene/')}
+    names = [unjoined.model.body(i).name for i in range(1, unjoined.model.nbody)]
+    prefix = SCENE_PREFIX
+    bodies = {f'/{prefix}{name.removeprefix(prefix).lstrip("/")}': name for name in names if name.startswith(prefix)}
     if path not in bodies:
         robots = [_path(robot.prim_path, 'robots', robot.name) for robot in scene.robots]
         raise _unknown(joint, path, 'the env has nothing there', path, [*robots, *objects, *bodies])

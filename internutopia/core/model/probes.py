@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.drives import DRIVEN_JOINTS
 from internutopia.core.model.groups import FRAME_GROUP
-from internutopia.core.model.spec import Probe, RobotSpec
+from internutopia.core.model.spec import SCENE_PREFIX, Probe, RobotSpec
 from internutopia.core.util import did_you_mean
 
 _SENSORS = mujoco.mjtSensor
@@ -100,7 +100,7 @@ def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str)
         return _OBJECTS.mjOBJ_BODY, robot_prefix(robot.name) + link
     objects = {
         body.name.removeprefix(prefix).lstrip('/'): body.name
-        for prefix in (object_body(''), 'scene/')
+        for prefix in (object_body(''), SCENE_PREFIX)
         for body in spec.worldbody.bodies
         if body.name.startswith(prefix)
     }
