@@ -1,5 +1,7 @@
 """Config of how large model files may be, and how much reading them may take."""
 
+from typing import Self
+
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, PositiveFloat
 
@@ -36,3 +38,7 @@ class AssetLimitsCfg(BaseCfg):
     def own_process(self) -> bool:
         """Whether files are tried in a process of its own."""
         return self.time is not None or self.memory is not None
+
+    def of_sizes(self) -> Self:
+        """The same without `time` and `memory`: what of a file is read at all."""
+        return self.update(time=None, memory=None)

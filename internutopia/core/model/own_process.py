@@ -11,12 +11,8 @@ from typing import Any, TypeVar
 
 from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.model.asset_bounds import limited_by, limits
-from internutopia.core.model.importers.load import (
-    Fingerprint,
-    adopt_fingerprint,
-    content_key,
-    known_fingerprint,
-)
+from internutopia.core.model.importers.fingerprints import Fingerprint, adopt_fingerprint, known_fingerprint
+from internutopia.core.model.importers.load import content_key
 from internutopia.core.util.limited_call import LimitError, call_limited
 
 R = TypeVar('R')
@@ -32,7 +28,7 @@ def call_in_own_process(files: Collection[Path], function: Callable[..., R], *ar
     """
     given = limits()
     try:
-        return call_limited(given.time, given.memory, _call, given.update(time=None, memory=None), function, *args)
+        return call_limited(given.time, given.memory, _call, given.of_sizes(), function, *args)
     except LimitError as error:
         names = ', '.join(map(str, files))
         raise ValueError(f'{names}: cannot be read and compiled: {error} (SimConfig.asset_limits)') from error

@@ -6,6 +6,7 @@ Two scene specs that differ only in poses or initial joint positions give the ve
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import content_key
 from internutopia.core.model.overlaps import exclude_overlaps
 from internutopia.core.model.own_process import try_files
+from internutopia.core.model.scene_files import SceneFiles
 from internutopia.core.model.spec import RobotSpec, SceneSpec
 from internutopia.core.util.log import warn_once
 from internutopia.core.util.memory import return_free_memory
@@ -35,8 +37,10 @@ class SceneCache:
     keeps, such as an env that runs it, is found in any case.
     """
 
-    def __init__(self, capacity: int = 256 << 20):
+    def __init__(self, capacity: int = 256 << 20, files: SceneFiles | None = None):
+        """`files`: from where scenes that others have compiled are read; None compiles all that is not in memory."""
         self.capacity = capacity
+        self._files = files
         self.size = 0  # [bytes], of the models that are kept
         self._recent: OrderedDict[str, CompiledScene] = OrderedDict()  # the least recently used first
         self._alive: WeakValueDictionary[str, CompiledScene] = WeakValueDictionary()
@@ -53,7 +57,8 @@ class SceneCache:
         key = _cache_key(scene, robots, timestep, contact)
         compiled = self._alive.get(key)
         if compiled is None:
-            compiled = self._alive.setdefault(key, compile_scene(scene, timestep, contact))
+            get = compile_scene if self._files is None else functools.partial(self._files.get, key=key)
+            compiled = self._alive.setdefault(key, get(scene, timestep=timestep, contact=contact))
             self._compiled += compiled.size
             if hash(key) in self._dropped:
                 warn_once(
@@ -85,7 +90,7 @@ class SceneCache:
                 self._dropped.popitem(last=False)
 
 
-SCENES = SceneCache()
+SCENES = SceneCache(files=SceneFiles())
 """The scenes of the process: a second Env of the same scenes starts at once."""
 
 
@@ -100,7 +105,7 @@ def _try(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
 
 
 def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
-    SceneCache().get(scene, timestep, contact)
+    SceneCache(files=SceneFiles()).get(scene, timestep, contact)
 
 
 def _asset_key(path: str | None) -> str | None:

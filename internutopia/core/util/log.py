@@ -1,6 +1,10 @@
 """The logger of the whole project; it has no handler and no level of its own."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 
 from internutopia.compat.v2.gone import raise_if_gone
@@ -9,10 +13,56 @@ log = logging.getLogger('internutopia')
 """The logger."""
 
 
+@dataclass(frozen=True)
+class Warned:
+    """A warning: its text, whether equal ones are logged once only, and whether the same work would warn again."""
+
+    text: str
+    once: bool = False
+    lasting: bool = True
+
+    def say(self) -> None:
+        """Log it, as it was logged, or would have been if it was not a repetition."""
+        if self.once:
+            _log_once(self.text)
+        else:
+            log.warning('%s', self.text)
+
+
+_record: ContextVar[list[Warned] | None] = ContextVar('record', default=None)
+
+
+def warn(message: str, *args: object, lasting: bool = True) -> None:
+    """Log a warning; not `lasting`: of the machine or the moment, so that another attempt may do without it."""
+    _say(Warned(message % args if args else message, lasting=lasting))
+
+
+def warn_once(message: str, *args: object, lasting: bool = True) -> None:
+    """As `warn`; the same one, of equal arguments, only once in a process."""
+    _say(Warned(message % args if args else message, once=True, lasting=lasting))
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[Warned]]:
+    """Within it, and in this thread, what `warn` and `warn_once` are called with is also put into the list it gives."""
+    record: list[Warned] = []
+    token = _record.set(record)
+    try:
+        yield record
+    finally:
+        _record.reset(token)
+
+
+def _say(warned: Warned) -> None:
+    record = _record.get()
+    if record is not None:
+        record.append(warned)
+    warned.say()
+
+
 @lru_cache(10_000)
-def warn_once(message: str, *args: object) -> None:
-    """Log a warning; the same one, of equal arguments, only once in a process."""
-    log.warning(message, *args)
+def _log_once(text: str) -> None:
+    log.warning('%s', text)
 
 
 __getattr__ = raise_if_gone(__name__)

@@ -12,7 +12,7 @@ import pytest
 from internutopia.core.model import compilation
 from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec, SceneSpec
-from internutopia.core.util.log import warn_once
+from internutopia.core.util.log import _log_once
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_scene_that_is_in_use_is_found_though_nothing_is_kept(scene):
 
 
 def test_scenes_that_are_compiled_again_and_again_are_said_once(caplog):
-    warn_once.cache_clear()
+    _log_once.cache_clear()
     cache = SceneCache(capacity=0)
     cache.get(SceneSpec(), 0.01)
     assert not caplog.messages

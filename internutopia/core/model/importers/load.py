@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from xml.parsers import expat
@@ -20,9 +19,17 @@ from internutopia.core.model.asset_bounds import check_file
 from internutopia.core.model.assets import MODEL_SUFFIXES
 from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers import mjcf, urdf, usd
+from internutopia.core.model.importers.fingerprints import (
+    Fingerprint,
+    adopt_fingerprint,
+    known_fingerprint,
+    search_path,
+    stamp_of,
+    store_fingerprint,
+    stored_fingerprint,
+)
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.static_meshes import decompose_static_meshes
-from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.core.model.scaling import scale_spec
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
@@ -78,43 +85,15 @@ def length_unit(path: Path) -> tuple[float, bool] | None:
 def content_key(path: Path) -> str:
     """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
 
-    Raises what `load_spec` raises of files that are too large or nested too deep, which no reader has seen yet then.
-    Files are read again only when their modification time or size has changed, so a repeated call costs one `stat` per
-    file. Raises what `load_spec` raises.
+    Files are read again only when one of them has changed (see `fingerprints`). Raises what `load_spec` raises, of
+    files that are too large or nested too deep before a reader has seen them.
     """
     known = known_fingerprint(path)
     if known is None:
         with reading(path):
-            name = os.path.abspath(path)
-            known = _fingerprints[name] = _fingerprint(Path(name))
+            known = _fingerprint(Path(os.path.abspath(path)))
+        adopt_fingerprint(path, known)
     return known.key
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What `content_key` has found out about a file."""
-
-    key: str
-    stamps: tuple[tuple[str, tuple[int, int] | None], ...]  # file, its modification time [ns] and size [bytes]
-    search_path: str | None  # where `.mdl` files were looked for
-
-
-def known_fingerprint(path: Path) -> Fingerprint | None:
-    """That of a file whose `content_key` was asked for before, if nothing has changed since."""
-    known = _fingerprints.get(os.path.abspath(path))
-    if known is None or known.search_path != os.environ.get(SEARCH_PATH):
-        return None
-    if any(_stamp(file) != stamp for file, stamp in known.stamps):
-        return None
-    return known
-
-
-def adopt_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Take over what another process has found out."""
-    _fingerprints[os.path.abspath(path)] = fingerprint
-
-
-_fingerprints: dict[str, Fingerprint] = {}
 
 
 def _format(path: Path) -> ModuleType:
@@ -150,8 +129,12 @@ def _root_tag(path: Path) -> str:
 
 
 def _fingerprint(path: Path) -> Fingerprint:
-    files = sorted(str(file) for file in _format(path).dependencies(path))
-    stamps = tuple((file, _stamp(file)) for file in files)  # before reading: a later change is then noticed
+    reader = _format(path)
+    stored = stored_fingerprint(path) if reader is usd else None
+    if stored is not None:
+        return stored
+    files = sorted(str(file) for file in reader.dependencies(path))
+    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then noticed
     digest = hashlib.sha256()
     for file, stamp in stamps:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key
@@ -160,12 +143,7 @@ def _fingerprint(path: Path) -> Fingerprint:
             check_file(file)
             with open(file, 'rb') as content:
                 digest.update(hashlib.file_digest(content, 'sha256').digest())
-    return Fingerprint(digest.hexdigest(), stamps, os.environ.get(SEARCH_PATH))
-
-
-def _stamp(file: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(file)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    found = Fingerprint(digest.hexdigest(), stamps, search_path())
+    if reader is usd:
+        store_fingerprint(path, found)
+    return found

@@ -29,7 +29,7 @@ from internutopia.core.model.meshes.convex_parts import SCALE_FREE_SIZE, Solid, 
 from internutopia.core.model.meshes.hulls import hull
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
-from internutopia.core.util import log
+from internutopia.core.util.log import warn
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 """Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
@@ -113,10 +113,10 @@ class _Fallbacks:
 
     def warn(self) -> None:
         for reason, count in self.hulls.items():
-            log.warning('%d concave pieces of meshes collide as their convex hulls: %s', count, reason)
+            warn('%d concave pieces of meshes collide as their convex hulls: %s', count, reason, lasting=False)
         for reason, meshes in self.plates.items():
             more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
-            log.warning(
+            warn(
                 'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
                 'scale; else simplify or split them, or give those that need not be hollow '
                 'physics:approximation = "convexHull"',
@@ -214,7 +214,7 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
 def _split(job: _Job) -> list[Surface]:
     vertices, faces = _in_metres(job)
     if len(faces) > MAX_TRIANGLES:
-        log.warning('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
+        warn('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
     return pieces(vertices, faces)

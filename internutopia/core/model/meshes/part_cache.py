@@ -1,25 +1,18 @@
-"""Cache of convex parts, a file for each mesh.
-
-It is the folder `decomposition` below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's
-cache folder. Its files are named by what they were computed from, so they are never out of date, and may be deleted at
-any time.
-"""
+"""Cache of convex parts, a file for each mesh, in a folder `decomposition` (`internutopia.core.util.cache_folder`)."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util import log
+from internutopia.core.util.cache_folder import CacheFolder
 
 
 @dataclass(frozen=True)
@@ -43,55 +36,35 @@ class ConvexPart:
 
 
 class PartCache:
-    """The parts of meshes on disk. If the folder cannot be written, there is none, and a warning."""
+    """The parts of meshes on disk."""
 
     def __init__(self) -> None:
-        from platformdirs import user_cache_path
-
-        root = os.environ.get('INTERNUTOPIA_CACHE_PATH')
-        folder = (Path(root) if root else user_cache_path('internutopia', appauthor=False)) / 'decomposition'
-        self._folder: Path | None = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            log.warning('decomposed meshes are not kept: %s; INTERNUTOPIA_CACHE_PATH can name another folder', error)
-            self._folder = None
+        self._folder = CacheFolder('decomposition', 'decomposed meshes')
 
     def load(self, keys: Iterable[str]) -> dict[str, list[ConvexPart]]:
         """The parts of those meshes that are in the cache, and make sense."""
-        if self._folder is None:
-            return {}
-        loaded = {key: _load(self._folder / f'{key}.npz') for key in keys}
+        loaded = {key: _load(self._folder.used(f'{key}.npz')) for key in keys}
         return {key: parts for key, parts in loaded.items() if parts is not None}
 
     def store(self, key: str, parts: list[ConvexPart]) -> None:
-        """Put parts into the cache; whoever reads at the same time sees all or nothing."""
-        if self._folder is None:
-            return
+        """Put parts into the cache."""
         vertices = np.concatenate([np.zeros((0, 3)), *(part.vertices for part in parts)])
         ends = np.cumsum([len(part.vertices) for part in parts], dtype=np.int64)
         axes = [np.zeros((3, 3)) if part.axes is None else part.axes for part in parts]
         volumes = np.array([part.volume for part in parts])
-        try:
-            with tempfile.NamedTemporaryFile(dir=self._folder, suffix='.part', delete=False) as file:
-                np.savez(file, vertices=vertices, ends=ends, volumes=volumes, axes=np.reshape(axes, (-1, 3, 3)))
-            os.replace(file.name, self._folder / f'{key}.npz')
-        except OSError as error:
-            log.warning('decomposed meshes are not kept: %s', error)
+        arrays = {'vertices': vertices, 'ends': ends, 'volumes': volumes, 'axes': np.reshape(axes, (-1, 3, 3))}
+        self._folder.write(f'{key}.npz', lambda file: np.savez(file, **arrays))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from computing at the same time; nothing where the system has no file locks."""
-        if self._folder is None:
-            yield
-            return
-        with (self._folder / 'lock').open('w') as file:
-            with suppress(ImportError, OSError):  # Windows; some network folders. Then a mesh may be computed twice.
+        with ExitStack() as stack:
+            # Windows; some network folders; those that may only be read. Then a mesh may be computed twice.
+            with suppress(ImportError, OSError):
                 import fcntl
 
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._folder.path.mkdir(parents=True, exist_ok=True)
+                fcntl.flock(stack.enter_context((self._folder.path / 'lock').open('w')), fcntl.LOCK_EX)
             yield
 
 

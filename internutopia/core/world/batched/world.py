@@ -29,9 +29,10 @@ from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.pool import EnvSnapshot, RendererPool
-from internutopia.core.util import did_you_mean, log
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
+from internutopia.core.util.log import warn
 from internutopia.core.util.memory import return_free_memory
 from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
@@ -97,7 +98,7 @@ class BatchedWorld(World):
         self._stepped_key = (b'', b'')
         if mujoco.get_mju_user_warning() is None:
             # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
-            mujoco.set_mju_user_warning(lambda message: log.warning('MuJoCo: %s', message))
+            mujoco.set_mju_user_warning(lambda message: warn('MuJoCo: %s', message))
 
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:

@@ -36,7 +36,7 @@ from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files
 from internutopia.core.model.importers.usd.materials import material_files
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage
-from internutopia.core.util import log
+from internutopia.core.util.log import warn
 
 
 def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
@@ -46,7 +46,7 @@ def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
     """
     spec, warnings = load_with_warnings(path, options)
     if warnings:
-        log.warning('%s: %s', path, '\n- '.join(['not all of it is as in the file', *warnings]))
+        warn('%s: %s', path, '\n- '.join(['not all of it is as in the file', *warnings]))
     return spec
 
 

@@ -8,6 +8,7 @@ texture coordinates; what has none shows the mean colour of the image.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -21,7 +22,7 @@ from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.primvars import Primvars, polygons
 from internutopia.core.model.importers.usd.shapes import Indexed, Shape
 from internutopia.core.model.importers.usd.surface import Appearance
-from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles
+from internutopia.core.model.importers.usd.textures import ONE_TILE, Texture, Tiles, read_image
 from internutopia.core.model.importers.usd.values import array
 from internutopia.core.model.meshes.images import add_texture
 
@@ -53,6 +54,7 @@ class VisualBuilder:
         self._mdl = MdlMaterials()
         self._grey: dict[str, set[str]] = {}  # paths of meshes by the `.mdl` file that is missing
         self._primvars = Primvars(warnings)
+        self._read_image = lru_cache(32)(read_image)  # materials often share images
         self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
         self._materials: dict[Any, str] = {}  # names by their appearance
 
@@ -162,7 +164,7 @@ class VisualBuilder:
 
     def _pixels(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> NDArray[np.uint8] | None:
         try:
-            return texture.pixels(tiles)
+            return texture.pixels(tiles, self._read_image)
         except ValueError as error:
             names = ' and '.join(sorted(texture.files))
             self._warnings.add(f'texture {names} cannot be read ({error}); shown in one colour', material)

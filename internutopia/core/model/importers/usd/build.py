@@ -127,12 +127,12 @@ class _Builder:
             return
         if shape.faces is not None and shown:
             self._note_subdivision(prim)
-        body = self._body_of(prim)
+        body, physics = self._body_of(prim), self._physics  # not `self`: in a circle, the stage would stay open
 
         def on_geom(geom: mujoco.MjsGeom, share: float) -> None:
             if body.prim is not None:
-                geom.density = self._physics.density(prim, body.prim)
-                geom.mass = (self._physics.mass(prim) or np.nan) * share
+                geom.density = physics.density(prim, body.prim)
+                geom.mass = (physics.mass(prim) or np.nan) * share
             body.geoms.append(geom)
             body.shapes.append(prim)
 

@@ -26,8 +26,8 @@ class MdlFiles:
     """Finds files for one stage, each name once.
 
     Attributes:
-        files: what the answers depend on: files that were found, text files that are links, and where files that
-            are missing would be found first.
+        files: what the answers depend on: files that were found, text files that are links, where files that were
+            found could have been found before, and where files that are missing would be found first.
         folders: where missing files were looked for.
     """
 
@@ -62,12 +62,15 @@ class MdlFiles:
         parts = [part for part in name.parts if part not in ('.', '..', '/')]
         others = [place for place in [*self._search_path, *self._folders_near(folder)] if place != folder]
         places += [(place, PurePosixPath(*parts[i:])) for place in others for i in range(len(parts))]
+        tried: list[Path] = []
         for any_case in (False, True):
             for place, rest in places:
                 found = self._at(place, rest, any_case)
                 if found is not None:
                     self.files.add(Path(self.real(found)))
+                    self.files.update(tried)
                     return found
+                tried.append(place / rest)
         self.files |= {folder / name, *(place / parts[-1] for place in others)}
         self.folders |= dict.fromkeys([folder, *others])
         return None

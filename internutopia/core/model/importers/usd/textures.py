@@ -7,8 +7,8 @@ that is clamped, mirrored or black there get an image as large as they reach, an
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,11 +56,11 @@ class Texture:
         """The images that it is made of."""
         return {file for file in (self.file, self.alpha) if file}
 
-    def pixels(self, tiles: Tiles) -> Pixels:
-        """`(height, width, 3 or 4)` pixels, the top row first. ValueError if an image cannot be read."""
-        image = read_image(self.file)[..., :3] if self.file else np.full((1, 1, 3), 255, np.uint8)
+    def pixels(self, tiles: Tiles, read: Callable[[str], Pixels]) -> Pixels:
+        """`(height, width, 3 or 4)` pixels, the top row first, of images that `read` reads, or ValueError."""
+        image = read(self.file)[..., :3] if self.file else np.full((1, 1, 3), 255, np.uint8)
         if self.alpha:
-            image = _with_alpha(image, read_image(self.alpha)[..., self.channel], self.threshold)
+            image = _with_alpha(image, read(self.alpha)[..., self.channel], self.threshold)
         (left, right), (bottom, top) = tiles
         height, width = image.shape[:2]
         sides = [(0, 0), (-left * width, (right - 1) * width), (0, 0)]
@@ -78,7 +78,6 @@ class Texture:
         return (u, v), np.stack([across, along], axis=1)
 
 
-@lru_cache(32)  # the materials of a scene often share images
 def read_image(file: str) -> Pixels:
     """`(height, width, 4)` pixels, the top row first, of an image that may lie in a USDZ package.
 

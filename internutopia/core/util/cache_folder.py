@@ -1,0 +1,112 @@
+"""Cache folder: files that the processes of a user share, each of them whole or not there.
+
+It is below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's cache folder. Its files are
+named by what they were made from, so they are never out of date, and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+from internutopia.core.util.log import warn_once
+
+_PACKAGES = (
+    'internutopia',
+    'mujoco',
+    'usd-core',
+    'numpy',
+    'pillow',
+    'coacd',
+    'trimesh',
+)  # whose code makes what is kept
+
+
+class CacheFolder:
+    """A folder of the cache. One that may only be read is read; what cannot be written is a warning, the first time."""
+
+    def __init__(self, name: str, what: str, capacity: int | None = None):
+        """A folder that need not exist yet.
+
+        Args:
+            name: of the folder.
+            what: it holds, for warnings.
+            capacity: bytes of all files, beyond which those that were used least recently are deleted; None: no bound.
+        """
+        from platformdirs import user_cache_path
+
+        root = os.environ.get('INTERNUTOPIA_CACHE_PATH')
+        self.path = (Path(root) if root else user_cache_path('internutopia', appauthor=False)) / name
+        self._what, self._capacity = what, capacity
+        self._failed = False
+
+    def used(self, name: str) -> Path:
+        """The file of that name, which may not exist, and counts as used from now on."""
+        file = self.path / name
+        if self._capacity is not None:
+            with suppress(OSError):  # nothing there, or not ours
+                os.utime(file)
+        return file
+
+    def write(self, name: str, content: Callable[[IO[bytes]], object]) -> None:
+        """Write a file by a function; whoever reads at the same time sees all or nothing."""
+        if self._failed:
+            return
+        part = None
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.path, suffix='.part', delete=False) as file:
+                part = Path(file.name)
+                content(file)
+            os.replace(part, self.path / name)
+        except OSError as error:
+            self._failed = True
+            if part is not None:
+                part.unlink(missing_ok=True)
+            what = '%s are not kept in %s: %s; INTERNUTOPIA_CACHE_PATH can name another folder'
+            warn_once(what, self._what, self.path, error.strerror, lasting=False)
+        else:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        if self._capacity is None:
+            return
+        files = list[tuple[int, int, str]]()
+        for entry in os.scandir(self.path):
+            with suppress(OSError):  # others delete, too
+                status = entry.stat()
+                files.append((status.st_mtime_ns, status.st_size, entry.path))
+        total = 0
+        for _, size, path in sorted(files, reverse=True):
+            total += size
+            if total > self._capacity:
+                with suppress(OSError):
+                    os.unlink(path)
+
+
+@cache
+def code_version() -> str:
+    """A hash of the code that what is kept depends on: all of `internutopia.core`, and the packages that it calls.
+
+    So nobody has to remember to raise a number when what is computed changes.
+    """
+    core = Path(__file__).parents[1]
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(core.rglob('*.py')):
+        digest.update(f'{file.relative_to(core).as_posix()}\n'.encode() + file.read_bytes())
+    for package in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            digest.update(f'{package} {metadata.version(package)}\n'.encode())
+    return digest.hexdigest()
+
+
+def hashed(*parts: object) -> str:
+    """A name for what is made from parts that have a `repr` of their own."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
