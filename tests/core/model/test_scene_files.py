@@ -1,4 +1,4 @@
-"""Scene files: what another process reads from disk is what it would have compiled, to the bit and with all warnings."""
+"""Scene files: what another process reads is what it would have compiled, to the bit and with all warnings."""
 
 from __future__ import annotations
 
