@@ -129,13 +129,15 @@ def _are_closed(vertices: Floats, faces: Ints, labels: Ints) -> NDArray[np.bool_
     """`(m,)` whether the faces with the same label as a face form a closed surface around a volume."""
     edges = np.sort(_edges(faces), axis=1)
     signs = np.where(_edges(faces)[:, 0] == edges[:, 0], 1, -1)
-    keys, index = np.unique(np.column_stack([np.repeat(labels, 3), edges]), axis=0, return_inverse=True)
-    unpaired = keys[np.bincount(index.ravel(), signs, len(keys)) != 0, 0]
     groups, index = np.unique(labels, return_inverse=True)
+    count = len(vertices)
+    codes, places = np.unique((np.repeat(index, 3) * count + edges[:, 0]) * count + edges[:, 1], return_inverse=True)
+    unpaired = codes[np.bincount(places, signs, len(codes)) != 0] // count**2
     a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)
     volumes = np.bincount(index, np.einsum('ij,ij->i', a, np.cross(b, c)) / 6, len(groups))
     hollow = np.abs(volumes) > _NO_VOLUME * np.ptp(vertices, axis=0).max(initial=0.0) ** 3
-    return (hollow & ~np.isin(groups, unpaired))[index]
+    hollow[unpaired] = False
+    return hollow[index]
 
 
 def _split(vertices: Floats, faces: Ints, labels: Ints) -> list[Surface]:

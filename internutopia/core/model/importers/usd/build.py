@@ -89,8 +89,9 @@ class _Builder:
         """ValueError if nothing is left of the stage. One that has nothing from the start is just odd."""
         from pxr import UsdPhysics
 
-        spec = self._spec
-        if spec.geoms or spec.lights or spec.cameras or len(self._bodies) > 1:
+        if any(body.geoms for body in self._bodies.values()) or len(self._bodies) > 1:
+            return
+        if self._spec.lights or self._spec.cameras:
             return
         if warnings := self._warnings.lines():
             raise ValueError(f'nothing is left of it: {"; ".join(warnings)}')

@@ -152,10 +152,10 @@ class Geometry:
         arrays: dict[str, NDArray[Any]] = {}
         if faces is not None and shape.normals is not None:
             # MuJoCo (4.0) takes the normals of a face from where its vertices are: each vertex needs one normal
-            pairs = np.stack([faces, shape.normals.index], axis=-1).reshape(-1, 2)
-            used, faces = np.unique(pairs, axis=0, return_inverse=True)
-            vertices, faces = vertices[used[:, 0]], faces.reshape(-1, 3)
-            arrays['usernormal'] = shape.normals.values[used[:, 1]].round(6)
+            count = len(shape.normals.values)
+            used, faces = np.unique(faces.astype(np.int64) * count + shape.normals.index, return_inverse=True)
+            vertices, faces = vertices[used // count], faces.reshape(-1, 3)
+            arrays['usernormal'] = shape.normals.values[used % count].round(6)
         arrays['uservert'] = vertices
         if faces is not None:
             arrays['userface'] = faces.astype(np.int32)

@@ -7,6 +7,7 @@ Meshes have scale and shear baked into their vertices.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,7 +91,12 @@ class Shape:
 
     def is_flat(self) -> bool:
         """Whether this is a mesh without volume, which MuJoCo cannot collide with."""
-        return self.vertices is not None and _extents(self.vertices)[1][-1] < _FLATNESS
+        return self.vertices is not None and self._extents[1][-1] < _FLATNESS
+
+    @cached_property
+    def _extents(self) -> tuple[Array, Array]:
+        assert self.vertices is not None
+        return _extents(self.vertices)
 
     def thickened(self) -> Shape:
         """A flat shape with a back; the front stays where it is. What faces up or down grows downwards."""
@@ -113,8 +119,7 @@ class Shape:
 
     def _front(self) -> Array:
         """Unit normal `(3,)` of a flat mesh, on the side that most of its faces look to, or on the upper one."""
-        assert self.vertices is not None
-        normal = _extents(self.vertices)[0][-1]
+        normal = self._extents[0][-1]
         up = float((self.rotation @ normal)[2])
         return normal * np.sign(up if abs(up) > 0.5 else normal @ self._crosses().sum(axis=0) or 1.0)
 
