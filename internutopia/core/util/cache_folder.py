@@ -18,15 +18,8 @@ from typing import IO
 
 from internutopia.core.util.log import warn_once
 
-_PACKAGES = (
-    'internutopia',
-    'mujoco',
-    'usd-core',
-    'numpy',
-    'pillow',
-    'coacd',
-    'trimesh',
-)  # whose code makes what is kept
+# those whose code makes what is kept
+_PACKAGES = ('internutopia', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', 'trimesh')
 
 
 class CacheFolder:
