@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
+from internutopia.core.config.config import check_config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
@@ -67,6 +68,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         arrays: Literal['numpy', 'torch'] = 'numpy',
     ):
         self._guard = CallGuard(self)
+        check_config(config, 'VectorEnv')
         if arrays not in ('numpy', 'torch'):
             raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
         if render_mode not in (None, *RENDER_MODES):

@@ -19,6 +19,14 @@ def test_without_its_packages_the_command_says_what_to_install():
     assert "pip install -e '.[cli]'" in result.stderr and 'Traceback' not in result.stderr
 
 
+def test_a_renderer_that_there_is_not_is_named_with_those_that_there_are(monkeypatch):
+    command = [sys.executable, '-c', 'from internutopia.cli import main; main()', 'inspect', 'scenes/empty.xml']
+    monkeypatch.setenv('MUJOCO_GL', 'nonsense')
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2 and 'Traceback' not in result.stderr
+    assert "MUJOCO_GL is 'nonsense': expected 'egl', 'osmesa'" in result.stderr
+
+
 def test_version():
     result = CliRunner().invoke(cli_app.app, ['--version'])
     assert (result.exit_code, result.stdout) == (0, f'internutopia {internutopia.__version__}\n')

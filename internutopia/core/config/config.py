@@ -152,6 +152,20 @@ class DistributedConfig(Config):
         return self
 
 
+def check_config(config: object, owner: str) -> None:
+    """TypeError, saying how a `Config` is made of it, if what a user gave to `owner` is none."""
+    if isinstance(config, Config):
+        return
+    ways: dict[type, str] = {
+        Mapping: 'Config(**config)',
+        TaskCfg: 'Config(task_configs=[config])',
+        str: 'Config.from_yaml(config)',
+        os.PathLike: 'Config.from_yaml(config)',
+    }
+    way = next((way for kind, way in ways.items() if isinstance(config, kind)), 'Config(task_configs=[...])')
+    raise TypeError(f'{owner} takes a Config, got {type(config).__name__}; make one with {way}')
+
+
 def _check_names(index: int, task: TaskCfg) -> None:
     """Refuses a name that two robots or objects of a task share: actions and observations could not tell them apart."""
     counts = Counter(member.name for member in (*task.robots, *task.objects))

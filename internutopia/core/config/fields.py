@@ -11,8 +11,17 @@ from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
 _LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length zero
 
 
-def _as_list(value: Any) -> Any:
-    return value.tolist() if hasattr(value, 'tolist') else value
+def _numbers(form: str) -> BeforeValidator:
+    """The validator of a tuple of numbers; `form` is how one is written, a number for each comma and one more."""
+    length = form.count(',') + 1
+
+    def as_list(value: Any) -> Any:
+        items = value.tolist() if hasattr(value, 'tolist') else value
+        if not isinstance(items, list | tuple) or len(items) != length:
+            raise ValueError(f'expected {length} numbers {form}, got {value!r:.80}')
+        return items
+
+    return BeforeValidator(as_list)
 
 
 def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
@@ -47,14 +56,14 @@ PositiveFloat = Annotated[FiniteFloat, Field(gt=0)]
 NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
-Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list)]
+Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(x, y, z)')]
 """Three finite numbers: a position, a translation (m) or a colour."""
 
-Scale = Annotated[tuple[PositiveFloat, PositiveFloat, PositiveFloat], BeforeValidator(_as_list)]
+Scale = Annotated[tuple[PositiveFloat, PositiveFloat, PositiveFloat], _numbers('(x, y, z)')]
 """Three positive factors along x, y and z."""
 
 Quaternion = Annotated[
-    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list), AfterValidator(_not_zero)
+    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(w, x, y, z)'), AfterValidator(_not_zero)
 ]
 """An orientation `(w, x, y, z)`, not of length zero."""
 
@@ -66,7 +75,7 @@ Seed = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_SEED)]
 
 _Side = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_SIDE)]
 
-Resolution = Annotated[tuple[_Side, _Side], BeforeValidator(_as_list)]
+Resolution = Annotated[tuple[_Side, _Side], _numbers('(width, height)')]
 """Width and height of an image, pixels."""
 
 if TYPE_CHECKING:  # what a caller may write; a config holds the number

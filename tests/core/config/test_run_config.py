@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from internutopia import Env, GymEnv
 from internutopia.core.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.rl import VectorEnv
 
 
 class RoverRobotCfg(RobotCfg):
@@ -198,3 +200,19 @@ def test_distribute_keeps_the_run_and_round_trips():
 def test_wrong_distribution_is_refused(values):
     with pytest.raises(ValidationError, match=next(iter(values))):
         RayDistributionCfg.model_validate(values)
+
+
+@pytest.mark.parametrize('make', [Env, GymEnv, VectorEnv])
+@pytest.mark.parametrize(
+    ('given', 'way'),
+    [
+        ({'task_configs': [TaskCfg()]}, 'got dict; make one with Config(**config)'),
+        (TaskCfg(), 'got TaskCfg; make one with Config(task_configs=[config])'),
+        ('run.yaml', 'got str; make one with Config.from_yaml(config)'),
+        (None, 'got NoneType; make one with Config(task_configs=[...])'),
+    ],
+)
+def test_what_is_no_config_is_refused_with_how_to_make_one(make, given, way):
+    with pytest.raises(TypeError) as caught:
+        make(given)
+    assert str(caught.value).endswith(f'Env takes a Config, {way}')
