@@ -22,6 +22,7 @@ from internutopia.core.runner.async_stepper import AsyncStepper
 from internutopia.core.runner.factory import create_runner
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
@@ -73,7 +74,7 @@ class Env:
     def __init__(self, config: Config):
         self._guard = CallGuard(self)
         check_config(config, 'Env')
-        self.config = config
+        self.config = config = with_spacing(config)
         self.compat = ListApi2x.of(config)
         self.env_num = config.env_num
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None

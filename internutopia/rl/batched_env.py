@@ -23,6 +23,7 @@ from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
@@ -78,7 +79,7 @@ class BatchedRLEnv:
                 'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
             )
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
-        self.config = config = config.model_copy(update={'compat': '3.x'})
+        self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
         self.learning = learning or _learning_of(config)
         self.env_num = config.env_num
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it

@@ -13,12 +13,12 @@ from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
-from internutopia.core.config.fields import Count, PathStr, PositiveFloat, Seed
+from internutopia.core.config.fields import Count, PathStr, Seed, Spacing
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
 from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util.bounds import MAX_DISTANCE, MAX_ENVS, MAX_EPISODES
+from internutopia.core.util.bounds import MAX_ENVS, MAX_EPISODES
 
 
 class Config(BaseCfg):
@@ -31,8 +31,9 @@ class Config(BaseCfg):
     """Time steps, physics engine and machine."""
     env_num: Count = Field(default=1, le=MAX_ENVS)
     """Number of envs that run side by side; per process, when the run is distributed."""
-    env_offset_size: PositiveFloat = Field(default=5.0, le=MAX_DISTANCE)
-    """Distance between neighbouring envs on the grid, m."""
+    env_offset_size: Spacing = 5.0
+    """Distance between neighbouring envs on the grid, m. With `'auto'`, no scene reaches into another one, and it is at
+    least 5 m: the scenes of all tasks are read when the Env is made, whose `config` has the number."""
     metrics_save_path: PathStr | None = 'console'
     """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
     resume: bool | Literal['force'] = False

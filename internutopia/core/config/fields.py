@@ -2,11 +2,20 @@
 
 import math
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFloat
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    FiniteFloat,
+    PlainSerializer,
+    WrapValidator,
+)
 
-from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
+from internutopia.core.util.bounds import MAX_COUNT, MAX_DISTANCE, MAX_SEED, MAX_SIDE
 
 _LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length zero
 
@@ -40,6 +49,12 @@ def _not_bool(value: Any) -> Any:
 
 def _as_path(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _metres_or_auto(value: Any, as_metres: Callable[[Any], float]) -> Any:
+    if isinstance(value, str) and value != 'auto':
+        raise ValueError(f"expected a number of metres or 'auto', got {value!r}")
+    return value if isinstance(value, str) else as_metres(value)
 
 
 def _as_seconds(value: Any) -> Any:
@@ -81,10 +96,15 @@ Resolution = Annotated[tuple[_Side, _Side], _numbers('(width, height)')]
 if TYPE_CHECKING:  # what a caller may write; a config holds the number
     Seconds = float | str
     Bytes = int | str
+    Spacing = float | Literal['auto']
 else:
     Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
     Bytes = Annotated[ByteSize, BeforeValidator(_not_bool), Field(ge=0)]
-"""A time span, s: a number or a fraction written as text (`'1/240'`). A size in bytes: a number, or text (`'2GiB'`)."""
+    Spacing = Annotated[
+        PositiveFloat, Field(le=MAX_DISTANCE), WrapValidator(_metres_or_auto), PlainSerializer(lambda value: value)
+    ]
+"""A time span, s: a number or a fraction written as text (`'1/240'`). A size in bytes: a number, or text (`'2GiB'`).
+A distance between things, m: a number, or `'auto'` for one that follows from their size."""
 
 PathStr = Annotated[str, BeforeValidator(_as_path)]
 """A path as text; `pathlib` paths are accepted."""
