@@ -36,6 +36,8 @@ app = typer.Typer(
     context_settings={'help_option_names': ['-h', '--help']},
 )
 
+_ENV_NUM = '--env-num', '--envs', '--num-envs'
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -63,7 +65,8 @@ class _RunCommand(typer.core.TyperCommand):
 def run_command(
     config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
     env_num: Annotated[
-        int | None, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.')
+        int | None,
+        typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.'),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
     out: Annotated[
@@ -184,9 +187,7 @@ _Backend = Annotated[
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[
-        int | None, typer.Option('--envs', '--num-envs', min=1, max=MAX_ENVS, help='Number of envs.')
-    ] = None,
+    envs: Annotated[int | None, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = None,
     iterations: Annotated[
         int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
     ] = None,
@@ -242,7 +243,7 @@ _Velocity = Annotated[
 def play_command(
     source: _Source,
     env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
+    envs: Annotated[int, typer.Option(*_ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
     command: _Velocity = None,
     out: Annotated[
@@ -274,7 +275,9 @@ def play_command(
 def evaluate_command(
     source: _Source,
     env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')] = 256,
+    envs: Annotated[
+        int, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
+    ] = 256,
     seconds: Annotated[
         float | None,
         typer.Option(

@@ -17,7 +17,7 @@ from typing import Any
 
 from internutopia.cli.actions import TaskActions, parse_actions
 from internutopia.core.config import Config, TaskCfg
-from internutopia.core.config.yaml_file import read_mapping
+from internutopia.core.config.yaml_file import expanded, read_mapping
 from internutopia.core.util import did_you_mean, log, near_name
 from internutopia.core.util.bounds import MAX_EPISODES
 
@@ -42,7 +42,7 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
         ValueError: it is no YAML, or says something wrong; the message names the place.
         pydantic.ValidationError: a field of the config is wrong.
     """
-    values = read_mapping(path)
+    values = expanded(read_mapping(path))
     fields = {*Config.model_fields, 'actions'}
     for name in values.keys() - fields:
         raise ValueError(f'a run file has no field {name!r}; {did_you_mean(name, fields)}')

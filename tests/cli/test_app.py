@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 import internutopia
@@ -41,3 +42,10 @@ def test_bench_gets_its_options(monkeypatch):
     result = CliRunner().invoke(cli_app.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
     assert result.exit_code == 3
     assert calls == [(Path('here'), True, ['one', 'two'], 'mujoco', 'cpu')]
+
+
+@pytest.mark.parametrize('command', ['run', 'train', 'evaluate', 'play'])
+def test_the_number_of_envs_has_one_name_and_two_others(command):
+    for name in ('--env-num', '--envs', '--num-envs'):
+        result = CliRunner().invoke(cli_app.app, [command, 'source', name, '0'])
+        assert result.exit_code == 2 and "Invalid value for '--env-num'" in result.stderr

@@ -17,7 +17,7 @@ from internutopia.core.config.fields import Count, PathStr, Seed, Spacing
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
-from internutopia.core.config.yaml_file import read_mapping
+from internutopia.core.config.yaml_file import expanded, portable, read_mapping
 from internutopia.core.util.bounds import MAX_ENVS, MAX_EPISODES
 
 
@@ -118,7 +118,7 @@ class Config(BaseCfg):
                 than 64 MiB, 100 levels, or 5 million values when aliases are written out.
             pydantic.ValidationError: A field is missing, unknown or wrong.
         """
-        values = read_mapping(path)
+        values = expanded(read_mapping(path))
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -126,8 +126,12 @@ class Config(BaseCfg):
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:
-        """Writes the config to a YAML file (UTF-8); numpy arrays become lists."""
-        text = yaml.safe_dump(self.model_dump(mode='json'), sort_keys=False, allow_unicode=True)
+        """Writes the config to a YAML file (UTF-8); numpy arrays become lists.
+
+        Names of assets stay as they were given. Files in the asset folder of this machine (`gm.ASSET_PATH`, where the
+        defaults of robots are) are written as `assets:robots/h1/h1.usd`, which `from_yaml` finds on any machine.
+        """
+        text = yaml.safe_dump(portable(self.model_dump(mode='json')), sort_keys=False, allow_unicode=True)
         Path(path).write_text(text, encoding='utf-8')
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from internutopia import Env, GymEnv
 from internutopia.core.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.macros import MacroDict, gm
 from internutopia.rl import VectorEnv
 
 
@@ -138,6 +139,23 @@ def test_yaml_round_trip(tmp_path):
     again = Config.from_yaml(str(tmp_path / 'run.yaml'))
     assert again == config
     assert type(again.task_configs[0].robots[0]) is RoverRobotCfg
+
+
+def test_yaml_names_assets_so_that_another_machine_finds_them(tmp_path, monkeypatch):
+    here, elsewhere = gm.ASSET_PATH, '/home/ada/assets'
+    rover = RoverRobotCfg(usd_path=f'{here}/robots/rover.usd')
+    task = TaskCfg.model_validate(
+        {'robots': [rover], 'scene_asset_path': 'scenes/empty.xml', 'maps': [f'{here}/a.png']}
+    )
+    file = tmp_path / 'run.yaml'
+    Config(task_configs=[task, task.update(scene_asset_path='/data/home.usd')]).to_yaml(file)
+    assert here not in file.read_text() and 'usd_path: assets:robots/rover.usd' in file.read_text()
+    first, second = Config.from_yaml(file).task_configs
+    assert first == task and second.scene_asset_path == '/data/home.usd'
+    monkeypatch.setattr('internutopia.core.config.yaml_file.gm', MacroDict(ASSET_PATH=elsewhere))
+    moved = Config.from_yaml(file).task_configs[0]
+    assert (moved.robots[0].usd_path, moved.scene_asset_path) == (f'{elsewhere}/robots/rover.usd', 'scenes/empty.xml')
+    assert moved.model_dump()['maps'] == [f'{elsewhere}/a.png']
 
 
 def test_yaml_gets_arrays_as_lists(tmp_path):
