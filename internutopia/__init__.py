@@ -10,6 +10,7 @@ Importing this package loads next to nothing; a name is loaded when it is first 
 from typing import TYPE_CHECKING
 
 from internutopia.compat.v2 import gone
+from internutopia.core.util.gymnasium_ids import register_own_tasks
 from internutopia.core.util.lazy import lazy
 
 if TYPE_CHECKING:
@@ -106,3 +107,4 @@ __getattr__, __dir__ = lazy(
 )
 
 gone.install()
+register_own_tasks()

@@ -4,8 +4,8 @@
 
     envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` says what is learned
 
-Adapters to learning libraries are modules of this package. Importing it registers the built-in ids, so that
-`gymnasium.make('InternUtopia/CartPole-v0')` works; what is heavy is imported when it is used.
+Adapters to learning libraries are modules of this package. Importing it registers the ids of learning tasks of all
+installed packages; what is heavy is imported when it is used.
 """
 
 from typing import TYPE_CHECKING
