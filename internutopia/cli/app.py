@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,6 +135,31 @@ def show_command(
     from internutopia.cli.show import show
 
     raise typer.Exit(show(source, out, size))
+
+
+class Kind(StrEnum):
+    """What `internutopia list` knows the names of."""
+
+    ROBOTS = 'robots'
+    SCENES = 'scenes'
+    CONTROLLERS = 'controllers'
+    SENSORS = 'sensors'
+    OBJECTS = 'objects'
+    TASK_TYPES = 'task-types'
+    METRICS = 'metrics'
+    REWARDS = 'rewards'
+    TASKS = 'tasks'
+    TERMS = 'terms'
+
+
+@app.command('list')
+def list_command(
+    kind: Annotated[Kind, typer.Argument(help='What to list.', metavar='KIND')],
+) -> None:
+    """List what configs can name: robots, scenes, controllers, ..., ids of learning tasks, and their terms."""
+    from internutopia.cli.listing import list_names
+
+    raise typer.Exit(list_names(kind))
 
 
 @app.command('inspect')

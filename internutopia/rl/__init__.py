@@ -11,7 +11,7 @@ installed packages; what is heavy is imported when it is used.
 from typing import TYPE_CHECKING
 
 from internutopia.core.util.lazy import lazy
-from internutopia.rl.registration import make, register, register_task
+from internutopia.rl.registration import list_tasks, make, register, register_task
 
 if TYPE_CHECKING:
     from internutopia.core.config.learning import (
@@ -43,6 +43,7 @@ __all__ = [
     'TermCfg',
     'TerminationTermCfg',
     'VectorEnv',
+    'list_tasks',
     'make',
     'register',
     'register_task',

@@ -14,6 +14,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gymnasium.envs.registration import registry
+
 from internutopia.core.extensions import for_each_entry_point, load_extensions
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-__all__ = ['VECTOR_ENTRY_POINT', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
+__all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
@@ -37,6 +39,12 @@ def register() -> None:
     Episode lengths are the task's, not those of a `TimeLimit`.
     """
     for_each_entry_point(GROUP, register_tasks)
+
+
+def list_tasks() -> list[str]:
+    """Ids of the learning tasks of all installed packages, sorted: for `gymnasium.make` and `internutopia train`."""
+    register()
+    return sorted(env_id for env_id, spec in registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT)
 
 
 def make_single(task: str, render_mode: str | None = None, **options: Any) -> SingleEnv:
