@@ -1,15 +1,16 @@
 """InternUtopia: vectorized robot simulation on one batched physics world.
 
-    from internutopia import Config, Env, SimConfig
+    from internutopia import Config, Env, SimConfig, VectorEnv, list_tasks
 
-Here is what scripts and extension packages use, whatever module it lives in. `internutopia.rl` is for learners,
-`internutopia.remote` for envs on a server, `internutopia_extension` has robots, controllers, sensors and tasks.
-Importing this package loads next to nothing; a name is loaded when it is first used.
+Here is what scripts and extension packages use, whatever module it lives in. `internutopia.rl` has the rest for
+learners, `internutopia.remote` is for envs on a server, `internutopia_extension` has robots, controllers, sensors and
+tasks. Importing this package loads next to nothing; a name is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING
 
 from internutopia.compat.v2 import gone
+from internutopia.core.util.gymnasium_ids import register_own_tasks
 from internutopia.core.util.lazy import lazy
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from internutopia.core.sensor import BaseSensor
     from internutopia.core.task import BaseMetric, BaseReward, BaseTask
     from internutopia.core.vec_env import Env
+    from internutopia.rl import VectorEnv, list_tasks
 
 __version__ = '3.0.0a1'
 
@@ -70,6 +72,8 @@ __all__ = [
     'SensorCfg',
     'SimConfig',
     'TaskCfg',
+    'VectorEnv',
+    'list_tasks',
 ]
 
 __getattr__, __dir__ = lazy(
@@ -102,7 +106,10 @@ __getattr__, __dir__ = lazy(
         'SensorCfg': 'internutopia.core.config',
         'SimConfig': 'internutopia.core.config',
         'TaskCfg': 'internutopia.core.config',
+        'VectorEnv': 'internutopia.rl',
+        'list_tasks': 'internutopia.rl',
     },
 )
 
 gone.install()
+register_own_tasks()

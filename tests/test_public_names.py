@@ -66,7 +66,8 @@ def test_the_api_pages_have_every_public_name():
     pages = ''.join(page.read_text() for page in (ROOT / 'docs' / 'api').glob('*.md'))
     shown = set(re.findall(r'^::: (\S+)$', pages, re.MULTILINE))
     public = {f'{package}.{name}' for package in PACKAGES for name in importlib.import_module(package).__all__}
-    assert public - shown == set()
+    twice = {f'internutopia.{name}' for name in ('VectorEnv', 'list_tasks')}
+    assert public - shown == twice and {name.replace('internutopia', 'internutopia.rl') for name in twice} <= shown
     assert [name for name in shown - public if not name.startswith('internutopia.rl.')] == []  # adapters are modules
 
 

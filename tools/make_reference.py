@@ -71,6 +71,7 @@ FIELD_TYPES = {  # those that fields.py names, and what pydantic calls them
     'Count': (fields.Count, 'an integer, 1 or more; at most 10^15 where a field says nothing else'),
     'Seed': (fields.Seed, 'an integer, 0 to 2^64 - 1'),
     'Seconds': (fields.Seconds, "a number above 0, or a fraction as text: `'1/240'`"),
+    'Spacing': (fields.Spacing, f"metres, above 0 and at most {bounds.MAX_DISTANCE:,.0f}, or `'auto'`"),
     'PathStr': (fields.PathStr, 'text or a `pathlib` path'),
     'PositiveFloat': (fields.PositiveFloat, 'a number above 0'),
     'NonNegativeFloat': (fields.NonNegativeFloat, 'a number, 0 or more'),

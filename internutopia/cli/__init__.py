@@ -3,6 +3,7 @@
 import os
 import sys
 
+from internutopia.core.render.gl import check_choice
 from internutopia.core.util.install import install_hint
 from internutopia.core.util.interrupts import INTERRUPTED, exit_on_signals
 
@@ -18,6 +19,11 @@ def main() -> None:
         sys.exit(1)
     from internutopia.cli.app import app
 
+    try:
+        check_choice()
+    except ValueError as error:
+        print(f'internutopia: {error}', file=sys.stderr)
+        sys.exit(2)
     try:
         app()
     except SystemExit as end:

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={'help_option_names': ['-h', '--help']},
 )
+
+_ENV_NUM = '--env-num', '--envs', '--num-envs'
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,7 +66,8 @@ class _RunCommand(typer.core.TyperCommand):
 def run_command(
     config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
     env_num: Annotated[
-        int | None, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.')
+        int | None,
+        typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.'),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
     out: Annotated[
@@ -133,6 +137,31 @@ def show_command(
     raise typer.Exit(show(source, out, size))
 
 
+class Kind(StrEnum):
+    """What `internutopia list` knows the names of."""
+
+    ROBOTS = 'robots'
+    SCENES = 'scenes'
+    CONTROLLERS = 'controllers'
+    SENSORS = 'sensors'
+    OBJECTS = 'objects'
+    TASK_TYPES = 'task-types'
+    METRICS = 'metrics'
+    REWARDS = 'rewards'
+    TASKS = 'tasks'
+    TERMS = 'terms'
+
+
+@app.command('list')
+def list_command(
+    kind: Annotated[Kind, typer.Argument(help='What to list.', metavar='KIND')],
+) -> None:
+    """List what configs can name: robots, scenes, controllers, ..., ids of learning tasks, and their terms."""
+    from internutopia.cli.listing import list_names
+
+    raise typer.Exit(list_names(kind))
+
+
 @app.command('inspect')
 def inspect_command(
     file: Annotated[str, typer.Argument(help='Model file: USD, URDF or MJCF.', metavar='FILE')],
@@ -184,9 +213,7 @@ _Backend = Annotated[
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[
-        int | None, typer.Option('--envs', '--num-envs', min=1, max=MAX_ENVS, help='Number of envs.')
-    ] = None,
+    envs: Annotated[int | None, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = None,
     iterations: Annotated[
         int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
     ] = None,
@@ -242,7 +269,7 @@ _Velocity = Annotated[
 def play_command(
     source: _Source,
     env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
+    envs: Annotated[int, typer.Option(*_ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
     command: _Velocity = None,
     out: Annotated[
@@ -274,7 +301,9 @@ def play_command(
 def evaluate_command(
     source: _Source,
     env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')] = 256,
+    envs: Annotated[
+        int, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
+    ] = 256,
     seconds: Annotated[
         float | None,
         typer.Option(

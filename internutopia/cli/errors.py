@@ -61,7 +61,7 @@ def describe(error: Exception) -> str:
     notes = ''.join(f'\n  {note}' for note in getattr(error, '__notes__', ()))
     if isinstance(error, ValidationError):
         faults = [
-            f'\n  {_place(fault["loc"])}: {fault["msg"]}{_given(fault["input"])}'
+            f'\n  {_place(fault["loc"])}: {fault["msg"]}{_given(fault["input"], fault["msg"])}'
             for fault in error.errors(include_url=False, include_context=False)
         ]
         return f'{len(faults)} mistake{"s" * (len(faults) > 1)} in the config' + ''.join(faults) + notes
@@ -70,9 +70,10 @@ def describe(error: Exception) -> str:
     return str(error.args[0] if isinstance(error, KeyError) and error.args else error) + notes
 
 
-def _given(value: object) -> str:
-    """The value that is wrong, if it is a number: other messages have it themselves."""
-    return f', got {value!r:.80}' if isinstance(value, int | float) else ''
+def _given(value: object, message: str) -> str:
+    """The value that is wrong, if it is a single one that the message does not have itself."""
+    shown = f'{value!r:.80}'
+    return f', got {shown}' if isinstance(value, int | float | str) and shown not in message else ''
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -75,6 +75,11 @@ def run(
     def start() -> int:
         overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
         run_file = read_run_file(path, **{name: value for name, value in overrides.items() if value is not None})
+        if not any(run_file.actions) and any(task.robots for task in run_file.config.task_configs):
+            log.warning(
+                '%s has no `actions`, so its robots are sent nothing; for example: actions: {%s: {CONTROLLER: [...]}}',
+                *(path, run_file.config.task_configs[0].robots[0].name),
+            )
         run_file = _with_results(run_file, out, resume, overwrite)
         if processes is not None:
             ray = RayDistributionCfg(proc_num=processes, head_address=head_address)

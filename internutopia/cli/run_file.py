@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.cli.actions import TaskActions, parse_actions
-from internutopia.core.config import Config
-from internutopia.core.config.yaml_file import read_mapping
+from internutopia.core.config import Config, TaskCfg
+from internutopia.core.config.yaml_file import expanded, read_mapping
+from internutopia.core.util import did_you_mean, log, near_name
 from internutopia.core.util.bounds import MAX_EPISODES
+
+_OF_TASKS = 'actions', 'repeat'
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,10 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
         ValueError: it is no YAML, or says something wrong; the message names the place.
         pydantic.ValidationError: a field of the config is wrong.
     """
-    values = read_mapping(path)
+    values = expanded(read_mapping(path))
+    fields = {*Config.model_fields, 'actions'}
+    for name in values.keys() - fields:
+        raise ValueError(f'a run file has no field {name!r}; {did_you_mean(name, fields)}')
     defaults = values.pop('actions', None)
     entries = values.get('task_configs')
     repeats: list[int] = []
@@ -47,6 +53,8 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
         repeats = [_repeat(entry, index) for index, entry in enumerate(entries)]
         if sum(repeats) > MAX_EPISODES:
             raise ValueError(f'task_configs: {sum(repeats)} episodes, with their `repeat`; there may be {MAX_EPISODES}')
+        for index, entry in enumerate(entries):
+            _warn_of_near_names(entry, index)
         values['task_configs'] = [_without(entry, 'repeat') for entry in entries]
     config = Config.model_validate({**values, **overrides})
     actions = [
@@ -70,6 +78,13 @@ def _repeat(entry: Any, index: int) -> int:
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise ValueError(f'task_configs[{index}].repeat: expected an integer of 1 or more, got {repeat!r}')
     return repeat
+
+
+def _warn_of_near_names(entry: Any, index: int) -> None:
+    """Tasks keep unknown fields as data: one that is nearly a field of run files is probably meant to be that."""
+    for name in map(str, entry.keys() - TaskCfg.model_fields.keys() if isinstance(entry, Mapping) else ()):
+        if (meant := near_name(name, _OF_TASKS)) not in (None, name):
+            log.warning('task_configs[%d] has no field %r, it is kept as data; did you mean %r?', index, name, meant)
 
 
 def _without(entry: Any, key: str) -> Any:

@@ -65,7 +65,7 @@ def train(
         engine = choose_engine(backend, device)
         task = find_task(env_id, parse_key_values(options, '--option'))
         changes = parse_key_values(settings, '--setting')
-        own_options: dict[str, Any] = {'num_envs': envs, 'iterations': iterations}
+        own_options: dict[str, Any] = {'env_num': envs, 'iterations': iterations}
         changes |= {name: value for name, value in own_options.items() if value is not None}
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'
         with interrupts() as interruption, _Report() as report, ExitStack() as stack:

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from internutopia.compat.v2.envs import GYM_BEFORE_RESET
 from internutopia.core import vec_env
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
+from internutopia.core.config.config import check_config
 from internutopia.core.gym_spaces import conform, space_of
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
@@ -32,6 +33,7 @@ class Env(gymnasium.Env):
 
     def __init__(self, config: Config, render_mode: str | None = None):
         self._guard = CallGuard(self)
+        check_config(config, 'GymEnv')
         if render_mode not in (None, 'rgb_array'):
             raise ValueError(f"render_mode={render_mode!r}: expected 'rgb_array' or None")
         self.render_mode = render_mode

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from internutopia.compat.v2.envs import ListApi2x
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
+from internutopia.core.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
 from internutopia.core.runner.factory import create_runner
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
@@ -71,7 +73,8 @@ class Env:
 
     def __init__(self, config: Config):
         self._guard = CallGuard(self)
-        self.config = config
+        check_config(config, 'Env')
+        self.config = config = with_spacing(config)
         self.compat = ListApi2x.of(config)
         self.env_num = config.env_num
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
@@ -85,6 +88,7 @@ class Env:
         self.num_envs = self._runner.env_num
         self._stepper = AsyncStepper(self._runner)
         self._simulation_app = SimulationApp(self)
+        self._was_reset = False
 
     @property
     def runner(self) -> SimulatorRunner:
@@ -180,11 +184,13 @@ class Env:
 
         Raises:
             ValueError, KeyError: an action is wrong; no env has moved.
+            RuntimeError: there was no `reset` yet.
         """
         self._check_open('step')
         _check_list('step', action)
         if len(action) != self.num_envs:
             raise ValueError(f'step takes one action per env: expected {self.num_envs}, got {len(action)}')
+        self._check_was_reset('step')
         self._stepper.check_idle('step')
         self._stepper.forget(range(self.num_envs))
         results = self._runner.step(action)
@@ -204,12 +210,14 @@ class Env:
         Raises:
             ValueError, KeyError: an id or an action is wrong, or the env has its action already. The envs of that
                 process have not moved and can be sent other actions.
+            RuntimeError: there was no `reset` yet.
         """
         self._check_open('send')
         _check_list('send', actions)
         ids = self._check_ids(env_ids, 'env_ids')
         if len(actions) != len(ids):
             raise ValueError(f'send takes one action per env: got {len(actions)} actions for {len(ids)} envs')
+        self._check_was_reset('send')
         self._stepper.send(dict(zip(ids, actions, strict=True)))
 
     @exclusive
@@ -339,11 +347,17 @@ class Env:
     def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:
         self._stepper.check_idle('reset', env_ids)
         self._stepper.forget(env_ids)
-        return self._runner.reset(env_ids)
+        started = self._runner.reset(env_ids)
+        self._was_reset |= bool(env_ids)
+        return started
 
     def _check_open(self, call: str) -> None:
         if self.closed:
             raise RuntimeError(f'{call}: this Env is closed; build a new one')
+
+    def _check_was_reset(self, call: str) -> None:
+        if not self._was_reset and self.compat is None:
+            raise RuntimeError(f'{call}: no env was reset yet; call reset() first, which starts the episodes')
 
     def _check_ids(self, ids: Sequence[int], name: str = 'reset_list') -> list[int]:
         """Env ids as ints. ValueError naming the first that is none, or is named twice."""

@@ -102,7 +102,7 @@ class Overview:
         offsets = self._env.runner.world.env_origins
         seen = {env_id: scene for env_id, (_, scene) in self._surroundings.items()}
         paths = [path for path in self.paths if self._surroundings.get(path.env_id, (None,))[0] == path.scene]
-        size = self._env.config.env_offset_size
+        size = self._env.runner.spacing
         figure = render({env_id: offsets[env_id, :2] for env_id in sorted(self._shown)}, size, seen, paths)
         figure.suptitle(self._title(len(paths)))
         figure.savefig(file, format='png')

@@ -4,14 +4,14 @@
 
     envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` says what is learned
 
-Adapters to learning libraries are modules of this package. Importing it registers the built-in ids, so that
-`gymnasium.make('InternUtopia/CartPole-v0')` works; what is heavy is imported when it is used.
+Adapters to learning libraries are modules of this package. Importing it registers the ids of learning tasks of all
+installed packages; what is heavy is imported when it is used.
 """
 
 from typing import TYPE_CHECKING
 
 from internutopia.core.util.lazy import lazy
-from internutopia.rl.registration import make, register, register_task
+from internutopia.rl.registration import list_tasks, make, register, register_task
 
 if TYPE_CHECKING:
     from internutopia.core.config.learning import (
@@ -43,6 +43,7 @@ __all__ = [
     'TermCfg',
     'TerminationTermCfg',
     'VectorEnv',
+    'list_tasks',
     'make',
     'register',
     'register_task',

@@ -23,6 +23,7 @@ from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
@@ -78,8 +79,9 @@ class BatchedRLEnv:
                 'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
             )
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
-        self.config = config = config.model_copy(update={'compat': '3.x'})
+        self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
         self.learning = learning or _learning_of(config)
+        _check_robots(config, self.learning)
         self.env_num = config.env_num
         # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
         tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
@@ -309,6 +311,11 @@ class BatchedRLEnv:
         controllers = batch.robot.controllers
         name = self.learning.action.controller
         if name not in controllers:
+            if any(each.name == name for each in batch.robot.config.controllers or []):
+                raise ValueError(
+                    f'learning.action.controller: the class of controller {name!r} serves one env; the array API needs '
+                    'one for all envs, with `batched = True` in its own body and in those of its sub-controllers'
+                )
             raise ValueError(
                 f'learning.action.controller: robot {batch.name!r} has no batched controller {name!r}; '
                 f'{did_you_mean(name, controllers)}'
@@ -406,3 +413,14 @@ def _learning_of(config: Config) -> LearningCfg:
         if task.learning is not first and task.learning != first:
             raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')
     return first
+
+
+def _check_robots(config: Config, learning: LearningCfg) -> None:
+    """ValueError if a task has several robots and nobody says which of them learns."""
+    for index, task in enumerate(config.task_configs):
+        if learning.robot is None and len(task.robots) > 1:
+            names = [robot.name for robot in task.robots]
+            raise ValueError(
+                f'learning.robot: task_configs[{index}] has the robots {", ".join(map(repr, names))}; say which one '
+                f'learns, as LearningCfg(robot={names[0]!r}): the others get no actions'
+            )

@@ -2,7 +2,8 @@
 
 Installed packages announce their ids by entry points of the group `internutopia.learning_tasks`, each of which names a
 mapping from id to `(module, options)`, see `register_task`. `import internutopia.rl` registers them, also as
-`gymnasium.make('internutopia.rl:InternUtopia/CartPole-v0')`; nothing heavy is imported before an env is made. Keyword
+`gymnasium.make('internutopia.rl:MyRobots/Dog-Velocity-v0')`, `import internutopia` those that come with it
+(`internutopia.core.util.gymnasium_ids`); nothing heavy is imported before an env is made. Keyword
 arguments of `gymnasium.make` are those of the function `config` of the task's module.
 """
 
@@ -13,10 +14,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.envs import registration
+from gymnasium.envs.registration import registry
 
 from internutopia.core.extensions import for_each_entry_point, load_extensions
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
 
 if TYPE_CHECKING:
     import gymnasium
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 
-VECTOR_ENTRY_POINT = f'{__name__}:make_vector'
-"""How the specs of these ids, and of those that `register_task` adds, are told from others."""
+__all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
@@ -37,25 +38,13 @@ def register() -> None:
 
     Episode lengths are the task's, not those of a `TimeLimit`.
     """
-    for_each_entry_point('internutopia.learning_tasks', _register_tasks)
+    for_each_entry_point(GROUP, register_tasks)
 
 
-def register_task(env_id: str, module: str, **options: Any) -> None:
-    """Make an id of a task known to Gymnasium and to `internutopia train`; a known id stays as it is.
-
-    Args:
-        env_id: the id, e.g. `'MyRobots/Dog-Velocity-v0'`.
-        module: name of the module that has the task's function `config(num_envs, seed, ...)`, which gives a `Config`,
-            and perhaps a function `training(**options)` that gives the `TrainingCfg` to start from.
-        **options: arguments of these functions that belong to the id.
-    """
-    if env_id not in registration.registry:
-        registration.register(
-            env_id,
-            entry_point=f'{__name__}:make_single',
-            vector_entry_point=VECTOR_ENTRY_POINT,
-            kwargs={'task': module} | options,
-        )
+def list_tasks() -> list[str]:
+    """Ids of the learning tasks of all installed packages, sorted: for `gymnasium.make` and `internutopia train`."""
+    register()
+    return sorted(env_id for env_id, spec in registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT)
 
 
 def make_single(task: str, render_mode: str | None = None, **options: Any) -> SingleEnv:
@@ -122,8 +111,3 @@ def task_config(module: str, options: Mapping[str, Any]) -> Config:
         if name not in known:
             raise ValueError(f'task {module.rpartition(".")[2]!r} has no option {name!r}; {did_you_mean(name, known)}')
     return function(**options)
-
-
-def _register_tasks(tasks: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
-    for env_id, (module, options) in tasks.items():
-        register_task(env_id, module, **options)

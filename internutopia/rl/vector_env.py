@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
+from internutopia.core.config.config import check_config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
@@ -52,6 +53,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
     have to look at them: the episode of their env is cut, and `info['failed']` says so.
 
+    `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
+
     `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
     `episode_length` and `error` (text); each with a mask under `_key`.
     `gymnasium.wrappers.vector.DictInfoToList` makes a list of dicts of it.
@@ -67,12 +70,13 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         arrays: Literal['numpy', 'torch'] = 'numpy',
     ):
         self._guard = CallGuard(self)
+        check_config(config, 'VectorEnv')
         if arrays not in ('numpy', 'torch'):
             raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
         if render_mode not in (None, *RENDER_MODES):
             raise ValueError(f'render_mode={render_mode!r}: expected {" or ".join(map(repr, RENDER_MODES))} or None')
         self.render_mode = render_mode
-        self.num_envs = config.env_num
+        self.num_envs = self.env_num = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         observation_size, critic_size, self.action_format = _probe(config, learning)
         on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'

@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 import internutopia
@@ -17,6 +18,14 @@ def test_without_its_packages_the_command_says_what_to_install():
     result = subprocess.run([sys.executable, '-c', command, '--version'], capture_output=True, text=True)
     assert result.returncode == 1
     assert "pip install -e '.[cli]'" in result.stderr and 'Traceback' not in result.stderr
+
+
+def test_a_renderer_that_there_is_not_is_named_with_those_that_there_are(monkeypatch):
+    command = [sys.executable, '-c', 'from internutopia.cli import main; main()', 'inspect', 'scenes/empty.xml']
+    monkeypatch.setenv('MUJOCO_GL', 'nonsense')
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2 and 'Traceback' not in result.stderr
+    assert "MUJOCO_GL is 'nonsense': expected 'egl', 'osmesa'" in result.stderr
 
 
 def test_version():
@@ -33,3 +42,10 @@ def test_bench_gets_its_options(monkeypatch):
     result = CliRunner().invoke(cli_app.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
     assert result.exit_code == 3
     assert calls == [(Path('here'), True, ['one', 'two'], 'mujoco', 'cpu')]
+
+
+@pytest.mark.parametrize('command', ['run', 'train', 'evaluate', 'play'])
+def test_the_number_of_envs_has_one_name_and_two_others(command):
+    for name in ('--env-num', '--envs', '--num-envs'):
+        result = CliRunner().invoke(cli_app.app, [command, 'source', name, '0'])
+        assert result.exit_code == 2 and "Invalid value for '--env-num'" in result.stderr

@@ -15,11 +15,13 @@ from internutopia.core.task.task import BaseTask
     ('fields', 'texts'),
     [
         ({'env_num': 0}, ['env_num', '1 mistake']),
-        ({'env_nun': 1}, ["no field 'env_nun'", 'env_num']),
+        ({'env_nun': 1}, ["a run file has no field 'env_nun'; did you mean 'env_num'"]),
         (
             {'task_configs': [task(robots=[{**TASK['robots'][0], 'postion': [0, 0, 0]}])]},
             ['task_configs[0]', 'position'],
         ),
+        ({'action': {'a': {'drive': 'zero'}}}, ["a run file has no field 'action'", "'actions'"]),
+        ({'task_configs': [task(max_steps='many')]}, ['task_configs[0].max_steps', "got 'many'"]),
         ({'task_configs': []}, ['task_configs', 'at least one']),
         ({'task_configs': [task(repeat=0)]}, ['task_configs[0].repeat', 'integer of 1 or more', '0']),
         ({'task_configs': [TASK, task(type='FiniteStepTusk')]}, ['task_configs[1]', "'FiniteStepTask'"]),
@@ -152,3 +154,15 @@ def test_an_option_beyond_its_bound_is_refused(options):
     assert result.exit_code == 2 and 'Invalid value for' in result.stderr
     message = ' '.join(result.stderr.replace('│', ' ').split())
     assert 'less than or equal to' in message or 'is not in the range' in message
+
+
+def test_a_run_that_sends_nothing_and_a_misspelt_field_of_a_task_cost_a_warning(write, tmp_path, caplog):
+    tasks = [task(max_steps=1, action={'a': {'drive': [1.0, 0.0]}})]
+    assert run(write(task_configs=tasks), '--out', tmp_path, '--no-picture').exit_code == 0
+    near, none = [record.getMessage() for record in caplog.records]
+    assert near == "task_configs[0] has no field 'action', it is kept as data; did you mean 'actions'?"
+    assert 'run.yaml has no `actions`, so its robots are sent nothing; for example: actions: {a: {' in none
+    caplog.clear()
+    tasks = [task(max_steps=1, actions={'a': {'drive': [1.0, 0.0]}})]
+    assert run(write(task_configs=tasks), '--out', tmp_path, '--no-picture', '--overwrite').exit_code == 0
+    assert not caplog.records

@@ -58,6 +58,33 @@ gymnasium.make('internutopia.rl:{CART_POLE}', threads=1).close()
     subprocess.run([sys.executable, '-c', code], check=True)
 
 
+@pytest.mark.parametrize(
+    'code',
+    [
+        f"gymnasium.make('internutopia:{CART_POLE}', threads=1).close()",
+        f"gymnasium.make_vec('internutopia:{CART_POLE}', num_envs=2, threads=1).close()",
+        f"import internutopia; gymnasium.make('{CART_POLE}', threads=1).close()",
+    ],
+)
+@pytest.mark.parametrize('before', ['', 'import internutopia; ', 'from internutopia import Env; '])
+def test_ids_are_known_in_a_fresh_process(before: str, code: str) -> None:
+    """Whatever was imported first."""
+    subprocess.run([sys.executable, '-W', 'error', '-c', f'{before}import gymnasium; {code}'], check=True)
+
+
+def test_neither_package_loads_the_other() -> None:
+    code = """
+import sys, internutopia
+assert not {'gymnasium', 'numpy'} & set(sys.modules)
+import importlib.util, gymnasium
+assert importlib.util.find_spec('gymnasium') is gymnasium.__spec__
+heavy = {'mujoco', 'pydantic', 'internutopia.rl', 'internutopia_extension.robots'} & set(sys.modules)
+assert not heavy, heavy
+assert 'InternUtopia/H1-Velocity-v0' in gymnasium.registry
+"""
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
 def test_unknown_attribute_of_the_package() -> None:
     with pytest.raises(AttributeError, match='VectorEnvs'):
         internutopia.rl.VectorEnvs  # noqa: B018

@@ -13,12 +13,12 @@ from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
-from internutopia.core.config.fields import Count, PathStr, PositiveFloat, Seed
+from internutopia.core.config.fields import Count, PathStr, Seed, Spacing
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util.bounds import MAX_DISTANCE, MAX_ENVS, MAX_EPISODES
+from internutopia.core.config.yaml_file import expanded, portable, read_mapping
+from internutopia.core.util.bounds import MAX_ENVS, MAX_EPISODES
 
 
 class Config(BaseCfg):
@@ -31,8 +31,9 @@ class Config(BaseCfg):
     """Time steps, physics engine and machine."""
     env_num: Count = Field(default=1, le=MAX_ENVS)
     """Number of envs that run side by side; per process, when the run is distributed."""
-    env_offset_size: PositiveFloat = Field(default=5.0, le=MAX_DISTANCE)
-    """Distance between neighbouring envs on the grid, m."""
+    env_offset_size: Spacing = 5.0
+    """Distance between neighbouring envs on the grid, m. With `'auto'`, no scene reaches into another one, and it is at
+    least 5 m: the scenes of all tasks are read when the Env is made, whose `config` has the number."""
     metrics_save_path: PathStr | None = 'console'
     """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
     resume: bool | Literal['force'] = False
@@ -117,7 +118,7 @@ class Config(BaseCfg):
                 than 64 MiB, 100 levels, or 5 million values when aliases are written out.
             pydantic.ValidationError: A field is missing, unknown or wrong.
         """
-        values = read_mapping(path)
+        values = expanded(read_mapping(path))
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -125,8 +126,12 @@ class Config(BaseCfg):
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:
-        """Writes the config to a YAML file (UTF-8); numpy arrays become lists."""
-        text = yaml.safe_dump(self.model_dump(mode='json'), sort_keys=False, allow_unicode=True)
+        """Writes the config to a YAML file (UTF-8); numpy arrays become lists.
+
+        Names of assets stay as they were given. Files in the asset folder of this machine (`gm.ASSET_PATH`, where the
+        defaults of robots are) are written as `assets:robots/h1/h1.usd`, which `from_yaml` finds on any machine.
+        """
+        text = yaml.safe_dump(portable(self.model_dump(mode='json')), sort_keys=False, allow_unicode=True)
         Path(path).write_text(text, encoding='utf-8')
 
 
@@ -150,6 +155,20 @@ class DistributedConfig(Config):
                 f'{processes} processes of env_num={self.env_num} are {total} envs; there may be {MAX_ENVS}'
             )
         return self
+
+
+def check_config(config: object, owner: str) -> None:
+    """TypeError, saying how a `Config` is made of it, if what a user gave to `owner` is none."""
+    if isinstance(config, Config):
+        return
+    ways: dict[type, str] = {
+        Mapping: 'Config(**config)',
+        TaskCfg: 'Config(task_configs=[config])',
+        str: 'Config.from_yaml(config)',
+        os.PathLike: 'Config.from_yaml(config)',
+    }
+    way = next((way for kind, way in ways.items() if isinstance(config, kind)), 'Config(task_configs=[...])')
+    raise TypeError(f'{owner} takes a Config, got {type(config).__name__}; make one with {way}')
 
 
 def _check_names(index: int, task: TaskCfg) -> None:

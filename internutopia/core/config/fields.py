@@ -2,17 +2,35 @@
 
 import math
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, FiniteFloat
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    FiniteFloat,
+    PlainSerializer,
+    WrapValidator,
+)
 
-from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED, MAX_SIDE
+from internutopia.core.util.bounds import MAX_COUNT, MAX_DISTANCE, MAX_SEED, MAX_SIDE
 
 _LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length zero
 
 
-def _as_list(value: Any) -> Any:
-    return value.tolist() if hasattr(value, 'tolist') else value
+def _numbers(form: str) -> BeforeValidator:
+    """The validator of a tuple of numbers; `form` is how one is written, a number for each comma and one more."""
+    length = form.count(',') + 1
+
+    def as_list(value: Any) -> Any:
+        items = value.tolist() if hasattr(value, 'tolist') else value
+        if not isinstance(items, list | tuple) or len(items) != length:
+            raise ValueError(f'expected {length} numbers {form}, got {value!r:.80}')
+        return items
+
+    return BeforeValidator(as_list)
 
 
 def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
@@ -33,6 +51,12 @@ def _as_path(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+def _metres_or_auto(value: Any, as_metres: Callable[[Any], float]) -> Any:
+    if isinstance(value, str) and value != 'auto':
+        raise ValueError(f"expected a number of metres or 'auto', got {value!r}")
+    return value if isinstance(value, str) else as_metres(value)
+
+
 def _as_seconds(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -47,14 +71,14 @@ PositiveFloat = Annotated[FiniteFloat, Field(gt=0)]
 NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
-Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list)]
+Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(x, y, z)')]
 """Three finite numbers: a position, a translation (m) or a colour."""
 
-Scale = Annotated[tuple[PositiveFloat, PositiveFloat, PositiveFloat], BeforeValidator(_as_list)]
+Scale = Annotated[tuple[PositiveFloat, PositiveFloat, PositiveFloat], _numbers('(x, y, z)')]
 """Three positive factors along x, y and z."""
 
 Quaternion = Annotated[
-    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], BeforeValidator(_as_list), AfterValidator(_not_zero)
+    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(w, x, y, z)'), AfterValidator(_not_zero)
 ]
 """An orientation `(w, x, y, z)`, not of length zero."""
 
@@ -66,16 +90,21 @@ Seed = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_SEED)]
 
 _Side = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_SIDE)]
 
-Resolution = Annotated[tuple[_Side, _Side], BeforeValidator(_as_list)]
+Resolution = Annotated[tuple[_Side, _Side], _numbers('(width, height)')]
 """Width and height of an image, pixels."""
 
 if TYPE_CHECKING:  # what a caller may write; a config holds the number
     Seconds = float | str
     Bytes = int | str
+    Spacing = float | Literal['auto']
 else:
     Seconds = Annotated[PositiveFloat, BeforeValidator(_as_seconds)]
     Bytes = Annotated[ByteSize, BeforeValidator(_not_bool), Field(ge=0)]
-"""A time span, s: a number or a fraction written as text (`'1/240'`). A size in bytes: a number, or text (`'2GiB'`)."""
+    Spacing = Annotated[
+        PositiveFloat, Field(le=MAX_DISTANCE), WrapValidator(_metres_or_auto), PlainSerializer(lambda value: value)
+    ]
+"""A time span, s: a number or a fraction written as text (`'1/240'`). A size in bytes: a number, or text (`'2GiB'`).
+A distance between things, m: a number, or `'auto'` for one that follows from their size."""
 
 PathStr = Annotated[str, BeforeValidator(_as_path)]
 """A path as text; `pathlib` paths are accepted."""

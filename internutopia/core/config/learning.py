@@ -117,7 +117,7 @@ class LearningCfg(BaseCfg):
     """What a learner of the array API sees, does and gets."""
 
     robot: str | None = None
-    """Name of the robot; None means the first one."""
+    """Name of the robot that learns; None where tasks have a single one. Others get no actions."""
     action: ActionCfg
     """What an action means."""
     observations: list[ObservationTermCfg]

@@ -48,7 +48,7 @@ class SimConfig(BaseCfg):
     use_fabric: bool = False
     """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
     headless: bool = True
-    """Whether to run without a window."""
+    """Whether Isaac Sim runs without a window; other backends open none, and say so once if it is False."""
     webrtc: bool = False
     """Whether Isaac Sim streams its window over WebRTC; other backends ignore it."""
     native: bool = False

@@ -17,13 +17,23 @@ keeps all fields.
 
 import functools
 import importlib.metadata
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self, cast
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import override
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.util import log
+from internutopia.core.util import did_you_mean, log, near_name
+from internutopia.core.util.log import warn_once
 
 
 class TypedCfg(BaseCfg):
@@ -54,6 +64,13 @@ class TypedCfg(BaseCfg):
     def keeps_unknown_fields(cls) -> bool:
         return super().keeps_unknown_fields() and (cls.open_subclasses or TypedCfg in cls.__bases__)
 
+    @model_validator(mode='after')
+    def _warn_of_near_names(self) -> Self:
+        for name in self.model_extra or ():
+            if meant := near_name(name, type(self).model_fields):
+                warn_once('%s has no field %r, it is kept as data; did you mean %r?', type(self).__name__, name, meant)
+        return self
+
     @classmethod
     def class_for(cls, values: dict[str, Any]) -> type[Self]:
         """Finds the config class for a mapping.
@@ -75,12 +92,30 @@ class TypedCfg(BaseCfg):
 
     @classmethod
     def from_items(cls, items: Any) -> Any:
-        """Turns each mapping in a list into the config that its `type` asks for; configs and None stay as they are."""
+        """Turns each mapping in a list into the config that its `type` asks for; configs and None stay as they are.
+
+        ValueError if it is one config alone, or text.
+        """
+        if isinstance(items, BaseModel | Mapping | str):
+            raise ValueError(f'expected a list of configs, got one {type(items).__name__}: put it into a list, [...]')
         return items if items is None else _items_adapter(cls).validate_python(items)
 
     @classmethod
     def _from_item(cls, item: Any) -> Any:
-        return cls.class_for(item).model_validate(item) if isinstance(item, dict) else item
+        if not isinstance(item, dict):
+            return item
+        found = cls.class_for(item)
+        try:
+            return found.model_validate(item)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False)
+            needed = [str(fault['loc'][0]) for fault in faults if fault['type'] == 'missing' and len(fault['loc']) == 1]
+            if found is not cls or 'type' not in item or not needed:
+                raise
+            raise ValueError(
+                f'no config class has the type {item["type"]!r}; {did_you_mean(item["type"], cls._classes)} '
+                f'(As a {cls.__name__}, it needs {" and ".join(needed)}.)'
+            ) from None
 
 
 def items_by_type(field: str, family: type[TypedCfg]) -> Any:

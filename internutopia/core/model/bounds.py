@@ -50,8 +50,9 @@ class SceneBounds:
     """Bounds of one compiled scene.
 
     Attributes:
-        extent: `(3,)` size of the box around the scene asset, robots and objects apart; None if nothing in it is
-            finite.
+        box: lowest and highest corner, `(3,)` each, of the box around the scene asset, robots and objects apart; None
+            if nothing in it is finite.
+        extent: `(3,)` its size.
         solid_extent: that of what collides, the same as `extent` if nothing does.
         has_ground: whether the scene has a plane that robots stand on wherever they are.
     """
@@ -65,10 +66,9 @@ class SceneBounds:
         data = mujoco.MjData(model)  # not kept: it takes more memory than the model
         mujoco.mj_kinematics(model, data)
         part = self._of_asset() & ~self._planes
-        self.extent = self._size_of(data, part)
-        self.solid_extent = self._size_of(data, part & self._solid)
-        if self.solid_extent is None:
-            self.solid_extent = self.extent
+        self.box = self._box_around(data, part)
+        self.extent = _size(self.box)
+        self.solid_extent = _size(self._box_around(data, part & self._solid) or self.box)
         normals = data.geom_xmat.reshape(-1, 3, 3)[:, 2, 2]
         self.has_ground = bool((self._planes & self._solid & (normals > _LEVEL)).any())
 
@@ -131,9 +131,9 @@ class SceneBounds:
             self._geoms[robot] = np.flatnonzero(own), np.flatnonzero(self._solid & ~own & ~self._planes)
         return self._geoms[robot]
 
-    def _size_of(self, data: mujoco.MjData, chosen: NDArray[np.bool_]) -> Array | None:
+    def _box_around(self, data: mujoco.MjData, chosen: NDArray[np.bool_]) -> tuple[Array, Array] | None:
         low, high = geom_boxes(self._model, data)
-        return high[chosen].max(axis=0) - low[chosen].min(axis=0) if chosen.any() else None
+        return (low[chosen].min(axis=0), high[chosen].max(axis=0)) if chosen.any() else None
 
     def _meets(self, data: mujoco.MjData, geom: int, start: Array) -> bool:
         """Whether a ray down from somewhere meets a geom; one of a kind that rays do not know counts as met."""
@@ -147,3 +147,7 @@ class SceneBounds:
             return True
         place, size = (data.geom_xpos[geom], data.geom_xmat[geom]), model.geom_size[geom]
         return mujoco.mju_rayGeom(*place, size, start, _DOWN, kind) >= 0
+
+
+def _size(box: tuple[Array, Array] | None) -> Array | None:
+    return None if box is None else box[1] - box[0]

@@ -30,7 +30,7 @@ from internutopia.core.model.importers.load import content_key, is_mjcf, is_urdf
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.urdf import WORLD_LINK
 from internutopia.core.model.lighting import add_missing_sky, light_if_dark
-from internutopia.core.model.options import RobotAsset, set_options
+from internutopia.core.model.options import RobotAsset, adopt_settings, set_options
 from internutopia.core.model.scaling import scale_mass
 from internutopia.core.model.self_collision import filter_links
 from internutopia.core.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
@@ -79,7 +79,8 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     object_assets = [child for _, child in objects if child is not None]
     set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
     if base is not None:
-        base.option = spec.option  # equal options cannot conflict
+        spec.memory = base.memory
+        adopt_settings(base, spec)
         drives = take_drives(base)
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix=SCENE_PREFIX)
@@ -131,7 +132,7 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
             child.delete(joint)
     filter_links(child, robot)
     drives = replace_actuators(robot, child)
-    child.option = spec.option
+    adopt_settings(child, spec)
     mocap_bodies = clear_mocap(child) if fixed else []
     if fixed:
         frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
@@ -235,5 +236,5 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             geom.contype = geom.conaffinity = 0
     for pair in list(child.pairs):  # of parts that are one body now
         child.delete(pair)
-    child.option = spec.option
+    adopt_settings(child, spec)
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')

@@ -78,6 +78,8 @@ _NUMERICAL = (
 )
 _MORE_CONTACTS = int(_Enable.mjENBL_SPECULATIVE)
 
+_SIZES = [name for name in dir(mujoco.MjSpec) if name.startswith('nuser')] + ['memory']  # of user data, and of memory
+
 _FINGERS = re.compile('finger|gripper|knuckle|jaw', re.IGNORECASE)
 FOR_GRIPPERS = ContactCfg(integrator='discrete', cone='elliptic', impratio=100.0)
 
@@ -123,6 +125,13 @@ def set_options(
     options.timestep = timestep
     for robot in others:
         _warn_of_lost_options(robot, options)
+
+
+def adopt_settings(child: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
+    """Give a part the settings of the model that it is attached to: MuJoCo warns of others, and drops them."""
+    child.option, child.visual, child.stat = spec.option, spec.visual, spec.stat
+    for name in _SIZES:
+        setattr(child, name, getattr(spec, name))
 
 
 def has_gripper(robot: mujoco.MjSpec) -> bool:

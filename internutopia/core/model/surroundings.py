@@ -21,7 +21,7 @@ def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: boo
     """
     removed = []
     if in_scene:
-        floors = [geom for geom in child.worldbody.geoms if geom.type in _FLOORS]
+        floors = [geom for geom in child.geoms if geom.type in _FLOORS]  # always of bodies that do not move
         skies = [texture for texture in child.textures if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
         lights = list(child.worldbody.lights)
         _delete_references(child, {geom.name for geom in floors} - {''})

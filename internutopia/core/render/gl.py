@@ -20,6 +20,9 @@ _HELP = (
     'Pictures need OpenGL without a display: `apt install libegl1` (a GPU with its driver, or Mesa) and '
     'MUJOCO_GL=egl, or `apt install libosmesa6` and MUJOCO_GL=osmesa. Whatever needs no pictures runs without it.'
 )
+_SWITCHED_OFF = ('disable', 'disabled', 'off', 'false', '0')
+_SWITCHED_ON = ('', 'enable', 'enabled', 'on', 'true', '1')
+_OF_SYSTEM = {'linux': ('egl', 'osmesa', 'glfw', 'glx'), 'darwin': ('cgl', 'glfw'), 'win32': ('wgl', 'glfw')}
 _lock = threading.Lock()
 
 
@@ -42,12 +45,26 @@ def open_context() -> Any:
     raise NoOpenGLError(f'nothing can be rendered here ({"; ".join(failures)}). {_HELP}')
 
 
+def check_choice() -> None:
+    """ValueError if `MUJOCO_GL` is a value with which MuJoCo cannot be imported; call it before that is."""
+    names = _OF_SYSTEM.get(sys.platform, ())
+    if _choice() not in (*names, *_SWITCHED_ON, *_SWITCHED_OFF):
+        raise ValueError(
+            f'the environment variable MUJOCO_GL is {os.environ["MUJOCO_GL"]!r}: expected '
+            f"{', '.join(map(repr, names))}, 'disable' (no pictures), or that it is not set"
+        )
+
+
+def _choice() -> str:
+    return os.environ.get('MUJOCO_GL', '').lower().strip()
+
+
 def _candidates() -> tuple[str, ...]:
     if sys.platform == 'darwin':
         return ('cgl',)
     if sys.platform == 'win32':
         return ('glfw',)
-    wanted = os.environ.get('MUJOCO_GL', '').lower().strip()
-    if wanted in ('disable', 'disabled', 'off', 'false', '0'):
+    wanted = _choice()
+    if wanted in _SWITCHED_OFF:
         raise NoOpenGLError(f'rendering is switched off by MUJOCO_GL={wanted}. {_HELP}')
     return (wanted,) if wanted in _LINUX else _LINUX

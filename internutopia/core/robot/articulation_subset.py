@@ -66,13 +66,23 @@ class ArticulationSubset:
         """Set efforts that are added to the drives."""
         self.articulation.set_joint_efforts(efforts, self._indices)
 
-    def make_articulation_action(self, joint_positions: Any, joint_velocities: Any = None) -> ArticulationAction:
-        """An action for these joints; None leaves positions or velocities alone."""
-        return ArticulationAction(joint_positions, joint_velocities, joint_indices=self._indices)
+    def make_articulation_action(
+        self, joint_positions: Any = None, joint_velocities: Any = None, joint_efforts: Any = None
+    ) -> ArticulationAction:
+        """An action for these joints; None leaves positions, velocities or efforts alone.
 
-    def apply_action(self, joint_positions: Any = None, joint_velocities: Any = None) -> None:
-        """Set drive targets of these joints."""
-        self.articulation.apply_action(self.make_articulation_action(joint_positions, joint_velocities))
+        Args:
+            joint_positions: position targets `(k,)` or `(n, k)` [rad or m].
+            joint_velocities: velocity targets, of the same shape [rad/s or m/s].
+            joint_efforts: efforts that are added to the drives, of the same shape [N·m or N].
+        """
+        return ArticulationAction(joint_positions, joint_velocities, joint_efforts, joint_indices=self._indices)
+
+    def apply_action(
+        self, joint_positions: Any = None, joint_velocities: Any = None, joint_efforts: Any = None
+    ) -> None:
+        """Set drive targets and efforts of these joints, as `make_articulation_action` takes them."""
+        self.articulation.apply_action(self.make_articulation_action(joint_positions, joint_velocities, joint_efforts))
 
     def map_to_articulation_order(self, joint_values: Any) -> NDArray[np.float32]:
         """Values `(k,)` or `(n, k)` as `(dof,)` or `(n, dof)`, zero for joints outside the subset."""

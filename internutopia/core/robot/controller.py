@@ -161,8 +161,11 @@ class BaseController(OrderedKeys, ABC):
         return action.view(np.ndarray) if isinstance(action, _ParsedAction) else self.parse_action(action)
 
     def action_space(self) -> gymnasium.Space[Any]:
-        """The space of one env's action."""
-        raise NotImplementedError(f'{type(self).__name__} has no action space')
+        """The space of one env's action: learners and random actions ask for it. NotImplementedError if it has none."""
+        raise NotImplementedError(
+            f'{type(self).__name__} (controller {self.config.name!r}) has no action space: learning and random actions '
+            "need its method action_space(), which returns a gymnasium.spaces.Box of the shape of one env's action"
+        )
 
     def observation_space(self) -> gymnasium.Space[Any] | None:
         """The space of one env's `get_obs`; None means that what it returns after a reset shows it."""

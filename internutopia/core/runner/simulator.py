@@ -30,6 +30,7 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
 from internutopia.core.runner.memory import check_memory
+from internutopia.core.runner.spacing import SceneReach
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
 from internutopia.core.scene.scene import EnvScenes, IScene
@@ -56,6 +57,7 @@ class EnvSlot:
         task: the task that runs.
         last: what its last step gave the list API.
         labels: what every `info` of the list API says of it.
+        handle: the scene that it runs in.
     """
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
@@ -64,6 +66,7 @@ class EnvSlot:
         self.task = task
         self.last: StepResult = EMPTY_RESULT
         self.labels = {'episode_id': self.episode.id, 'task_name': self.episode.task_name}
+        self.handle = prepared.handle
         self._runner = runner
         self._env_id = env_id
 
@@ -89,6 +92,7 @@ class SimulatorRunner:
 
     Attributes:
         world: the physics world.
+        spacing: distance between neighbouring envs on the grid [m].
         envs: what each env holds.
         running: which envs run an episode, bool `(n,)`, an array of the world's kind.
         steps: number of steps of the episode in each env, int `(n,)`.
@@ -106,7 +110,10 @@ class SimulatorRunner:
         self.env_num = config.env_num
         self.dt = float(config.simulator.physics_dt)
         self.queue = queue
-        origins = env_origins(config.env_num, config.env_offset_size)
+        assert config.env_offset_size != 'auto'  # `with_spacing`, before there are processes
+        self.spacing = config.env_offset_size
+        self._reach = SceneReach()
+        origins = env_origins(config.env_num, self.spacing)
         self.world = create_world(config.simulator, config.env_num, origins, device_arrays)
         if results is None:
             results = ResultsWriter(config)
@@ -289,17 +296,21 @@ class SimulatorRunner:
     def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
         """The camera, world frame, that a caller of `render` means."""
         with self.scenes.entered():
-            return camera_pose(camera, self.world, size, self.config.env_offset_size)
+            return camera_pose(camera, self.world, size, self.spacing)
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
         """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
-        return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.config.env_offset_size)
+        if len(shown) > 1:
+            for slot in self.slots(range(self.env_num)):
+                self._reach.add(slot.handle)
+            self._reach.warn_of_overlap(self.spacing)
+        return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.spacing)
 
     def render_each(self, size: tuple[int, int]) -> list[Image]:
         """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""
         shown = sorted(self.scenes.loaded)
         images = [np.zeros((size[1], size[0], 3), np.uint8) for _ in range(self.env_num)]
-        for env_id, image in zip(shown, render_each(self.world, shown, size, self.config.env_offset_size), strict=True):
+        for env_id, image in zip(shown, render_each(self.world, shown, size, self.spacing), strict=True):
             images[env_id] = image
         return images
 

@@ -25,7 +25,8 @@ class RewardedTask(Protocol):
 class BaseReward(ABC):
     """Base class of rewards: one object per episode.
 
-    `calc()` is called once per step, after observations and metrics; `state` holds what `_calc_next_state` computed.
+    `calc()` is called once per step, after observations and metrics. `state` is for what it remembers from one step to
+    the next: None at the start of an episode.
     """
 
     rewards: ClassVar[dict[str, type[BaseReward]]] = {}
@@ -51,10 +52,6 @@ class BaseReward(ABC):
     @abstractmethod
     def calc(self) -> float:
         """The reward of this step."""
-
-    @abstractmethod
-    def _calc_next_state(self) -> None:
-        """Compute `state` from the task."""
 
 
 def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:

@@ -10,7 +10,7 @@ from pathlib import Path
 from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util.log import log
 
-__all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'remove_suffix']
+__all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'near_name', 'remove_suffix']
 
 __getattr__ = raise_if_gone(__name__)
 
@@ -31,6 +31,11 @@ def is_in_container() -> bool:
 def remove_suffix(name: str) -> str:
     """Strips the last `_<digits>`: `'h1_1_0'`, the name inside env 0, becomes the user's own, `'h1_1'`."""
     return re.sub(r'_\d+$', '', name)
+
+
+def near_name(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that an unknown name is probably a misspelling of, if there is one."""
+    return next(iter(difflib.get_close_matches(name, choices, n=1, cutoff=0.8)), None)
 
 
 def did_you_mean(name: object, choices: Iterable[str]) -> str:

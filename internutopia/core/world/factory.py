@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import SimConfig
 from internutopia.core.model.scene_cache import SCENES
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.log import warn_once
 from internutopia.core.world.base import World
 
 
@@ -27,6 +28,12 @@ def create_world(
         'asset_limits': config.asset_limits,
     }
     SCENES.capacity = int(config.scene_cache)
+    if not config.headless and config.backend != 'isaac_sim':
+        warn_once(
+            'SimConfig.headless=False: backend %r opens no window. Env.render() and `internutopia run --video` give '
+            'pictures, `internutopia serve` has a live page',
+            config.backend,
+        )
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.core.world.warp.world import WarpWorld

@@ -99,10 +99,13 @@ class RequestMiddleware:
         user = self._users.look_up(request.headers.get('authorization'))
         if user is None:
             self._count_address(request)
+            given = 'authorization' in request.headers
+            message = 'this server does not know the token sent' if given else 'a token is needed'
             raise ServiceError(
                 401,
                 'unauthorized',
-                'a token is needed: send the header "Authorization: Bearer TOKEN" with a token of this server',
+                f'{message}: send the header "Authorization: Bearer TOKEN" with a token that '
+                '`internutopia token add` made for this server',
                 {'WWW-Authenticate': 'Bearer'},
             )
         Context.of(request).user = user

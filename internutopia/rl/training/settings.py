@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
@@ -14,9 +15,10 @@ from internutopia.core.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_S
 class TrainingCfg(BaseCfg):
     """PPO (Schulman et al. 2017) as rsl_rl does it. The defaults let a humanoid walk on flat ground."""
 
-    num_envs: Count = Field(default=512, le=MAX_ENVS)
-    """Number of envs. With more of them an update is better, and there are fewer for as many env steps: walking is
-    learned in 1.6 times as many of those with 1024 envs, which only pays where envs cost little, such as on a GPU."""
+    env_num: Count = Field(default=512, le=MAX_ENVS)
+    """Number of envs, also called `num_envs`. With more of them an update is better, and there are fewer for as many
+    env steps: walking is learned in 1.6 times as many of those with 1024 envs, which only pays where envs cost little,
+    such as on a GPU."""
     iterations: Count = 1400
     """Number of updates of the networks."""
     num_steps: Count = 24
@@ -56,11 +58,26 @@ class TrainingCfg(BaseCfg):
     save_every: Count = 25
     """Updates between two checkpoints."""
 
+    @model_validator(mode='before')
+    @classmethod
+    def _read_other_name(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and 'num_envs' in values:
+            return {
+                **{name: value for name, value in values.items() if name != 'num_envs'},
+                'env_num': values['num_envs'],
+            }
+        return values
+
+    @property
+    def num_envs(self) -> int:
+        """Another name of `env_num`, that of learning libraries and of older run folders."""
+        return self.env_num
+
     @model_validator(mode='after')
     def _check_samples(self) -> Self:
-        if (samples := self.num_envs * self.num_steps) > MAX_SAMPLES:
+        if (samples := self.env_num * self.num_steps) > MAX_SAMPLES:
             raise ValueError(
-                f'num_steps={self.num_steps} of num_envs={self.num_envs} are {samples} samples between two updates; '
+                f'num_steps={self.num_steps} of env_num={self.env_num} are {samples} samples between two updates; '
                 f'there may be {MAX_SAMPLES}'
             )
         return self

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from internutopia.core.config import Config
 from internutopia.core.util import did_you_mean
-from internutopia.rl.registration import VECTOR_ENTRY_POINT, register, task_config
+from internutopia.rl.registration import list_tasks, task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
 
@@ -79,11 +79,11 @@ def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
     Raises:
         ValueError: there is no such module, id or option, or an option has a wrong value.
     """
-    register()
+    known = list_tasks()
     module, _, name = env_id.rpartition(':')
     if module:
         _import(module)
-    known = {key for key, spec in gymnasium.registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT}
+        known = list_tasks()
     if name not in known:
         raise ValueError(f'there is no task {name!r}; {did_you_mean(name, known)}')
     arguments = dict(gymnasium.registry[name].kwargs)

@@ -119,7 +119,7 @@ def train(
     # other random numbers for the rest of a run than for its beginning
     seeds = np.random.SeedSequence([record.seed, updates_in(checkpoint) if checkpoint else 0]).generate_state(2)
     torch.manual_seed(int(seeds[0]))
-    config = task.config(record.training.num_envs, int(seeds[1]), threads, engine)
+    config = task.config(record.training.env_num, int(seeds[1]), threads, engine)
     envs = RslRlVecEnv(config)
     try:
         engine = Engine(config.simulator.backend, config.simulator.device)
@@ -135,7 +135,7 @@ def train(
             runner.load(os.fspath(checkpoint))
         finished = runner.learn_until(iterations, stopped)
         progress = read_progress(folder)
-        _plot(progress, f'{record.id}, {record.training.num_envs} envs, seed {record.seed}', folder / 'curve.png')
+        _plot(progress, f'{record.id}, {record.training.env_num} envs, seed {record.seed}', folder / 'curve.png')
         if not finished:
             return TrainingResult(folder, record.training, engine, False, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')

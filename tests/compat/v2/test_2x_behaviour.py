@@ -179,7 +179,9 @@ def test_the_environment_variable_switches_it_on(make_env, monkeypatch):
     env = make_env(tasks=1)
     env.reset()
     assert row(env.step([None] * 2), 1) == FINISHED
-    assert make_env(tasks=1, compat='3.x').step([None] * 2)[2] == [None, None]
+    env = make_env(tasks=1, compat='3.x')
+    env.reset()
+    assert env.step([None] * 2)[2] == [False, None]
 
 
 def run_to_the_end(env: Env) -> None:

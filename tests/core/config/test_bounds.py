@@ -38,7 +38,7 @@ DELAYED = {'term': 'joint_positions'}
         (ObservationTermCfg, DELAYED, 'delay', 10**9, bounds.MAX_DELAY),
         (ActionCfg, {'controller': 'c'}, 'repeat', 10**12, bounds.MAX_SUBSTEPS),
         (RepCameraCfg, {'name': 'c'}, 'resolution', (10**6, 10), bounds.MAX_SIDE),
-        (TrainingCfg, {}, 'num_envs', 10**9, bounds.MAX_ENVS),
+        (TrainingCfg, {}, 'env_num', 10**9, bounds.MAX_ENVS),
         (TrainingCfg, {}, 'iterations', 10**30, bounds.MAX_COUNT),
         (TrainingCfg, {}, 'hidden_dims', (10**9,), bounds.MAX_LAYER),
     ],
@@ -50,7 +50,7 @@ def test_a_number_beyond_its_bound_is_refused(config, fields, field, value, boun
     assert fault['loc'][0] == field and f'less than or equal to {bound}' in fault['msg']
     assert str(fault['input']) in str(value)
     at_the_bound = bound if not isinstance(value, tuple) else (bound,) * len(value)
-    if field != 'num_envs':  # there is a bound of its product as well
+    if field != 'env_num':  # there is a bound of its product as well
         config.model_validate({**fields, field: at_the_bound})
 
 
@@ -62,7 +62,7 @@ def test_a_number_beyond_its_bound_is_refused(config, fields, field, value, boun
         (SimConfig, {'substeps': 10**5, 'physics_dt': 100}, ['substeps=100000', '2e+09 time steps']),
         (LidarCfg, {'horizontal_rays': 10**9}, ['1000000000 rays', str(bounds.MAX_RAYS)]),
         (LidarCfg, {'horizontal_rays': 10**4, 'vertical_rays': 10**4, 'vertical_fov': 1.0}, ['100000000 rays']),
-        (TrainingCfg, {'num_envs': 10**6, 'num_steps': 10**4}, ['num_steps=10000', '10000000000 samples']),
+        (TrainingCfg, {'env_num': 10**6, 'num_steps': 10**4}, ['num_steps=10000', '10000000000 samples']),
         (TrainingCfg, {'hidden_dims': (64,) * 65}, ['hidden_dims', 'at most 64']),
     ],
 )

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from internutopia import Env, GymEnv
 from internutopia.core.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.macros import MacroDict, gm
+from internutopia.rl import VectorEnv
 
 
 class RoverRobotCfg(RobotCfg):
@@ -138,6 +141,23 @@ def test_yaml_round_trip(tmp_path):
     assert type(again.task_configs[0].robots[0]) is RoverRobotCfg
 
 
+def test_yaml_names_assets_so_that_another_machine_finds_them(tmp_path, monkeypatch):
+    here, elsewhere = gm.ASSET_PATH, '/home/ada/assets'
+    rover = RoverRobotCfg(usd_path=f'{here}/robots/rover.usd')
+    task = TaskCfg.model_validate(
+        {'robots': [rover], 'scene_asset_path': 'scenes/empty.xml', 'maps': [f'{here}/a.png']}
+    )
+    file = tmp_path / 'run.yaml'
+    Config(task_configs=[task, task.update(scene_asset_path='/data/home.usd')]).to_yaml(file)
+    assert here not in file.read_text() and 'usd_path: assets:robots/rover.usd' in file.read_text()
+    first, second = Config.from_yaml(file).task_configs
+    assert first == task and second.scene_asset_path == '/data/home.usd'
+    monkeypatch.setattr('internutopia.core.config.yaml_file.gm', MacroDict(ASSET_PATH=elsewhere))
+    moved = Config.from_yaml(file).task_configs[0]
+    assert (moved.robots[0].usd_path, moved.scene_asset_path) == (f'{elsewhere}/robots/rover.usd', 'scenes/empty.xml')
+    assert moved.model_dump()['maps'] == [f'{elsewhere}/a.png']
+
+
 def test_yaml_gets_arrays_as_lists(tmp_path):
     Config(task_configs=[TaskCfg.model_validate({'goal': np.zeros(2), 'name': 'Küche'})]).to_yaml(tmp_path / 'run.yaml')
     task = Config.from_yaml(tmp_path / 'run.yaml').task_configs[0].model_dump()
@@ -198,3 +218,19 @@ def test_distribute_keeps_the_run_and_round_trips():
 def test_wrong_distribution_is_refused(values):
     with pytest.raises(ValidationError, match=next(iter(values))):
         RayDistributionCfg.model_validate(values)
+
+
+@pytest.mark.parametrize('make', [Env, GymEnv, VectorEnv])
+@pytest.mark.parametrize(
+    ('given', 'way'),
+    [
+        ({'task_configs': [TaskCfg()]}, 'got dict; make one with Config(**config)'),
+        (TaskCfg(), 'got TaskCfg; make one with Config(task_configs=[config])'),
+        ('run.yaml', 'got str; make one with Config.from_yaml(config)'),
+        (None, 'got NoneType; make one with Config(task_configs=[...])'),
+    ],
+)
+def test_what_is_no_config_is_refused_with_how_to_make_one(make, given, way):
+    with pytest.raises(TypeError) as caught:
+        make(given)
+    assert str(caught.value).endswith(f'Env takes a Config, {way}')

@@ -314,3 +314,47 @@ def test_every_field_is_described_also_where_its_default_changes():
     assert SpotRobotCfg.model_fields['prim_path'].description == RobotCfg.model_fields['prim_path'].description
     for cls in (RobotCfg, SensorCfg, ObjectCfg, MetricCfg, ControllerCfg, TaskCfg, RewardCfg, DistributionCfg):
         assert all(field.description for field in cls.model_fields.values()), cls
+
+
+def test_an_unknown_type_comes_before_what_its_class_would_have_given():
+    with pytest.raises(ValidationError) as caught:
+        TaskCfg.model_validate({'robots': [{'type': 'SpotRobt'}]})
+    (fault,) = caught.value.errors()
+    assert fault['loc'] == ('robots', 0)
+    assert fault['msg'].startswith("Value error, no config class has the type 'SpotRobt'; did you mean 'SpotRobot'")
+    assert fault['msg'].endswith('(As a RobotCfg, it needs name and prim_path.)')
+    whole = {'type': 'SpotRobt', 'name': 'own', 'prim_path': '/own'}  # of a class that has no config class
+    assert type(TaskCfg.model_validate({'robots': [whole]}).robots[0]) is RobotCfg
+
+
+@pytest.mark.parametrize(
+    'alone', [SpotRobotCfg(), {'type': 'SpotRobot'}, 'SpotRobot'], ids=lambda value: str(type(value))
+)
+def test_one_config_is_no_list(alone):
+    with pytest.raises(ValidationError, match=r'expected a list of configs, got one \w+: put it into a list') as caught:
+        TaskCfg(robots=alone)
+    assert caught.value.error_count() == 1
+
+
+@pytest.mark.parametrize(
+    ('field', 'value', 'expected'),
+    [
+        ('position', '0 0 0.03', "3 numbers (x, y, z), got '0 0 0.03'"),
+        ('position', (0, 0), '3 numbers (x, y, z), got (0, 0)'),
+        ('orientation', '1 0 0 0', "4 numbers (w, x, y, z), got '1 0 0 0'"),
+        ('scale', 2, '3 numbers (x, y, z), got 2'),
+    ],
+)
+def test_numbers_in_another_form_are_refused_with_the_right_one(field, value, expected):
+    with pytest.raises(ValidationError) as caught:
+        SpotRobotCfg.model_validate({field: value})
+    (fault,) = caught.value.errors()
+    assert fault['loc'] == (field,) and fault['msg'] == f'Value error, expected {expected}'
+
+
+def test_a_field_that_is_nearly_another_is_kept_with_one_warning(caplog):
+    fields = {'max_episode_step': 3, 'instruction': 'go', 'scene_id': 7}
+    task, _ = TaskCfg.model_validate(fields), TaskCfg.model_validate(fields)
+    assert (task.max_episode_step, task.max_episode_steps) == (3, None)  # pyright: ignore[reportAttributeAccessIssue]
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "TaskCfg has no field 'max_episode_step', it is kept as data; did you mean 'max_episode_steps'?"

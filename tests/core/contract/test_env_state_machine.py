@@ -32,6 +32,7 @@ class Machine(RuleBasedStateMachine):
         self.next = 0
         self.episode: list[int | None] = [None] * ENVS  # what runs, or ran last, in each env
         self.steps = [0] * ENVS
+        self.was_reset = False
         self.closed = False
 
     def teardown(self) -> None:
@@ -60,6 +61,7 @@ class Machine(RuleBasedStateMachine):
     def reset(self, ids: list[int], every: bool) -> None:
         obs, info = self.env.reset() if every else self.env.reset(ids)
         expected = self.expected_reset(list(range(ENVS)) if every else ids)
+        self.was_reset |= every or bool(ids)
         assert [None if i is None else i.index for i in info] == expected
         assert [o is None for o in obs] == [e is None for e in expected]
 
@@ -78,6 +80,10 @@ class Machine(RuleBasedStateMachine):
     def step(self, command: bool) -> None:
         running = [e is not None and not self.ended(i) for i, e in enumerate(self.episode)]
         action = {'arm': {'drive': [0.2, 0.1]}} if command else None
+        if not self.was_reset:
+            with pytest.raises(RuntimeError, match='no env was reset yet'):
+                self.env.step([action] * ENVS)
+            return
         obs, reward, terminated, truncated, info = self.env.step([action] * ENVS)
         for env_id, episode in enumerate(self.episode):
             if running[env_id]:

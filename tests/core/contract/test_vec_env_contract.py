@@ -94,9 +94,26 @@ def test_truncation_after_max_episode_steps(make_env, make_task):
     assert 'metrics' in info[0] and 'error' not in info[0] and 'metrics' not in info[1]
 
 
+def test_before_any_reset_there_is_nothing_to_step(make_env):
+    env = make_env(tasks=3, env_num=3)
+    for call in (lambda: env.step([None] * 3), lambda: env.send([None], [0])):
+        with pytest.raises(RuntimeError, match=r'no env was reset yet; call reset\(\) first'):
+            call()
+    env.reset([])
+    with pytest.raises(RuntimeError, match='no env was reset yet'):
+        env.step([None] * 3)
+    with pytest.raises(ValueError, match='reset_list'):
+        env.reset([7])
+    with pytest.raises(RuntimeError, match='no env was reset yet'):
+        env.step([None] * 3)
+    env.reset()
+    assert [info['step'] for info in env.step([None] * 3)[4]] == [1, 1, 1]
+    old = make_env(tasks=3, env_num=3, compat='2.x')
+    assert old.step([None] * 3)[2] == [True] * 3  # as in 2.x
+
+
 def test_envs_that_never_got_an_episode_report_nothing(make_env):
     env = make_env(tasks=3, env_num=3)
-    assert [row(env.step([None] * 3), i) for i in range(3)] == [NONE_ROW] * 3
     env.reset([1])
     result = env.step([None] * 3)
     assert row(result, 0) == row(result, 2) == NONE_ROW
@@ -309,3 +326,10 @@ def test_two_envs_in_one_process_do_not_meet(make_env, make_task, make_robot):
         assert obs['position'][0] == x and np.sign(obs['joint_positions'][0]) == np.sign(target)
     one.close()
     assert two.step([None])[0][0]['arm']['position'][0] == 2.0
+
+
+def test_a_window_that_the_backend_does_not_have_is_said_once(make_env, caplog):
+    for _ in range(2):
+        make_env(sim={'headless': False})
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("SimConfig.headless=False: backend 'mujoco' opens no window.") and 'Env.render()' in said

@@ -126,3 +126,21 @@ def test_keyframes_are_not_missed_where_the_start_is_given(write_model, caplog):
         assert not caplog.records
         compiled(write_model('open', arm), fixed_base=True)
     assert [record.getMessage().rpartition(': ')[2] for record in caplog.records] == ["keyframe 'home'"]
+
+
+def test_a_floor_in_a_body_of_its_own_gives_way_too(write_model, models):
+    apart = FURNISHED.replace('<geom name="ground"', '<body name="hall"><geom name="ground"', 1).replace(
+        '<geom name="pedestal"', '</body><geom name="pedestal"', 1
+    )
+    model = compiled(write_model('apart', apart), models['floor'], fixed_base=True).model
+    assert names(model, 'geom', model.ngeom) == ['scene/ground', 'pedestal', 'ball']
+
+
+def test_settings_of_a_file_that_the_scene_has_of_its_own_are_no_conflict(write_model, models, recwarn):
+    own = '<size memory="20M" nuserdata="3" nuser_geom="2"/><visual><map znear="0.02"/></visual>' + FURNISHED
+    scene = write_model('own', '<size memory="30M"/><worldbody><geom type="plane" size="1 1 1"/></worldbody>')
+    model = compiled(write_model('settings', own), scene).model
+    assert not recwarn.list
+    default = mujoco.MjSpec().compile()
+    assert model.vis.map.znear == default.vis.map.znear and model.nuserdata == 0
+    assert model.narena == 30 << 20  # a scene knows what it needs

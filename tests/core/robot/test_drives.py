@@ -7,6 +7,7 @@ import pytest
 from one_robot import joint, robot_of, run
 
 from internutopia.core.model.spec import Drives
+from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.robot import BaseRobot
 
 INERTIA = 0.5  # of the wheel below about its hinge [kg m2]
@@ -126,3 +127,15 @@ def test_initial_joint_positions_are_the_first_targets(start, models, monkeypatc
     assert robot_of(env).articulation.get_joint_positions().tolist() == [0.0, 0.5]
     batch, _ = env.runner.world.batch(0)
     assert batch.ctrl[0].tolist() == [0.0, 0.5, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_efforts_of_some_joints(make_env, make_task, make_robot):
+    env = make_env(tasks=[make_task(robots=[make_robot(type='PassiveRobot')])], env_num=1)
+    env.reset()
+    articulation = env.runner.slot(0).task.robots['arm'].articulation
+    elbow = ArticulationSubset(articulation, ['elbow'])
+    action = elbow.make_articulation_action(joint_efforts=[0.3])
+    assert (action.joint_positions, action.joint_velocities, action.get_dof_action(1)) == (None, None, {'effort': 0.3})
+    elbow.apply_action(joint_efforts=[0.3])
+    env.warm_up(1)
+    assert articulation.get_joint_efforts().tolist() == pytest.approx([0.0, 0.3])

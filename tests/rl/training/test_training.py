@@ -247,7 +247,7 @@ def test_unknown_tasks_and_options(env_id, options, message):
 
 
 def test_wrong_settings_write_nothing(tmp_path):
-    for settings, message in (({'num_env': 3}, "'num_envs'"), ({'gamma': -1.0}, 'gamma')):
+    for settings, message in (({'env_nums': 3}, "'env_num'"), ({'gamma': -1.0}, 'gamma')):
         with pytest.raises(ValueError, match=message):
             train_toy(tmp_path / 'run', settings=settings)
     with pytest.raises(ValueError, match='pole_length must be'):

@@ -161,7 +161,7 @@ def test_without_rsl_rl_the_command_says_what_to_install(tmp_path, monkeypatch):
         (['train', ID, '--option', 'limit=[1'], ['--option limit=[1: the value is no YAML']),
         (['train', ID, '--setting', 'gama=0.9'], ["no field 'gama'", "'gamma'"]),
         (['train', ID, '--out', 'RUN'], ['holds a training run', '--resume']),
-        (['train', ID, '--out', 'RUN', '--resume', '--envs', '9'], ['num_envs = 8 instead of 9']),
+        (['train', ID, '--out', 'RUN', '--resume', '--env-num', '9'], ['env_num = 8 instead of 9']),
         (['train', ID, '--out', 'NOWHERE', '--resume'], ['NOWHERE holds no training run']),
         (['evaluate', 'NOWHERE'], ["policy 'NOWHERE' not found"]),
         (['evaluate', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--envs', '2'], ['does not take the 4 observations']),

@@ -1,0 +1,56 @@
+"""`internutopia list`: what configs can name."""
+
+import pytest
+from typer.testing import CliRunner
+
+from internutopia import list_tasks
+from internutopia.cli import app as cli_app
+from internutopia.cli.listing import LISTS
+from internutopia.core.robot.robot import BaseRobot
+
+
+def listed(kind: str) -> dict[str, str]:
+    result = CliRunner().invoke(cli_app.app, ['list', kind])
+    assert result.exit_code == 0, result.output
+    lines = (line.split('  ', 1) for line in result.stdout.splitlines())
+    return {name: meaning.strip() for name, meaning in (line if len(line) == 2 else (*line, '') for line in lines)}
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'meaning'),
+    [
+        ('robots', 'JetbotRobot', 'Jetbot'),
+        ('scenes', 'scenes/warehouse.xml', 'built in'),
+        ('controllers', 'DifferentialDriveController', ''),
+        ('sensors', 'RepCamera', ''),
+        ('task-types', 'FiniteStepTask', 'steps'),
+        ('tasks', 'InternUtopia/CartPole-v0', 'internutopia_extension.learning_tasks.cart_pole'),
+        ('terms', 'observation projected_gravity', 'gravity'),
+    ],
+)
+def test_names_of_a_kind_with_what_they_are(kind: str, name: str, meaning: str) -> None:
+    names = listed(kind)
+    assert list(names) == sorted(names) and meaning in names[name]
+
+
+def test_each_kind_has_names_and_others_are_refused() -> None:
+    for kind in LISTS:
+        assert listed(kind), kind
+    result = CliRunner().invoke(cli_app.app, ['list', 'robot'])
+    assert result.exit_code == 2 and "'robots'" in result.stderr
+
+
+def test_what_a_package_registers_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Spot(BaseRobot):
+        """A dog.
+
+        More of it.
+        """
+
+    monkeypatch.setitem(BaseRobot.robots, 'Spot', Spot)
+    assert listed('robots')['Spot'] == 'A dog.'
+
+
+def test_tasks_are_the_ids_of_gymnasium() -> None:
+    assert {'InternUtopia/CartPole-v0', 'InternUtopia/GR1-Velocity-v0'} <= set(list_tasks())
+    assert list_tasks() == sorted(listed('tasks'))
