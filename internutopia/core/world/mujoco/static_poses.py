@@ -1,9 +1,9 @@
 """Static poses: those of bodies that nothing moves, computed once instead of in each step.
 
-MuJoCo places every geom of a model anew in each step, which is most of what a robot's step costs in a home of thousands
-of geoms. It leaves out those that are fixed to the world where things may fall asleep (`mjENBL_SLEEP`). So a batch whose
-model has many of them may do that, and nothing in it may: each tree has the policy never to sleep. Results are the same
-to the bit. Such a batch is persistent, which is an `MjData` for each simulation.
+MuJoCo places every geom of a model anew in each step, which takes most of the time in a home of thousands of geoms. It
+leaves out those that are fixed to the world where things may fall asleep (`mjENBL_SLEEP`). So a batch whose model has
+many of them may do that, and nothing in it may: each tree has the policy never to sleep. Results are the same to the
+bit. Such a batch is persistent, which is an `MjData` for each simulation.
 """
 
 from __future__ import annotations
