@@ -50,18 +50,18 @@ def test_a_batch_gives_the_bits_of_a_loop_over_mj_step(tmp_path, monkeypatch, on
     batch, _ = world.batch(0)
     assert batch.persistent == once
     model, data = prepared.model, mujoco.MjData(prepared.model)
-    kept = None
+    kept, place = world.get_state(0), data.qpos.copy()
     for step in range(REST):
         mujoco.mj_step(model, data)
         assert world.step(np.array([0, 1] if step % 2 else [0])) == {}
         assert np.array_equal(world.data(0).qpos, data.qpos) and np.array_equal(world.data(0).qvel, data.qvel)
         if step == 50:
-            kept = world.get_state(0), data.qpos.copy()
+            kept, place = world.get_state(0), data.qpos.copy()
         if step == 100:
             world.load({1: (prepared, scene)})
     assert np.abs(data.qvel).max() < 1e-3 and data.qvel.any()
-    world.set_state(0, kept[0])
-    assert np.array_equal(world.data(0).qpos, kept[1])
+    world.set_state(0, kept)
+    assert np.array_equal(world.data(0).qpos, place)
     world.close()
 
 
