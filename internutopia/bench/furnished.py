@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
-from internutopia.bench.measure import Ratio, Row
+from internutopia.bench.measure import Ratio, Row, seconds_of
+from internutopia.bench.workloads import cache_at
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.importers.load import load_spec
@@ -24,7 +22,7 @@ SCENE = 'scenes/apartment.usda'
 
 def furnished(quick: bool) -> list[Row]:
     """Starting one env and many of a scene that is compiled anew each time; walls with and without the cache."""
-    with tempfile.TemporaryDirectory() as folder, _cache_at(Path(folder) / 'cache'):
+    with tempfile.TemporaryDirectory() as folder, cache_at(Path(folder) / 'cache'):
         return [_many_envs(Path(folder), quick), _second_start(Path(folder), quick)]
 
 
@@ -46,7 +44,7 @@ def _many_envs(folder: Path, quick: bool) -> Row:
             episode_order='cycle',
             task_configs=[SingleInferenceTaskCfg(scene_asset_path=str(scene), robots=[robot])],
         )
-        seconds[env_num].append(_seconds(lambda config=config: _start(config)))
+        seconds[env_num].append(seconds_of(lambda config=config: _start(config)))
     few, lot = (np.array(seconds[count][1:]) for count in (1, many))
     return Row(
         what=f'start of a furnished scene, {many} envs vs 1',
@@ -69,9 +67,9 @@ def _second_start(folder: Path, quick: bool) -> Row:
     layer.Save()
     first, second = [], []
     for number in range(1 if quick else 5):
-        with _cache_at(folder / f'cache_{number}'):
-            first.append(_seconds(lambda: load_spec(walls)))
-            second.append(_seconds(lambda: load_spec(walls)))
+        with cache_at(folder / f'cache_{number}'):
+            first.append(seconds_of(lambda: load_spec(walls)))
+            second.append(seconds_of(lambda: load_spec(walls)))
     return Row(
         what='walls as one mesh with doorway and windows, read for the second time vs decomposed',
         unit='ms',
@@ -88,25 +86,6 @@ def _start(config: Config) -> None:
         env.reset()
 
 
-def _seconds(action: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    action()
-    return time.perf_counter() - begin
-
-
 def _ratio(ratios: np.ndarray) -> Ratio:
     low, median, high = np.percentile(ratios, [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
-
-
-@contextmanager
-def _cache_at(folder: Path) -> Iterator[None]:
-    before = os.environ.get('INTERNUTOPIA_CACHE_PATH')
-    os.environ['INTERNUTOPIA_CACHE_PATH'] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ['INTERNUTOPIA_CACHE_PATH']
-        else:
-            os.environ['INTERNUTOPIA_CACHE_PATH'] = before

@@ -119,3 +119,10 @@ def race(
                 seconds[name].append((time.perf_counter() - begin) / turn)
             order.reverse()
     return Race({name: np.array(values[steps // turn :]) for name, values in seconds.items()})
+
+
+def seconds_of(action: Callable[[], object]) -> float:
+    """How long something takes [s]."""
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +47,9 @@ def write_scenes(folder: Path, count: int, obstacles: int = 24) -> list[Path]:
     return paths
 
 
-def h1_config(env_num: int, scenes: Sequence[Path]) -> Config:
-    """H1 with joint control, one episode per scene, again and again."""
-    robot = H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[joint_controller])
+def h1_config(env_num: int, scenes: Sequence[str | Path], x: float = 0.0, y: float = 0.0) -> Config:
+    """H1 with joint control at a place [m], one episode per scene, again and again."""
+    robot = H1RobotCfg(position=(x, y, 1.05), controllers=[joint_controller])
     return Config(
         simulator=SimConfig(physics_dt=1 / 240, substeps=SUBSTEPS),
         env_num=env_num,
@@ -55,6 +57,20 @@ def h1_config(env_num: int, scenes: Sequence[Path]) -> Config:
         episode_order='cycle',
         task_configs=[SingleInferenceTaskCfg(scene_asset_path=str(path), robots=[robot]) for path in scenes],
     )
+
+
+@contextmanager
+def cache_at(folder: Path) -> Iterator[None]:
+    """Let all that is kept on disk be kept in a folder."""
+    before = os.environ.get('INTERNUTOPIA_CACHE_PATH')
+    os.environ['INTERNUTOPIA_CACHE_PATH'] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ['INTERNUTOPIA_CACHE_PATH']
+        else:
+            os.environ['INTERNUTOPIA_CACHE_PATH'] = before
 
 
 def h1_learning() -> LearningCfg:

@@ -17,6 +17,7 @@ from internutopia.core.model.joints import add_joints, fix_bases
 from internutopia.core.model.lighting import DEFAULT_PREFIX, drop_useless_shadows
 from internutopia.core.model.probes import add_probes
 from internutopia.core.model.spec import SCENE_PREFIX, SceneSpec
+from internutopia.core.model.static_tree import rebuild_static_tree
 
 
 def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
@@ -31,6 +32,7 @@ def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None 
         raise ValueError(
             f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'
         ) from error
+    rebuild_static_tree(model)
     drop_useless_shadows(model, _own_lights(scene, model))
     return CompiledScene(scene, model)
 

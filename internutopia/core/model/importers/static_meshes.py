@@ -12,6 +12,7 @@ from mujoco import mjtGeom, mjtMeshInertia
 
 from internutopia.core.model.groups import COLLIDER_GROUP
 from internutopia.core.model.importers.usd.transforms import Frame, from_quat, to_quat
+from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.core.model.meshes.decomposition import Mesh, decompose
 
 _CONTACT = ('contype', 'conaffinity', 'condim', 'priority', 'friction', 'solmix', 'solref', 'solimp', 'margin', 'gap')
@@ -25,7 +26,8 @@ def decompose_static_meshes(spec: mujoco.MjSpec) -> None:
     found = [(geom, number) for geom, number in found if _is_static_collider(model, number)]
     used = sorted({int(model.geom_dataid[number]) for _, number in found})
     meshes = [_mesh(model, mesh) for mesh in used]
-    parts = dict(zip(used, decompose(meshes, [f'mesh {model.mesh(mesh).name!r}' for mesh in used]), strict=True))
+    names = [f'mesh {model.mesh(mesh).name!r}' for mesh in used]
+    parts = dict(zip(used, decompose(meshes, names, finest=[STATIC_TOLERANCE] * len(used)), strict=True))
     made: dict[tuple[int, int], str] = {}  # meshes of parts
     for geom, number in found:
         mesh = int(model.geom_dataid[number])

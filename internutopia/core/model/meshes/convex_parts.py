@@ -9,8 +9,8 @@ They follow from the first of these rules that holds:
 5. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that looks inwards.
 
 Hulls that nearly fill a box are boxes. "Nearly" is a distance, the `tolerance` of the piece: `RELATIVE_TOLERANCE` of
-its greatest extent, but at most `TOLERANCE`. No part stands over the surface by more than about that, so an opening
-that is wider than twice that stays open.
+its greatest extent, but at most `TOLERANCE`, and at least what the caller says. No part stands over the surface by more
+than about that, so an opening that is wider than twice that stays open.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ TOLERANCE = 0.1
 """How far [m] a part may stand over the surface of a large piece."""
 RELATIVE_TOLERANCE = 0.04
 """The same of a small piece, as a part of its greatest extent."""
+STATIC_TOLERANCE = 0.02
+"""The least tolerance [m] of what does not move: a robot does not feel the keys of a keyboard on a desk."""
 ROOM_SIZE = 2.0
 """A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
 SCALE_FREE_SIZE = 1.0
@@ -38,6 +40,7 @@ MAX_PLATES = 2000
 """A sheet that would need more plates is made coarser."""
 
 _SLACK = 0.25  # part of the tolerance that bevels, boxes and cells have
+_WHOLE_SLACK = 0.5  # the same of all pieces together: what is open wider than 3.5 times the tolerance stays open
 _FINE = 0.125  # part that simplification may use up
 _MANY_FACES = 200  # a piece of more is simplified before it is looked at closely
 _MANY_PLATES = 12  # flat ones; a sheet of more gets curved ones, within the tolerance
@@ -54,9 +57,9 @@ class Solid:
     tolerance: float
 
 
-def parts_of(piece: Surface) -> list[ConvexPart] | Solid:
-    """Convex parts of a connected piece in metres, or what is left to CoACD."""
-    tolerance = tolerance_of(piece)
+def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:
+    """Convex parts of a connected piece in metres, or what is left to CoACD; `finest` [m]: the least tolerance."""
+    tolerance = tolerance_of(piece, finest)
     closed = piece.is_closed() and not is_room(piece)
     if closed:
         piece = facing_out(piece)
@@ -69,7 +72,15 @@ def parts_of(piece: Surface) -> list[ConvexPart] | Solid:
         piece = collapsed(piece, _FINE * tolerance)
     if (part := _nearly_convex(piece, tolerance, closed=closed)) is not None:
         return [part]
-    return Solid(piece, tolerance) if closed else sheet_parts(piece)
+    return Solid(piece, tolerance) if closed else sheet_parts(piece, tolerance)
+
+
+def whole_part(mesh: Surface, finest: float) -> ConvexPart | None:
+    """The hull of all pieces of a small mesh in metres if they nearly fill it together: a keyboard and its keys."""
+    if mesh.extent.max() > SCALE_FREE_SIZE or mesh.extent.min() <= _THIN * mesh.extent.max():
+        return None
+    tolerance, around = tolerance_of(mesh, finest), hull(mesh.vertices)
+    return hull_part(around, tolerance) if fills_hull(mesh, around, _WHOLE_SLACK * tolerance) else None
 
 
 def is_room(piece: Surface) -> bool:
@@ -82,9 +93,9 @@ def facing_out(closed: Surface) -> Surface:
     return closed if closed.volume > 0 else closed.flipped()
 
 
-def tolerance_of(piece: Surface) -> float:
-    """How far [m] the parts of a piece may stand over it."""
-    return min(TOLERANCE, RELATIVE_TOLERANCE * float(piece.extent.max()))
+def tolerance_of(piece: Surface, finest: float = 0.0) -> float:
+    """How far [m] the parts of a piece may stand over it; at least `finest` [m]."""
+    return max(finest, min(TOLERANCE, RELATIVE_TOLERANCE * float(piece.extent.max())))
 
 
 def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
@@ -99,13 +110,13 @@ def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
     return ConvexPart(corners @ axes.T, _box_volume(corners), axes)
 
 
-def sheet_parts(sheet: Surface) -> list[ConvexPart]:
-    """A surface as plates behind its faces, so that it stays hollow."""
+def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
+    """A surface as plates behind its faces, so that it stays hollow; `tolerance` [m]: of curved ones."""
     depth, size = float(sheet.extent.min()), float(sheet.extent.max())
     thickness = min(FLAT_THICKNESS, _RELATIVE_THICKNESS * size, np.inf if depth < _THIN * size else depth / 4)
     found = plates(sheet, thickness)
     if len(found) > _MANY_PLATES:
-        while len(found := plates(sheet, thickness, tolerance_of(sheet))) > MAX_PLATES:
+        while len(found := plates(sheet, thickness, tolerance)) > MAX_PLATES:
             sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
     return [ConvexPart(plate.vertices, plate.volume, plate.axes) for plate in found]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
-from internutopia.core.model.meshes.convex_parts import SCALE_FREE_SIZE, Solid, hull_part, parts_of, sheet_parts
+from internutopia.core.model.meshes.convex_parts import (
+    RELATIVE_TOLERANCE,
+    SCALE_FREE_SIZE,
+    Solid,
+    hull_part,
+    parts_of,
+    sheet_parts,
+    tolerance_of,
+    whole_part,
+)
 from internutopia.core.model.meshes.hulls import hull
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
@@ -44,9 +54,11 @@ MANY_PARTS = 100
 """A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
 MAX_PARTS = 4000
 """A mesh that would have more parts becomes plates."""
+DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
+"""The message that is logged at the end, with the number of meshes, a name and seconds."""
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
-_FORMAT = 3  # of the files in the cache; to be raised when what is computed changes
+_FORMAT = 4  # of the files in the cache; to be raised when what is computed changes
 # A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
 # pieces need no preprocessing, which takes ten times as long as the rest.
 _SEARCH: dict[str, Any] = {
@@ -57,7 +69,10 @@ _PREPROCESSED: dict[str, Any] = {'preprocess_mode': 'auto'}
 
 
 def decompose(
-    meshes: Sequence[Mesh], names: Sequence[str] | None = None, scales: Sequence[float] | None = None
+    meshes: Sequence[Mesh],
+    names: Sequence[str] | None = None,
+    scales: Sequence[float] | None = None,
+    finest: Sequence[float] | None = None,
 ) -> list[list[ConvexPart]]:
     """Convex parts of each mesh, out of the cache or computed by all cores, with a progress bar in a terminal.
 
@@ -69,11 +84,15 @@ def decompose(
         names: What warnings call each mesh, such as the path of its prim; None means by its number.
         scales: What each mesh is multiplied by to be in metres, as the parts are; None means 1. A negative one mirrors
             it.
+        finest: The least tolerance [m] of the parts of each mesh, such as `STATIC_TOLERANCE`; None means 0. That of a
+            small mesh is rounded up or down by half at most, to a share of its size: so copies of other sizes share it.
     """
     factors = scales or [1.0] * len(meshes)
-    keys = [_key(mesh, factor) for mesh, factor in zip(meshes, factors, strict=True)]
+    least = finest or [0.0] * len(meshes)
     called = names or [f'mesh {i}' for i in range(len(meshes))]
-    jobs = [_Job(mesh, abs(factor), name) for mesh, factor, name in zip(meshes, factors, called, strict=True)]
+    given = zip(meshes, map(abs, factors), called, least, strict=True)
+    jobs = [_Job(mesh, scale, name, _rounded(finest, _size(mesh, scale))) for mesh, scale, name, finest in given]
+    keys = [_key(job) for job in jobs]
     wanted = dict(zip(keys, jobs, strict=True))
     cache = PartCache()
     found = cache.load(wanted)
@@ -92,6 +111,11 @@ class _Job:
     mesh: Mesh
     scale: float
     name: str
+    finest: float
+
+    def in_metres(self) -> Mesh:
+        vertices, faces = self.mesh
+        return np.asarray(vertices, float) * self.scale, faces
 
 
 @dataclass
@@ -133,12 +157,12 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
     for process in processes:
         idle.put(process)
     pool = ThreadPoolExecutor(len(processes))
-    fallbacks = _Fallbacks()
+    fallbacks, seconds = _Fallbacks(), _Seconds()
     waiting: dict[str, list[_Piece]] = {}
     try:
         with _progress(len(jobs)) as advance:
             for key, job in jobs.items():
-                found = _begin(job, pool, idle)
+                found = _begin(job, pool, idle, seconds)
                 if any(isinstance(piece, _Decomposing) for piece in found):
                     waiting[key] = found
                 else:
@@ -152,6 +176,28 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
         for process in processes:
             process.close()
     fallbacks.warn()
+    log.info(DECOMPOSED, len(jobs), *seconds.slowest())
+
+
+class _Seconds:
+    """How long [s] the meshes take, in this process and in those of CoACD."""
+
+    def __init__(self) -> None:
+        self._spent: list[tuple[str, float]] = []
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent.append((name, time.perf_counter() - begin))
+
+    def slowest(self) -> tuple[str, float]:
+        total: dict[str, float] = {}
+        for name, seconds in self._spent:
+            total[name] = total.get(name, 0.0) + seconds
+        return max(total.items(), key=lambda each: each[1])
 
 
 @dataclass(frozen=True)
@@ -165,14 +211,23 @@ class _Decomposing:
 _Piece = list[ConvexPart] | _Decomposing
 
 
-def _begin(job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess]) -> list[_Piece]:
+def _begin(job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess], seconds: _Seconds) -> list[_Piece]:
     """The pieces of a mesh; those that are left to CoACD share its time by their triangles."""
-    found = [parts_of(piece) for piece in _split(job)]
+    with seconds.of(job.name):
+        found = _split(job)
     triangles = sum(len(piece.surface.faces) for piece in found if isinstance(piece, Solid))
 
     def started(solid: Solid) -> _Decomposing:
-        seconds = min(MAX_SECONDS, MAX_MESH_SECONDS * len(solid.surface.faces) // triangles)
-        return _Decomposing(solid, pool.submit(_decomposed, solid, seconds, idle))
+        limit = min(MAX_SECONDS, MAX_MESH_SECONDS * len(solid.surface.faces) // triangles)
+        return _Decomposing(solid, pool.submit(decomposed, solid, limit))
+
+    def decomposed(solid: Solid, limit: int) -> list[ConvexPart]:
+        process = idle.get()
+        try:
+            with seconds.of(job.name):
+                return _decomposed(solid, limit, process)
+        finally:
+            idle.put(process)
 
     return [started(piece) if isinstance(piece, Solid) else piece for piece in found]
 
@@ -186,8 +241,8 @@ def _finish(job: _Job, found: list[_Piece], fallbacks: _Fallbacks) -> _Result:
         else:
             result.parts += piece
     if len(result.parts) > MAX_PARTS:
-        whole = simplified(*_in_metres(job), MAX_TRIANGLES)
-        result.parts = sheet_parts(whole)
+        whole = simplified(*job.in_metres(), MAX_TRIANGLES)
+        result.parts = sheet_parts(whole, tolerance_of(whole, job.finest))
         fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
     return result
 
@@ -199,7 +254,7 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
         result.parts += piece.parts.result()
         return
     except TimeoutError:
-        result.parts += sheet_parts(solid.surface)
+        result.parts += sheet_parts(solid.surface, solid.tolerance)
         reason = f'take CoACD longer than {MAX_SECONDS} s, or {MAX_MESH_SECONDS} s a mesh'
         fallbacks.add_plates(reason, name, solid.surface)
         return
@@ -211,34 +266,29 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
     result.final = False
 
 
-def _split(job: _Job) -> list[Surface]:
-    vertices, faces = _in_metres(job)
+def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
+    """A mesh as one part, or else what becomes of each of its connected pieces."""
+    vertices, faces = job.in_metres()
     if len(faces) > MAX_TRIANGLES:
         warn('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
-    return pieces(vertices, faces)
+    whole = Surface(vertices, np.asarray(faces, np.int64))
+    if job.finest and (part := whole_part(whole, job.finest)) is not None:
+        return [[part]]
+    return [parts_of(piece, job.finest) for piece in pieces(vertices, faces)]
 
 
-def _in_metres(job: _Job) -> Mesh:
-    vertices, faces = job.mesh
-    return np.asarray(vertices, float) * job.scale, faces
-
-
-def _decomposed(solid: Solid, seconds: int, idle: SimpleQueue[CoacdProcess]) -> list[ConvexPart]:
+def _decomposed(solid: Solid, seconds: int, process: CoacdProcess) -> list[ConvexPart]:
     """What CoACD makes of a solid. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
     if seconds < 1:
         raise TimeoutError('no time is left for it')
     surface, options = solid.surface, _SEARCH | {'threshold': solid.tolerance}
-    process = idle.get()
     try:
-        try:
-            parts = process.run(surface.vertices, surface.faces, options, seconds)
-        except RuntimeError:  # it may crash on surfaces that pass through themselves
-            parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, seconds)
-    finally:
-        idle.put(process)
-    if len(parts) > MANY_PARTS and len(shell := sheet_parts(surface)) < len(parts):
+        parts = process.run(surface.vertices, surface.faces, options, seconds)
+    except RuntimeError:  # it may crash on surfaces that pass through themselves
+        parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, seconds)
+    if len(parts) > MANY_PARTS and len(shell := sheet_parts(surface, solid.tolerance)) < len(parts):
         return shell  # fewer, and where the surface is
     return [hull_part(Surface(vertices, faces.astype(np.int64)), solid.tolerance) for vertices, faces in parts]
 
@@ -262,11 +312,23 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _key(mesh: Mesh, scale: float) -> str:
-    """What a mesh is named by in the cache: its numbers, and its scale if it is large."""
-    vertices, faces = np.ascontiguousarray(mesh[0], np.float64), np.ascontiguousarray(mesh[1], np.int64)
-    size = float(np.ptp(vertices, axis=0).max(initial=0.0)) * abs(scale)
-    unit = f'{abs(scale):.5g}' if size > SCALE_FREE_SIZE else 'any'
+def _size(mesh: Mesh, scale: float) -> float:
+    """Greatest extent [m]."""
+    return float(np.ptp(np.asarray(mesh[0], float), axis=0).max(initial=0.0)) * scale
+
+
+def _rounded(finest: float, size: float) -> float:
+    """A tolerance that is the relative one of a small mesh, times a power of two."""
+    if not finest or not 0 < size <= SCALE_FREE_SIZE:
+        return finest
+    return RELATIVE_TOLERANCE * size * 2.0 ** round(np.log2(finest / (RELATIVE_TOLERANCE * size)))
+
+
+def _key(job: _Job) -> str:
+    """What a mesh is named by in the cache: its numbers, and if it is large its scale."""
+    vertices, faces = np.ascontiguousarray(job.mesh[0], np.float64), np.ascontiguousarray(job.mesh[1], np.int64)
+    size = _size(job.mesh, job.scale)
+    unit = f'{job.scale:.5g} {job.finest:.5g}' if size > SCALE_FREE_SIZE else f'any {job.finest / (size or 1.0):.5g}'
     digest = hashlib.blake2b(f'{_FORMAT} {unit} {vertices.shape} {faces.shape}'.encode(), digest_size=16)
     digest.update(vertices.tobytes())
     digest.update(faces.tobytes())

@@ -9,13 +9,14 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
+from mujoco.batch import MODEL_FIELDS, SimulationError
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
 from internutopia.core.world.mujoco.dense_newton import solved_right
+from internutopia.core.world.mujoco.static_poses import POSE_FIELDS, make_batch
 
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
 # Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
@@ -37,7 +38,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
         super().__init__(scene, capacity)
-        self.batch = Batch(solved_right(scene.model), capacity, nthread)
+        self.batch = make_batch(solved_right(scene.model), capacity, nthread, self._expanded)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._efforts = np.zeros((capacity, scene.model.nv))
         self._step_sensors = self.batch.bind('sensordata')  # likewise
@@ -64,11 +65,11 @@ class MujocoEnvBatch(EnvBatch):
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
-        old, self.batch = self.batch, Batch(solved_right(self.scene.model), capacity, nthread)
+        old, self.batch = self.batch, make_batch(solved_right(self.scene.model), capacity, nthread, self._expanded)
         n = old.nsim
         for name in self._expanded:
-            values = self.batch.expand(name)
-            values[:n] = old.expanded(name)
+            if (before := old.expanded(name)) is not None:
+                self.batch.expand(name)[:n] = before
         self._step_efforts = self.batch.bind('qfrc_actuator')
         self._step_sensors = self.batch.bind('sensordata')
         self._efforts = np.concatenate([self._efforts, np.zeros((capacity - n, self.scene.model.nv))])
@@ -123,6 +124,8 @@ class MujocoEnvBatch(EnvBatch):
     def expand(self, name: str) -> NDArray[Any]:
         """A live array."""
         self._expanded.add(name)
+        if name in POSE_FIELDS and self.batch.persistent:
+            self.rebuild(self.capacity, self.nthread)  # what is fixed differs from now on
         return self.batch.expand(name)
 
     @override
@@ -193,7 +196,10 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        return self.batch.get_model(slot, copy.copy(scene.model))
+        model = self.batch.get_model(slot, copy.copy(scene.model))
+        if self.batch.persistent:
+            model.opt.enableflags = scene.model.opt.enableflags  # whoever has it may move what is fixed
+        return model
 
     @override
     def data(self, slot: int) -> mujoco.MjData:

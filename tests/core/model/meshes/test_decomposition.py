@@ -17,6 +17,7 @@ import pytest
 
 from internutopia.core.model.meshes import decomposition
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
+from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.core.model.meshes.decomposition import ConvexPart, decompose
 from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
 from internutopia.core.model.meshes.surfaces import simplified
@@ -304,6 +305,37 @@ def test_a_huge_mesh_is_simplified_before_it_is_decomposed(cache, runs, monkeypa
     assert 'mesh 0: 1800 triangles' in message and '300' in message
     assert len(parts) < 100 and not runs
     assert sum(part.volume for part in parts) == pytest.approx(9 * FLAT_THICKNESS, rel=0.02)
+
+
+def test_a_coarse_tolerance_takes_a_keyboard_for_a_box(cache, blocks, runs):
+    """A body with 4 x 10 keys that touch nothing, 8 mm high and 8 mm apart."""
+    body = blocks([0.0, 0.3], [0.0, 0.12], [0.0, 0.02], SOLID)
+    key = blocks([0.0, 0.02], [0.0, 0.02], [0.021, 0.028], SOLID)
+    meshes = [body] + [(key[0] + (0.01 + 0.028 * i, 0.004 + 0.028 * j, 0), key[1]) for i, j in np.ndindex(10, 4)]
+    starts = np.cumsum([0, *(len(points) for points, _ in meshes[:-1])])
+    keyboard = (
+        np.concatenate([points for points, _ in meshes]),
+        np.concatenate([faces + start for (_, faces), start in zip(meshes, starts, strict=True)]),
+    )
+    fine, coarse = decompose([keyboard, keyboard], finest=[0.0, STATIC_TOLERANCE])
+    assert len(fine) == 41 and len(coarse) == 1 and not runs
+    assert coarse[0].volume == pytest.approx(0.3 * 0.12 * 0.028, rel=0.05)
+
+
+def test_a_coarse_tolerance_keeps_things_hollow(cache, room, trough, revolved):
+    tray = revolved(
+        [(0.001, 0.0), (0.15, 0.0), (0.15, 0.08), (0.14, 0.08), (0.14, 0.01), (0.001, 0.01)], 32, closed=True
+    )
+    for mesh, free in ((room, (0, 0, 0.3)), (trough, (0.15, 0.1 + 0.075, 0.3)), (tray, (0, 0, 0.06))):
+        (parts,) = decompose([mesh], finest=[STATIC_TOLERANCE])
+        assert len(parts) > 2 and not within(free, parts)
+
+
+def test_the_slowest_mesh_is_named(cache, trough, blocks, caplog):
+    caplog.set_level('INFO', logger='internutopia')
+    decompose([trough, blocks(CUBE, CUBE, CUBE, SOLID)], ['/World/trough', '/World/cube'])
+    (record,) = (each for each in caplog.records if each.msg == decomposition.DECOMPOSED)
+    assert record.getMessage().startswith('meshes were decomposed (2); the slowest is /World/trough, it took ')
 
 
 def test_no_meshes_and_meshes_without_a_surface_have_no_parts(cache, runs: list[Any], blocks: Callable[..., Any]):

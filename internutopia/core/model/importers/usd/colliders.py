@@ -2,7 +2,7 @@
 
 | approximation | what does not move | what moves |
 |---|---|---|
-| none (or not given), meshSimplification | convex parts, so that it stays hollow | convex hull, as in PhysX |
+| none (or not given), meshSimplification | coarse convex parts, so that it stays hollow | convex hull, as in PhysX |
 | sdf, convexDecomposition | convex parts | convex parts |
 | convexHull | convex hull | convex hull |
 | boundingCube, boundingSphere | the smallest one found around it | the same |
@@ -36,6 +36,7 @@ class Collider(Enum):
     HULL = 'its convex hull'
     FALLBACK = 'its convex hull, although that is not what the file asks for'
     PARTS = 'convex parts'
+    COARSE_PARTS = 'convex parts within `STATIC_TOLERANCE`'
     BOX = 'a box around it'
     SPHERE = 'a sphere around it'
 
@@ -65,8 +66,8 @@ def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarn
     asked = _approximation(prim)
     if asked not in _ALWAYS and asked not in _SURFACES:
         warnings.add(f'approximation {asked!r} is not known, taken for none', prim)
-    wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.PARTS)
-    return Collider.HULL if wanted is Collider.PARTS and _is_convex(shape) else wanted
+    wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
+    return Collider.HULL if wanted in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else wanted
 
 
 def bounding_box(shape: Shape) -> Shape:

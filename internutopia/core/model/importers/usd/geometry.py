@@ -29,6 +29,7 @@ from internutopia.core.model.importers.usd.colliders import (
 )
 from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
 from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
+from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.core.model.meshes.decomposition import decompose
 from internutopia.core.model.meshes.hulls import hull_faces
 
@@ -58,6 +59,16 @@ class GeomTarget:
     on_geom: Callable[[mujoco.MjsGeom, float], None]
 
 
+@dataclass(frozen=True)
+class _Concave:
+    """What becomes convex parts: the path of its prim, and the least tolerance [m] of the parts."""
+
+    path: str
+    target: GeomTarget
+    shape: Shape
+    finest: float
+
+
 class Geometry:
     """Adds the geometry of one stage to its spec."""
 
@@ -66,7 +77,7 @@ class Geometry:
         self._warnings = warnings
         self._visual_builder = VisualBuilder(spec, warnings)
         self._meshes: dict[tuple[bytes, ...], str] = {}
-        self._concave: list[tuple[str, GeomTarget, Shape]] = []  # waiting for their parts
+        self._concave: list[_Concave] = []  # waiting for their parts
         self._hulls: list[tuple[str, Shape, Usd.Prim]] = []  # names of geoms that should not be hulls
 
     def add(self, prim: Usd.Prim, shape: Shape, target: GeomTarget, *, shown: bool, collides: bool) -> None:
@@ -94,11 +105,12 @@ class Geometry:
                     else visual.shape.thickened()
                 )
                 target.on_geom(self._geom(target, visual.name, seen, VISUAL_GROUP, visual), 1 / len(visuals))
-            if kind is Collider.PARTS:
-                self._concave.append((path, target, shape.facing_out()))
+            if kind in (Collider.PARTS, Collider.COARSE_PARTS):
+                finest = STATIC_TOLERANCE if kind is Collider.COARSE_PARTS else 0.0
+                self._concave.append(_Concave(path, target, shape.facing_out(), finest))
             bound = {Collider.BOX: bounding_box, Collider.SPHERE: bounding_sphere}.get(kind, lambda _: solid)
             name = f'{path}/collider' if visuals else path
-            simple = kind not in (Collider.PARTS, Collider.NONE)
+            simple = kind not in (Collider.PARTS, Collider.COARSE_PARTS, Collider.NONE)
             colliders = [self._geom(target, name, bound(shape), COLLIDER_GROUP)] if simple else []
         for geom in colliders:
             target.on_geom(geom, 1.0)
@@ -108,14 +120,15 @@ class Geometry:
     def finish(self) -> None:
         """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
         self._visual_builder.warn_of_missing()
-        unscaled = [shape.unscaled() for _, _, shape in self._concave]
+        unscaled = [each.shape.unscaled() for each in self._concave]
         meshes, scales = [(vertices, faces) for vertices, faces, _ in unscaled], [scale for *_, scale in unscaled]
-        names = [path for path, _, _ in self._concave]
-        for (path, target, shape), parts in zip(self._concave, decompose(meshes, names, scales), strict=True):
+        names, finest = [each.path for each in self._concave], [each.finest for each in self._concave]
+        for each, parts in zip(self._concave, decompose(meshes, names, scales, finest), strict=True):
             whole = sum(part.volume for part in parts)
             for number, part in enumerate(parts):
-                geom = self._geom(target, f'{path}/part_{number}', part_of(shape, part), COLLIDER_GROUP)
-                target.on_geom(geom, part.volume / whole)
+                name = f'{each.path}/part_{number}'
+                geom = self._geom(each.target, name, part_of(each.shape, part), COLLIDER_GROUP)
+                each.target.on_geom(geom, part.volume / whole)
 
     def warn_of_hulls(self, model: mujoco.MjModel) -> None:
         """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
