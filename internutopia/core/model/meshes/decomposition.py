@@ -39,7 +39,7 @@ from internutopia.core.model.meshes.convex_parts import (
 from internutopia.core.model.meshes.hulls import hull
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
-from internutopia.core.util.log import warn
+from internutopia.core.util.log import log, warn
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 """Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
