@@ -1,0 +1,1 @@
+"""Navigation: episodes, maps, paths and metrics."""
