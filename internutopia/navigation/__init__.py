@@ -1,1 +1,29 @@
-"""Navigation: episodes, maps, paths and metrics."""
+"""Navigation: episodes, maps, paths and metrics.
+
+from internutopia.navigation import Agent, NavigationMap
+
+agent = Agent.of(robot)  # the cylinder around a robot
+navigation_map = NavigationMap.of_scene('scenes/apartment.usda', agent)
+points, length = navigation_map.shortest_path(start, goals)
+"""
+
+from typing import TYPE_CHECKING
+
+from internutopia.core.util.lazy import lazy
+
+if TYPE_CHECKING:
+    from internutopia.navigation.agent import Agent
+    from internutopia.navigation.distances import DistanceField
+    from internutopia.navigation.map import NavigationMap
+
+__all__ = ['Agent', 'DistanceField', 'NavigationMap']
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'Agent': 'internutopia.navigation.agent',
+        'DistanceField': 'internutopia.navigation.distances',
+        'NavigationMap': 'internutopia.navigation.map',
+    },
+    extra='navigation',
+)

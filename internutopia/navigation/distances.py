@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.points import as_points
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -20,13 +19,12 @@ Ints = NDArray[np.intp]
 class CellMap(Protocol):
     """What a distance field needs of its map, see `NavigationMap`."""
 
-    name: str
     agent: Agent
+    name: str
     cell: float
     points: Array
+    graph: csr_array
 
-    @property
-    def graph(self) -> csr_array: ...  # noqa: D102
     @property
     def snap_distance(self) -> float: ...  # noqa: D102
     def near(self, points: Array) -> tuple[Ints, Array]: ...  # noqa: D102
@@ -52,9 +50,6 @@ class DistanceField:
     """
 
     def __init__(self, cells: CellMap, goals: Array):
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import dijkstra
-
         self._map = cells
         self.goals = _snapped(cells, goals, 'goal')
         near, far = cells.near(self.goals)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.scene_cache import SCENES
@@ -17,13 +17,10 @@ from internutopia.core.task.scene_builder import scene_spec
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
+from internutopia.navigation.graph import cell_graph
 from internutopia.navigation.points import as_points
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-    from scipy.spatial import KDTree
 
 Array = NDArray[np.float64]
 
@@ -50,6 +47,7 @@ class NavigationMap:
         surface: as given.
         cell: width of a cell [m].
         points: `(n, 3)` the cells, on their floors [m].
+        graph: `(n, n)` sparse, lengths of the moves between cells [m].
         islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
     """
@@ -60,15 +58,17 @@ class NavigationMap:
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        self._places = np.flatnonzero((self._space.columns % 2 == 0).all(axis=1))
-        if not len(self._places):
+        places = np.flatnonzero((self._space.columns % 2 == 0).all(axis=1))
+        if not len(places):
             raise ValueError(
                 f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
                 'all of the floor is too close to something'
             )
-        heights = self._space.heights[self._places]
-        self.points = np.column_stack([self._space.columns[self._places] * surface.spacing, heights])
-        self.islands = self._find_islands(surface.lowest[surface.free][self._places])
+        heights = self._space.heights[places]
+        self.points: Array = np.column_stack([self._space.columns[places] * surface.spacing, heights])
+        self._tree = KDTree(self.points[:, :2])
+        self.graph = cell_graph(self._space, places, agent, surface.spacing)
+        self.islands = self._find_islands(surface.lowest[surface.free][places])
 
     @classmethod
     def of_scene(
@@ -128,13 +128,6 @@ class NavigationMap:
         except ValueError as error:
             raise ValueError(f'{name}: {error}') from None
         return cls(surface, agent, name)
-
-    @cached_property
-    def graph(self) -> csr_array:
-        """Lengths of the moves between cells `(n, n)` [m]."""
-        from internutopia.navigation.graph import cell_graph
-
-        return cell_graph(self._space, self._places, self.agent, self.surface.spacing)
 
     @property
     def snap_distance(self) -> float:
@@ -206,15 +199,7 @@ class NavigationMap:
         """
         return self.distance_field(goals).path(start)
 
-    @cached_property
-    def _tree(self) -> KDTree:
-        from scipy.spatial import KDTree
-
-        return KDTree(self.points[:, :2])
-
     def _find_islands(self, lowest: NDArray[np.bool_]) -> NDArray[np.intp]:
-        from scipy.sparse.csgraph import connected_components
-
         count, labels = connected_components(self.graph, directed=False)
         area = np.bincount(labels, lowest, count)
         rank = np.empty(count, np.intp)

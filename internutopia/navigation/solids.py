@@ -135,7 +135,9 @@ class HeightField:
         high = corners.max(axis=0)
         place = np.stack(np.meshgrid(x, y, indexing='ij'), axis=-1) - self.position[:2]
         inside = (np.abs(place @ self.axes) <= self.half).all(axis=-1)
-        return Spans(inside, np.full_like(high, self.bottom), high, high - corners.min(axis=0) > 1.5 * width)
+        return Spans(
+            np.asarray(inside), np.full_like(high, self.bottom), high, high - corners.min(axis=0) > 1.5 * width
+        )
 
     def _height(self, x: Array, y: Array) -> Array:
         place = np.stack(np.meshgrid(x, y, indexing='ij'), axis=-1) - self.position[:2]

@@ -9,6 +9,7 @@ grid are free, the agent fits at every point between them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,11 +64,9 @@ def find_surface(
         ValueError: there is nothing to stand on.
     """
     low, high = _extent(solids, bounds)
-    pad = (
-        int(np.ceil(agent.radius / spacing)) + 2
-    )  # columns without anything, so that none has neighbours beyond the grid
+    pad = int(np.ceil(agent.radius / spacing)) + 2  # empty columns, so that none has neighbours beyond the grid
     first, last = np.floor(low / spacing).astype(int), np.ceil(high / spacing).astype(int)
-    shape = (*(last - first + 1 + 2 * pad),)
+    shape = int(last[0] - first[0]) + 1 + 2 * pad, int(last[1] - first[1]) + 1 + 2 * pad
     gaps = _gaps(solids, agent, spacing, first, last, pad, shape)
     places = gaps.standing(agent)
     if not places.any():
@@ -156,8 +155,8 @@ def _spans(
         found.append((column, low, high, spans.steep[at, across]))
     if not found:
         return np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0, bool)
-    column, low, high, steep = (np.concatenate(each) for each in zip(*found, strict=True))
-    return column, low, high, steep
+    columns, lows, highs, steeps = zip(*found, strict=True)
+    return np.concatenate(columns), np.concatenate(lows), np.concatenate(highs), np.concatenate(steeps)
 
 
 def _blocked(
@@ -168,13 +167,13 @@ def _blocked(
     walls, ledges = _obstacles(gaps, places, agent, index, shape)
     blocked = np.zeros(len(gaps.column) + 1, bool)  # the last one is that of columns without a gap
     floor = np.append(gaps.floor, np.inf)
-    reach = np.hypot(agent.radius, spacing / np.sqrt(2.0))  # so that there is room between free places, too
-    most = int(np.ceil(reach / spacing + 0.5))
+    reach = math.hypot(agent.radius, spacing / math.sqrt(2.0))  # so that there is room between free places, too
+    most = math.ceil(reach / spacing + 0.5)
     # how far other floors can be from that beside an obstacle and still meet it: they rise by 45 degrees at most
     windows = (walls, agent.step_height + agent.radius), (ledges, agent.step_height)
     for i in range(-most, most + 1):
         for j in range(-most, most + 1):
-            if np.hypot(*(max(abs(k) - 0.5, 0.0) * spacing for k in (i, j))) >= reach:
+            if math.hypot(max(abs(i) - 0.5, 0.0), max(abs(j) - 0.5, 0.0)) * spacing >= reach:
                 continue
             for (column, height), window in windows:
                 for layer in index:
@@ -188,7 +187,7 @@ def _obstacles(
 ) -> tuple[tuple[Ints, Array], tuple[Ints, Array]]:
     """Columns beside places that cannot be stepped to, and heights of those places: solid ones, and ledges."""
     here = np.flatnonzero(places)
-    column, height, ceiling, steep = (each[here] for each in (gaps.column, gaps.floor, gaps.ceiling, gaps.steep))
+    column, height, ceiling, steep = gaps.column[here], gaps.floor[here], gaps.ceiling[here], gaps.steep[here]
     walls: list[Array] = []
     ledges: list[Array] = []
     for i, j in _NEIGHBOURS:
@@ -202,7 +201,7 @@ def _obstacles(
             connected |= (gap >= 0) & step & room & ~(steep & gaps.steep[gap])
             open_ |= (gap >= 0) & (floor <= height + agent.step_height) & (top >= height + agent.height)
         for group, chosen in ((walls, ~connected & ~open_), (ledges, ~connected & open_)):
-            group.append(np.stack([there[chosen], height[chosen]], axis=1))
+            group.append(np.stack([there[chosen], height[chosen]], axis=1, dtype=np.float64))
     return _distinct(walls), _distinct(ledges)
 
 
