@@ -5,6 +5,8 @@ from internutopia.navigation import Agent, NavigationMap
 agent = Agent.of(robot)  # the cylinder around a robot
 navigation_map = NavigationMap.of_scene('scenes/apartment.usda', agent)
 points, length = navigation_map.shortest_path(start, goals)
+
+All points are `(x, y, z)` [m] in the env frame, z up.
 """
 
 from typing import TYPE_CHECKING

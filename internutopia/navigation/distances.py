@@ -15,6 +15,8 @@ from internutopia.navigation.points import as_points
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+_CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
+
 
 class CellMap(Protocol):
     """What a distance field needs of its map, see `NavigationMap`."""
@@ -36,7 +38,7 @@ class DistanceField:
     """Lengths of the shortest ways of an agent's axis to the nearest of some goals.
 
     Dijkstra's algorithm runs once, when the field is made; then distances are looked up. They are at most 0.5 % and a
-    cell longer than they are on the polygons that the map approximates. Steps and slopes count with what they rise.
+    cell longer than they are between the obstacles themselves. Steps and slopes count with what they rise.
 
     Args:
         cells: the map.
@@ -82,9 +84,11 @@ class DistanceField:
         cells, away = self._map.near(points)
         away = np.where(away <= self._map.snap_distance, away, np.inf)
         found = (away + self._distances[cells]).min(axis=1)
-        for goal in self.goals:
+        here = np.isfinite(found)
+        for goal in self.goals:  # cells are no measure for what is closer
             direct = np.linalg.norm(points[:, :2] - goal[:2], axis=1)
-            found = np.where(direct <= self._map.cell, np.minimum(found, direct), found)
+            close = here & (direct <= self._map.cell) & (found < _CLOSE * self._map.cell)
+            found = np.where(close, np.minimum(found, direct), found)
         return found
 
     def path(self, start: ArrayLike) -> tuple[Array, float]:
@@ -130,7 +134,7 @@ def _snapped(cells: CellMap, points: Array, what: str) -> Array:
         return places[near]
     worst = int(distance.argmin())
     x, y, z = points[worst]
-    rest = f'the nearest is {distance[worst]:.3g} m away' if np.isfinite(distance[worst]) else 'that floor has none'
+    rest = f'the nearest is {distance[worst]:.3g} m away' if np.isfinite(distance[worst]) else 'none is near on its floor'
     raise ValueError(
         f'{what} ({x:.3g}, {y:.3g}, {z:.3g}) of {cells.name}: no free place for an agent of radius '
         f'{cells.agent.radius:.3g} m within {cells.snap_distance:.3g} m; {rest}'

@@ -23,13 +23,15 @@ class FreeSpace:
 
     Attributes:
         columns: `(n, 2)` column of each free place.
-        heights: `(n,)` its floor [m].
+        points: `(n, 3)` its middle, on the floor [m].
+        heights: `(n,)` of the floor [m].
     """
 
     def __init__(self, surface: Surface, agent: Agent):
         self._agent = agent
         self._spacing = surface.spacing
-        self.columns, self.heights = surface.columns[surface.free], surface.heights[surface.free]
+        self.columns, self.points = surface.columns[surface.free], surface.points[surface.free]
+        self.heights = self.points[:, 2]
         self._first = surface.columns.min(axis=0) - 1
         self._shape = surface.columns.max(axis=0) + 2 - self._first
         i, j = (self.columns - self._first).T
@@ -52,6 +54,17 @@ class FreeSpace:
             found = np.where((height >= low) & (height <= high), place, found)
         return found
 
+    def corners(self) -> Ints:
+        """The places where shortest paths turn: beside an obstacle, with more free than blocked places around."""
+        blocked = np.zeros((3, 3, len(self.heights)), bool)
+        for i in range(3):
+            for j in range(3):
+                there = self.columns + np.array([i - 1, j - 1])
+                step = self._agent.step_height
+                blocked[i, j] = self.find(there, self.heights - step, self.heights + step) < 0
+        count = blocked.sum(axis=(0, 1))
+        return np.flatnonzero((count > 0) & (count < 3))
+
     def is_free(self, points: Array) -> NDArray[np.bool_]:
         """Whether the agent has room `(n,)` with its axis through each point `(n, 3)` [m], which is within its body."""
         z = points[:, 2]
@@ -63,17 +76,18 @@ class FreeSpace:
         Level is what deviates from the straight line by no more than a step.
         """
         way = ends - start
-        count = np.ceil(np.abs(way[:, :2]).max(axis=1) / (0.5 * self._spacing)).astype(int) + 1
+        count = np.ceil(np.abs(way[:, :2]).max(axis=1) / (0.5 * self._spacing)).astype(int) + 2
         line = np.repeat(np.arange(len(ends)), count)
         number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
-        points = start + way[line] * (number / np.maximum(count - 1, 1)[line])[:, None]
+        points = start + way[line] * (number / (count - 1)[line])[:, None]
         slack = self._agent.step_height + self._spacing
         free = self._surrounded(points[:, :2], points[:, 2] - slack, points[:, 2] + slack)
-        return np.bincount(line, ~free, len(ends)) == 0
+        steep = np.abs(way[:, 2]) > slack + np.linalg.norm(way[:, :2], axis=1)
+        return ~steep & (np.bincount(line, ~free, len(ends)) == 0)
 
     def _surrounded(self, points: Array, low: Array, high: Array) -> NDArray[np.bool_]:
         """Whether all places of the grid around points `(n, 2)` are free at these heights."""
-        at = np.round(points / self._spacing, _ROUNDING)
+        at = np.round(points / self._spacing - 0.5, _ROUNDING)
         i0, j0 = np.floor(at).astype(int).T
         i1, j1 = np.ceil(at).astype(int).T
         free = np.ones(len(points), bool)

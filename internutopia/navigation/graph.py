@@ -15,37 +15,57 @@ REACH = 5
 """Moves go up to so many cells along x or y, in 80 directions: lengths of shortest paths are exact to 0.5 %, where they
 would be 8 % too long with moves to the eight neighbours."""
 
-# half of the moves, as each can be made both ways
-_MOVES = [
-    (i, j)
+# half of the moves between cells, as each can be made both ways
+_CELL_MOVES = [
+    (2 * i, 2 * j)
     for i in range(REACH + 1)
     for j in range(-REACH, REACH + 1)
     if math.gcd(i, j) == 1 and (i > 0 or j > 0)
-]  # fmt: skip
+]
+_CORNER_REACH = 6  # columns
+_CORNER_MOVES = [
+    (i, j)
+    for i in range(-_CORNER_REACH, _CORNER_REACH + 1)
+    for j in range(-_CORNER_REACH, _CORNER_REACH + 1)
+    if (i, j) != (0, 0)
+]
 
 
-def cell_graph(space: FreeSpace, places: NDArray[np.intp], agent: Agent, spacing: float) -> csr_array:
-    """Lengths of the moves between cells `(n, n)` [m], along which the agent has room.
+class Graph:
+    """Nodes of a map and the straight moves between them, along which the agent has room.
+
+    Nodes are cells of two by two columns, which are enough where paths are straight, and single columns at corners,
+    where they turn.
 
     Args:
         space: where the agent has room.
-        places: `(n,)` the place of each cell, in columns of even numbers: cells are twice as large as columns.
         agent: the agent.
-        spacing: of columns [m].
+
+    Attributes:
+        places: `(n,)` of the nodes in the free space, the cells first.
+        cell_count: how many of them are cells.
+        lengths: `(n, n)` sparse, of the moves [m].
     """
-    cells = np.full(len(space.heights) + 1, -1)
-    cells[places] = np.arange(len(places))
-    edges: list[NDArray[np.intp]] = []
-    lengths: list[NDArray[np.float64]] = []
-    for move in _MOVES:
-        start, end = _passable(space, places, 2 * np.array(move), agent.step_height)
-        rise = space.heights[end] - space.heights[start]
-        edges.append(np.stack([cells[start], cells[end]]))
-        lengths.append(np.sqrt((2.0 * spacing) ** 2 * (move[0] ** 2 + move[1] ** 2) + rise**2))
-    tail, head = np.concatenate(edges, axis=1)
-    length = np.concatenate(lengths)
-    ends = (np.append(tail, head), np.append(head, tail))
-    return csr_array(coo_array((np.append(length, length), ends), shape=(len(places), len(places))))
+
+    def __init__(self, space: FreeSpace, agent: Agent):
+        is_cell = (space.columns % 2 == 0).all(axis=1)
+        cells, corners = np.flatnonzero(is_cell), space.corners()
+        corners = corners[~is_cell[corners]]
+        self.places, self.cell_count = np.append(cells, corners), len(cells)
+        node = np.full(len(space.heights), -1)
+        node[self.places] = np.arange(len(self.places))
+        moves: list[NDArray[np.intp]] = []
+        for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
+            for direction in directions:
+                start, end = _passable(space, starts, np.array(direction), agent.step_height)
+                moves.append(np.stack([start, end])[:, node[end] >= 0])
+        start, end = np.concatenate(moves, axis=1)
+        length = np.linalg.norm(space.points[end] - space.points[start], axis=1)
+        ends = np.append(node[start], node[end]), np.append(node[end], node[start])
+        shape = len(self.places), len(self.places)
+        found = coo_array((np.append(length, length), ends), shape=shape)
+        self.lengths = csr_array(found)  # adds up what is there twice
+        self.lengths.data /= csr_array(coo_array((np.ones(2 * len(length)), ends), shape=shape)).data
 
 
 def _passable(

@@ -17,7 +17,7 @@ from internutopia.core.task.scene_builder import scene_spec
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
-from internutopia.navigation.graph import cell_graph
+from internutopia.navigation.graph import Graph
 from internutopia.navigation.points import as_points
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
@@ -58,16 +58,16 @@ class NavigationMap:
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        places = np.flatnonzero((self._space.columns % 2 == 0).all(axis=1))
+        self._graph = Graph(self._space, agent)
+        places = self._graph.places
         if not len(places):
             raise ValueError(
                 f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
                 'all of the floor is too close to something'
             )
-        heights = self._space.heights[places]
-        self.points: Array = np.column_stack([self._space.columns[places] * surface.spacing, heights])
+        self.points = self._space.points[places]
+        self.graph = self._graph.lengths
         self._tree = KDTree(self.points[:, :2])
-        self.graph = cell_graph(self._space, places, agent, surface.spacing)
         self.islands = self._find_islands(surface.lowest[surface.free][places])
 
     @classmethod
@@ -164,11 +164,20 @@ class NavigationMap:
 
         Infinite: the cell is of another floor; its number means nothing.
         """
-        distance, cell = self._tree.query(points[:, :2], k=_NEAREST)
-        cell = np.minimum(cell, len(self.points) - 1)  # there may be fewer
-        height = points[:, 2:] - self.points[cell, 2]
-        here = (height >= -self.agent.step_height) & (height <= self.agent.height)
-        return cell, np.where(here, distance, np.inf)
+        nodes = np.zeros((len(points), _NEAREST), np.intp)
+        distances = np.full((len(points), _NEAREST), np.inf)
+        rest = np.arange(len(points))
+        for count in (_NEAREST, _NEAREST**3):  # many, where the nearest ones are on another floor, such as a table
+            distance, node = self._tree.query(points[rest, :2], k=count)
+            node = np.minimum(node, len(self.points) - 1)  # there may be fewer
+            height = points[rest, 2:] - self.points[node, 2]
+            distance[(height < -self.agent.step_height) | (height > self.agent.height)] = np.inf
+            order = np.argsort(distance, axis=1)[:, :_NEAREST]
+            nodes[rest], distances[rest] = (np.take_along_axis(each, order, axis=1) for each in (node, distance))
+            rest = rest[np.isinf(distances[rest, 0])]
+            if not len(rest):
+                break
+        return nodes, distances
 
     def sample(self, count: int, rng: np.random.Generator, island: int | None = 0) -> Array:
         """Random free places `(count, 3)` [m], evenly over the area.
@@ -181,7 +190,8 @@ class NavigationMap:
         Raises:
             ValueError: there is no such island.
         """
-        cells = self.points if island is None else self.points[self.islands == island]
+        cells, islands = self.points[: self._graph.cell_count], self.islands[: self._graph.cell_count]
+        cells = cells if island is None else cells[islands == island]
         if not len(cells):
             raise ValueError(f'{self.name}: there is no island {island}, there are {self.islands.max() + 1}')
         chosen = cells[rng.integers(len(cells), size=count)]

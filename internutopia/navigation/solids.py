@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 _STEEP = float(np.cos(np.pi / 4))  # upward component of the normal below which nothing stands
 _LEVEL = 1.0 - 1e-6
+_HALF = 0.5 - 1e-6  # of a column: what ends at its border is not in it
+_HEIGHT_FIELD_STEEP = np.sqrt(2.0)  # rise of a column from corner to corner, in widths, where that is 45 degrees
 
 
 def _directions(rings: int, sides: int) -> Array:
@@ -81,7 +83,7 @@ class ConvexSolid:
 
     def spans(self, x: Array, y: Array, width: float) -> Spans:
         """What it fills of columns, see `Solid`: planes are moved outwards by as far as a column reaches."""
-        offsets = self.offsets + np.abs(self.normals[:, :2]).sum(axis=1) * width / 2.0
+        offsets = self.offsets + np.abs(self.normals[:, :2]).sum(axis=1) * width * _HALF
         up = self.normals[:, 2]
         rest = offsets[:, None, None] - self.normals[:, :1, None] * x[:, None] - self.normals[:, 1:2, None] * y
         upper, lower, side = up > 1e-6, up < -1e-6, np.abs(up) <= 1e-6
@@ -134,10 +136,9 @@ class HeightField:
         corners = np.stack([corner[:-1, :-1], corner[1:, :-1], corner[:-1, 1:], corner[1:, 1:]])
         high = corners.max(axis=0)
         place = np.stack(np.meshgrid(x, y, indexing='ij'), axis=-1) - self.position[:2]
-        inside = (np.abs(place @ self.axes) <= self.half).all(axis=-1)
-        return Spans(
-            np.asarray(inside), np.full_like(high, self.bottom), high, high - corners.min(axis=0) > 1.5 * width
-        )
+        inside = np.asarray((np.abs(place @ self.axes) <= self.half).all(axis=-1))
+        steep = high - corners.min(axis=0) > _HEIGHT_FIELD_STEEP * width
+        return Spans(inside, np.full_like(high, self.bottom), high, steep)
 
     def _height(self, x: Array, y: Array) -> Array:
         place = np.stack(np.meshgrid(x, y, indexing='ij'), axis=-1) - self.position[:2]

@@ -34,7 +34,7 @@ class Surface:
     """Places that an agent can stand on, as columns of a grid with heights.
 
     Attributes:
-        spacing: of the grid [m]; column `(i, j)` is around the point `(i, j) * spacing` of the env frame.
+        spacing: of the grid [m]; column `(i, j)` is the square from `(i, j) * spacing` to `(i + 1, j + 1) * spacing`.
         columns: `(n, 2)` column of each place.
         heights: `(n,)` where its floor is [m].
         free: `(n,)` whether the agent has room there, upright and with its whole radius.
@@ -46,6 +46,11 @@ class Surface:
     heights: Array
     free: NDArray[np.bool_]
     lowest: NDArray[np.bool_]
+
+    @property
+    def points(self) -> Array:
+        """The places `(n, 3)`, middles of their columns, on the floor [m]."""
+        return np.column_stack([(self.columns + 0.5) * self.spacing, self.heights]).astype(np.float64)
 
 
 def find_surface(
@@ -65,7 +70,7 @@ def find_surface(
     """
     low, high = _extent(solids, bounds)
     pad = int(np.ceil(agent.radius / spacing)) + 2  # empty columns, so that none has neighbours beyond the grid
-    first, last = np.floor(low / spacing).astype(int), np.ceil(high / spacing).astype(int)
+    first, last = (np.floor(corner / spacing).astype(int) for corner in (low, high))
     shape = int(last[0] - first[0]) + 1 + 2 * pad, int(last[1] - first[1]) + 1 + 2 * pad
     gaps = _gaps(solids, agent, spacing, first, last, pad, shape)
     places = gaps.standing(agent)
@@ -145,10 +150,9 @@ def _spans(
     finite = [value for solid in solids for value in (solid.low[2], solid.high[2]) if np.isfinite(value)]
     bottom, roof = min(finite, default=0.0) - 1.0, max(finite, default=0.0) + 1.0  # for what has none
     for solid in solids:
-        begin = np.clip(np.floor(np.maximum(solid.low[:2] / spacing, first) - 0.5), first, last).astype(int)
-        end = np.clip(np.ceil(np.minimum(solid.high[:2] / spacing, last) + 0.5), first, last).astype(int)
+        begin, end = (np.clip(np.floor(c[:2] / spacing), first, last).astype(int) for c in (solid.low, solid.high))
         i, j = (np.arange(b, e + 1) for b, e in zip(begin, end, strict=True))
-        spans = solid.spans(i * spacing, j * spacing, spacing)
+        spans = solid.spans((i + 0.5) * spacing, (j + 0.5) * spacing, spacing)
         at, across = np.nonzero(spans.inside)
         column = (i[at] - first[0] + pad) * shape[1] + (j[across] - first[1] + pad)
         low, high = (np.clip(each[at, across], bottom, roof) for each in (spans.low, spans.high))
