@@ -17,15 +17,29 @@ if TYPE_CHECKING:
     from internutopia.navigation.agent import Agent
     from internutopia.navigation.distances import DistanceField
     from internutopia.navigation.map import NavigationMap
+    from internutopia.navigation.picture import MapPicture
+    from internutopia.navigation.sampling import Ranges, sample_object_episodes, sample_point_episodes
 
-__all__ = ['Agent', 'DistanceField', 'NavigationMap']
+__all__ = [
+    'Agent',
+    'DistanceField',
+    'MapPicture',
+    'NavigationMap',
+    'Ranges',
+    'sample_object_episodes',
+    'sample_point_episodes',
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         'Agent': 'internutopia.navigation.agent',
         'DistanceField': 'internutopia.navigation.distances',
+        'MapPicture': 'internutopia.navigation.picture',
         'NavigationMap': 'internutopia.navigation.map',
+        'Ranges': 'internutopia.navigation.sampling',
+        'sample_object_episodes': 'internutopia.navigation.sampling',
+        'sample_point_episodes': 'internutopia.navigation.sampling',
     },
     extra='navigation',
 )

@@ -134,7 +134,8 @@ def _snapped(cells: CellMap, points: Array, what: str) -> Array:
         return places[near]
     worst = int(distance.argmin())
     x, y, z = points[worst]
-    rest = f'the nearest is {distance[worst]:.3g} m away' if np.isfinite(distance[worst]) else 'none is near on its floor'
+    away = distance[worst]
+    rest = f'the nearest is {away:.3g} m away' if np.isfinite(away) else 'none is near on its floor'
     raise ValueError(
         f'{what} ({x:.3g}, {y:.3g}, {z:.3g}) of {cells.name}: no free place for an agent of radius '
         f'{cells.agent.radius:.3g} m within {cells.snap_distance:.3g} m; {rest}'

@@ -12,13 +12,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.scene_cache import SCENES
-from internutopia.core.task.scene_builder import scene_spec
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
 from internutopia.navigation.graph import Graph
 from internutopia.navigation.points import as_points
+from internutopia.navigation.scene import StartingScene
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
@@ -27,7 +26,6 @@ Array = NDArray[np.float64]
 CELL = 0.05
 """Width of a cell [m], if nobody says otherwise."""
 
-_TIMESTEP = 0.005  # s; nothing is stepped
 _NEAREST = 8  # cells that are looked at around a point: those of several floors may be above each other
 
 
@@ -94,15 +92,9 @@ class NavigationMap:
             OSError: the file cannot be read.
             ValueError: it is broken, has no floor that collides, or no room for the agent.
         """
-        task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))
-        spec = scene_spec(task.model_copy(update={'robots': []}))
-        compiled = SCENES.get(spec, _TIMESTEP)
-        data = mujoco.MjData(compiled.model)
-        for name, values in compiled.initial_state(spec).items():
-            getattr(data, name)[:] = values
-        mujoco.mj_kinematics(compiled.model, data)
-        name = str(task.scene_asset_path or 'the scene')
-        return cls.of_model(compiled.model, data, agent, cell, movable=movable, bounds=bounds, name=name)
+        start = StartingScene.load(scene)
+        model, data = start.compiled.model, start.data
+        return cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=start.name)
 
     @classmethod
     def of_model(
