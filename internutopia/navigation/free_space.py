@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,16 +56,14 @@ class FreeSpace:
             found = np.where((height >= low) & (height <= high), place, found)
         return found
 
-    def corners(self) -> Ints:
-        """The places where shortest paths turn: beside an obstacle, with more free than blocked places around."""
-        blocked = np.zeros((3, 3, len(self.heights)), bool)
-        for i in range(3):
-            for j in range(3):
-                there = self.columns + np.array([i - 1, j - 1])
-                step = self._agent.step_height
-                blocked[i, j] = self.find(there, self.heights - step, self.heights + step) < 0
-        count = blocked.sum(axis=(0, 1))
-        return np.flatnonzero((count > 0) & (count < 3))
+    def neighbours(self) -> dict[tuple[int, int], Ints]:
+        """By direction (columns along x and y), the place `(n + 1,)` next to each; n for none, and for place n."""
+        count, step = len(self.heights), self._agent.step_height
+        found = {}
+        for i, j in itertools.product((-1, 0, 1), repeat=2):
+            there = self.find(self.columns + np.array([i, j]), self.heights - step, self.heights + step)
+            found[i, j] = np.append(np.where(there < 0, count, there), count)
+        return found
 
     def is_free(self, points: Array) -> NDArray[np.bool_]:
         """Whether the agent has room `(n,)` with its axis through each point `(n, 3)` [m], which is within its body."""

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from internutopia.navigation.agent import Agent
 from internutopia.navigation.free_space import FreeSpace
+
+Ints = NDArray[np.intp]
+Neighbours = dict[tuple[int, int], Ints]
 
 REACH = 5
 """Moves go up to so many cells along x or y, in 80 directions: lengths of shortest paths are exact to 0.5 %, where they
@@ -39,7 +41,6 @@ class Graph:
 
     Args:
         space: where the agent has room.
-        agent: the agent.
 
     Attributes:
         places: `(n,)` of the nodes in the free space, the cells first.
@@ -47,17 +48,18 @@ class Graph:
         lengths: `(n, n)` sparse, of the moves [m].
     """
 
-    def __init__(self, space: FreeSpace, agent: Agent):
+    def __init__(self, space: FreeSpace):
         is_cell = (space.columns % 2 == 0).all(axis=1)
-        cells, corners = np.flatnonzero(is_cell), space.corners()
+        neighbours = space.neighbours()
+        cells, corners = np.flatnonzero(is_cell), _corners(neighbours)
         corners = corners[~is_cell[corners]]
         self.places, self.cell_count = np.append(cells, corners), len(cells)
         node = np.full(len(space.heights), -1)
         node[self.places] = np.arange(len(self.places))
-        moves: list[NDArray[np.intp]] = []
+        moves: list[Ints] = []
         for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
             for direction in directions:
-                start, end = _passable(space, starts, np.array(direction), agent.step_height)
+                start, end = _passable(neighbours, starts, direction)
                 moves.append(np.stack([start, end])[:, node[end] >= 0])
         start, end = np.concatenate(moves, axis=1)
         length = np.linalg.norm(space.points[end] - space.points[start], axis=1)
@@ -68,16 +70,21 @@ class Graph:
         self.lengths.data /= csr_array(coo_array((np.ones(2 * len(length)), ends), shape=shape)).data
 
 
-def _passable(
-    space: FreeSpace, places: NDArray[np.intp], move: NDArray[np.intp], step: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _corners(neighbours: Neighbours) -> Ints:
+    """The places where shortest paths turn: beside an obstacle, with far more free than blocked places around."""
+    count = len(neighbours[0, 0]) - 1
+    blocked = np.sum([there[:-1] == count for there in neighbours.values()], axis=0)
+    return np.flatnonzero((blocked > 0) & (blocked < 3))
+
+
+def _passable(neighbours: Neighbours, start: Ints, move: tuple[int, int]) -> tuple[Ints, Ints]:
     """The places from which a move by so many columns can be made, and where it ends."""
-    start, now = places, places
-    steps = int(np.abs(move).max())
+    none, now, before = len(neighbours[0, 0]) - 1, start, (0, 0)
+    steps = max(abs(move[0]), abs(move[1]))
     for number in range(1, steps + 1):
-        at = number * move / steps  # on a line of the grid; what is beside it must be free, too
-        for column in {tuple(np.floor(at)), tuple(np.ceil(at))}:
-            height = space.heights[now]
-            there = space.find(space.columns[start] + np.array(column, np.intp), height - step, height + step)
-            start, now = start[there >= 0], there[there >= 0]
+        (i, up_i), (j, up_j) = ((number * d // steps, -(-number * d // steps)) for d in move)
+        now = neighbours[i - before[0], j - before[1]][now]
+        beside = neighbours[up_i - i, up_j - j][now]  # the line goes between these two, which must both be free
+        free = beside < none
+        start, now, before = start[free], now[free], (i, j)
     return start, now

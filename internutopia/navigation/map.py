@@ -56,7 +56,7 @@ class NavigationMap:
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        self._graph = Graph(self._space, agent)
+        self._graph = Graph(self._space)
         places = self._graph.places
         if not len(places):
             raise ValueError(

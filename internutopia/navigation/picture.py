@@ -13,14 +13,14 @@ from PIL import Image, ImageDraw
 from internutopia.navigation.map import NavigationMap
 from internutopia.navigation.points import as_points
 
-OBSTACLE, NO_ROOM, OTHER_ISLAND, FREE = range(4)
-"""What a column of a floor plan is: nothing to stand on; too close to something for the agent; free, but without a way
-to the main island; free."""
+OBSTACLE, RAISED, NO_ROOM, OTHER_ISLAND, FREE = range(5)
+"""What a column of a floor plan is: nothing to stand on; the top of something; floor that is too close to something for
+the agent; floor that is free, but without a way to the main island; free."""
 
 PATH_COLORS = ('#0072b2', '#d4380d', '#00875a', '#8e44ad', '#00a3bf', '#a0522d')
 """Colours of paths, one after the other."""
 
-_COLORS = np.array([[52, 58, 66], [176, 184, 192], [222, 214, 196], [250, 250, 248]], np.uint8)
+_COLORS = np.array([[52, 58, 66], [128, 134, 142], [203, 209, 215], [226, 217, 190], [251, 251, 249]], np.uint8)
 _LINE, _DOT = 0.05, 0.12  # m, width of a path and radius of its ends
 
 
@@ -29,7 +29,7 @@ class FloorPlan:
     """A floor of a map as an array.
 
     Attributes:
-        kinds: `(nx, ny)` what each column is: `OBSTACLE`, `NO_ROOM`, `OTHER_ISLAND` or `FREE`.
+        kinds: `(nx, ny)` what each column is: `OBSTACLE`, `RAISED`, `NO_ROOM`, `OTHER_ISLAND` or `FREE`.
         low: `(2,)` lowest corner of the array [m]: column `(i, j)` is the square from `low + (i, j) * spacing` on.
         spacing: width of a column [m].
         height: of the floor [m].
@@ -55,12 +55,16 @@ def floor_plan(navigation_map: NavigationMap, height: float | None = None) -> Fl
     kinds = np.full(surface.columns.max(axis=0) - first + 1, OBSTACLE, np.uint8)
     z = surface.heights
     here = (z >= height - agent.step_height) & (z < height + agent.height)
-    free = here & surface.free
-    places, _ = navigation_map.near(surface.points[free])
-    main = navigation_map.islands[places[:, 0]] == 0
-    for chosen, kind in ((surface.columns[here & ~surface.free], NO_ROOM), (surface.columns[free], OTHER_ISLAND)):
-        kinds[tuple((chosen - first).T)] = kind
-    kinds[tuple((surface.columns[free][main] - first).T)] = FREE
+    floor = z <= height + agent.step_height
+    places, _ = navigation_map.near(surface.points)
+    main = surface.free & (navigation_map.islands[places[:, 0]] == 0)
+    for chosen, kind in (
+        (here & ~floor, RAISED),
+        (here & floor, NO_ROOM),
+        (here & floor & surface.free, OTHER_ISLAND),
+        (here & main, FREE),
+    ):
+        kinds[tuple((surface.columns[chosen] - first).T)] = kind
     return FloorPlan(kinds, first * surface.spacing, surface.spacing, height)
 
 
