@@ -91,4 +91,4 @@ def _robot(name: str) -> RobotCfg:
     known = {str(kind.model_fields['name'].default): kind for kind in configs}
     if name not in known:
         raise ValueError(f'there is no built-in robot {name!r}; {did_you_mean(name, known)}')
-    return known[name]()
+    return known[name].model_validate({})

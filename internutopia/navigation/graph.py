@@ -60,14 +60,13 @@ class Graph:
         for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
             for direction in directions:
                 start, end = _passable(neighbours, starts, direction)
-                moves.append(np.stack([start, end])[:, node[end] >= 0])
+                once = is_cell[end] | (node[start] < node[end])  # corners meet each other both ways
+                moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
         start, end = np.concatenate(moves, axis=1)
         length = np.linalg.norm(space.points[end] - space.points[start], axis=1)
         ends = np.append(node[start], node[end]), np.append(node[end], node[start])
         shape = len(self.places), len(self.places)
-        found = coo_array((np.append(length, length), ends), shape=shape)
-        self.lengths = csr_array(found)  # adds up what is there twice
-        self.lengths.data /= csr_array(coo_array((np.ones(2 * len(length)), ends), shape=shape)).data
+        self.lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
 
 
 def _corners(neighbours: Neighbours) -> Ints:

@@ -89,8 +89,7 @@ class ConvexSolid:
         upper, lower, side = up > 1e-6, up < -1e-6, np.abs(up) <= 1e-6
         shape = len(x), len(y)
         inside = (rest[side] >= 0.0).all(axis=0)
-        high, steep = np.full(shape, self.high[2]), np.zeros(shape, bool)
-        low = np.full(shape, self.low[2])
+        low, high, steep = np.full(shape, self.low[2]), np.full(shape, self.high[2]), np.zeros(shape, bool)
         if upper.any():
             tops = rest[upper] / up[upper, None, None]
             high = np.minimum(high, tops.min(axis=0))

@@ -147,20 +147,21 @@ def _spans(
 ) -> tuple[Ints, Array, Array, NDArray[np.bool_]]:
     """What solids fill: columns, from where to where, and whether the top is steep."""
     found: list[tuple[Ints, Array, Array, NDArray[np.bool_]]] = []
-    finite = [value for solid in solids for value in (solid.low[2], solid.high[2]) if np.isfinite(value)]
-    bottom, roof = min(finite, default=0.0) - 1.0, max(finite, default=0.0) + 1.0  # for what has none
-    for solid in solids:
-        begin, end = (np.clip(np.floor(c[:2] / spacing), first, last).astype(int) for c in (solid.low, solid.high))
-        i, j = (np.arange(b, e + 1) for b, e in zip(begin, end, strict=True))
+    corners = np.array([[solid.low, solid.high] for solid in solids]).reshape(-1, 2, 3)
+    columns = np.clip(np.floor(corners[:, :, :2] / spacing), first, last).astype(int)
+    for solid, (begin, end) in zip(solids, columns, strict=True):
+        i, j = np.arange(begin[0], end[0] + 1), np.arange(begin[1], end[1] + 1)
         spans = solid.spans((i + 0.5) * spacing, (j + 0.5) * spacing, spacing)
         at, across = np.nonzero(spans.inside)
         column = (i[at] - first[0] + pad) * shape[1] + (j[across] - first[1] + pad)
-        low, high = (np.clip(each[at, across], bottom, roof) for each in (spans.low, spans.high))
-        found.append((column, low, high, spans.steep[at, across]))
+        found.append((column, spans.low[at, across], spans.high[at, across], spans.steep[at, across]))
     if not found:
         return np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0, bool)
-    columns, lows, highs, steeps = zip(*found, strict=True)
-    return np.concatenate(columns), np.concatenate(lows), np.concatenate(highs), np.concatenate(steeps)
+    parts = [*zip(*found, strict=True)]
+    low, high = np.concatenate(parts[1]), np.concatenate(parts[2])
+    heights = corners[:, :, 2][np.isfinite(corners[:, :, 2])]
+    bounds = heights.min(initial=0.0) - 1.0, heights.max(initial=0.0) + 1.0  # for what has none
+    return np.concatenate(parts[0]), np.clip(low, *bounds), np.clip(high, *bounds), np.concatenate(parts[3])
 
 
 def _blocked(

@@ -106,7 +106,7 @@ def collisions(scene: str, agent: Agent, count: int, folder: Path) -> list[int]:
     found = NavigationMap.of_scene(scene, agent)
     rng = np.random.default_rng(0)
     goals, starts = found.sample(1 + count // 10, rng), found.sample(count, rng)
-    bad = []
+    field, bad = found.distance_field(goals[0]), []
     for k, start in enumerate(starts):
         if k % 10 == 0:
             field = found.distance_field(goals[k // 10])
