@@ -113,7 +113,7 @@ class NavigationMap:
             raise ValueError(f'cell must be a positive width in metres, got {cell}')
         chosen = (model.geom_contype | model.geom_conaffinity) > 0
         if not movable:
-            chosen &= model.body_weldid[model.geom_bodyid] == 0
+            chosen &= model.body_dofnum[model.body_weldid[model.geom_bodyid]] == 0
         solids = list(solids_of(model, data, np.flatnonzero(chosen).tolist()))
         try:
             surface = find_surface(solids, agent, cell / 2.0, bounds)

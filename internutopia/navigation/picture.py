@@ -55,15 +55,12 @@ def floor_plan(navigation_map: NavigationMap, height: float | None = None) -> Fl
     kinds = np.full(surface.columns.max(axis=0) - first + 1, OBSTACLE, np.uint8)
     z = surface.heights
     here = (z >= height - agent.step_height) & (z < height + agent.height)
-    floor = z <= height + agent.step_height
-    places, _ = navigation_map.near(surface.points)
-    main = surface.free & (navigation_map.islands[places[:, 0]] == 0)
-    for chosen, kind in (
-        (here & ~floor, RAISED),
-        (here & floor, NO_ROOM),
-        (here & floor & surface.free, OTHER_ISLAND),
-        (here & main, FREE),
-    ):
+    floor = here & (z <= height + agent.step_height)
+    free = np.flatnonzero(here & surface.free)
+    nodes, _ = navigation_map.near(surface.points[free])
+    main = free[navigation_map.islands[nodes[:, 0]] == 0]
+    layers = (here, RAISED), (floor, NO_ROOM), (floor & surface.free, OTHER_ISLAND), (main, FREE)
+    for chosen, kind in layers:
         kinds[tuple((surface.columns[chosen] - first).T)] = kind
     return FloorPlan(kinds, first * surface.spacing, surface.spacing, height)
 
