@@ -14,7 +14,7 @@ import pytest
 from internutopia.core.util.lazy import lazy
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ('internutopia', 'internutopia.rl', 'internutopia.remote')
+PACKAGES = ('internutopia', 'internutopia.navigation', 'internutopia.rl', 'internutopia.remote')
 OLD_PATHS = {  # scripts of 2.x import these; both are the same object
     'Config': 'internutopia.core.config',
     'SimConfig': 'internutopia.core.config',

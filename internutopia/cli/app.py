@@ -1,6 +1,7 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
-Those of the server are in `server_commands`, those about assets in `assets_commands`.
+Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
+`navigation_commands`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -19,6 +20,7 @@ from typing_extensions import override
 
 import internutopia
 from internutopia.cli.assets_commands import assets_app
+from internutopia.cli.navigation_commands import episodes_command, map_command
 from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.core.util.bounds import (
     MAX_COUNT,
@@ -347,6 +349,8 @@ def evaluate_command(
     )
 
 
+app.command('episodes')(episodes_command)
+app.command('map')(map_command)
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')
 app.add_typer(assets_app, name='assets')

@@ -59,7 +59,7 @@ def _boxes_of(
         by_body.setdefault(_carrier(model, bodies, int(model.geom_bodyid[geom])), []).append(geom)
     parts: list[PartBox] = []
     for body, own in sorted(by_body.items()):
-        corners = np.array([_bounds(model, data, geom, body) for geom in own])
+        corners = np.array([geom_bounds(model, data, geom, body) for geom in own])
         movable = model.body_weldid[body] != 0 and model.body_mocapid[model.body_rootid[body]] < 0
         parts.append(PartBox(bodies.get(body), bool(movable), corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)))
     return tuple(parts)
@@ -72,7 +72,7 @@ def _carrier(model: mujoco.MjModel, bodies: Mapping[int, str], body: int) -> int
     return body
 
 
-def _bounds(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> tuple[Array, Array]:
+def geom_bounds(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> tuple[Array, Array]:
     """Lowest and highest corner of a geom in the frame of a body."""
     axes = data.xmat[body].reshape(3, 3)
     place = axes.T @ (data.geom_xpos[geom] - data.xpos[body])

@@ -1,0 +1,94 @@
+"""Commands `internutopia episodes` and `internutopia map`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+from internutopia.cli.errors import guarded
+from internutopia.core.config import RobotCfg
+from internutopia.core.util import did_you_mean
+from internutopia.navigation.episodes import NavigationEpisode, write_episodes
+
+
+def episodes(
+    scenes: Sequence[str],
+    robot: str,
+    task: Literal['pointnav', 'objectnav'],
+    *,
+    count: int,
+    seed: int,
+    out: Path,
+    distance: tuple[float, float],
+    ratio: tuple[float, float],
+    categories: Sequence[str] | None,
+    step_height: float | None,
+) -> int:
+    """Sample episodes in each scene and write them to a file; returns the exit code.
+
+    Args:
+        scenes: files, found like `scene_asset_path`.
+        robot: name of a built-in robot.
+        task: what is gone to, places or objects.
+        count: of episodes in each scene.
+        seed: of all that is random.
+        out: YAML file.
+        distance: see `Ranges`.
+        ratio: see `Ranges`.
+        categories: of objects; None means all.
+        step_height: see `Agent.of`.
+    """
+
+    def start() -> int:
+        from internutopia.navigation import Agent, Ranges, sample_object_episodes, sample_point_episodes
+
+        if categories and task == 'pointnav':
+            raise ValueError('--category is for --task objectnav')
+        ranges = Ranges(distance, ratio)
+        agent = Agent.of(_robot(robot), step_height)
+        found: list[NavigationEpisode] = []
+        for number, scene in enumerate(scenes, 1):
+            if task == 'pointnav':
+                new = sample_point_episodes(scene, agent, count, seed, ranges)
+            else:
+                new = sample_object_episodes(scene, agent, count, seed, ranges, categories)
+            lengths = [episode.geodesic_distance or 0.0 for episode in new]
+            told = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
+            print(f'[{number}/{len(scenes)}] {scene}: {told}', file=sys.stderr)
+            found += new
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_episodes(out, found)
+        print(out)
+        return 0
+
+    return guarded('episodes', start)
+
+
+def draw_map(scene: str, robot: str, out: Path, step_height: float | None) -> int:
+    """Write a picture of the map of a scene for a robot; returns the exit code. Arguments as for `episodes`."""
+
+    def start() -> int:
+        from internutopia.navigation import Agent, MapPicture, NavigationMap
+
+        found = NavigationMap.of_scene(scene, Agent.of(_robot(robot), step_height))
+        MapPicture(found).save(out)
+        print(out)
+        return 0
+
+    return guarded('map', start)
+
+
+def _robot(name: str) -> RobotCfg:
+    """The built-in robot of that name, as its config has it. ValueError with close matches if there is none."""
+    from internutopia_extension.configs import robots
+
+    modules = [value for value in vars(robots).values() if isinstance(value, ModuleType)]
+    kinds = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    configs = [kind for kind in kinds if issubclass(kind, RobotCfg) and kind.model_fields['usd_path'].default]
+    known = {str(kind.model_fields['name'].default): kind for kind in configs}
+    if name not in known:
+        raise ValueError(f'there is no built-in robot {name!r}; {did_you_mean(name, known)}')
+    return known[name].model_validate({})

@@ -1,0 +1,45 @@
+"""Navigation: episodes, maps, paths and metrics.
+
+from internutopia.navigation import Agent, NavigationMap
+
+agent = Agent.of(robot)  # the cylinder around a robot
+navigation_map = NavigationMap.of_scene('scenes/apartment.usda', agent)
+points, length = navigation_map.shortest_path(start, goals)
+
+All points are `(x, y, z)` [m] in the env frame, z up.
+"""
+
+from typing import TYPE_CHECKING
+
+from internutopia.core.util.lazy import lazy
+
+if TYPE_CHECKING:
+    from internutopia.navigation.agent import Agent
+    from internutopia.navigation.distances import DistanceField
+    from internutopia.navigation.map import NavigationMap
+    from internutopia.navigation.picture import MapPicture
+    from internutopia.navigation.sampling import Ranges, sample_object_episodes, sample_point_episodes
+
+__all__ = [
+    'Agent',
+    'DistanceField',
+    'MapPicture',
+    'NavigationMap',
+    'Ranges',
+    'sample_object_episodes',
+    'sample_point_episodes',
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'Agent': 'internutopia.navigation.agent',
+        'DistanceField': 'internutopia.navigation.distances',
+        'MapPicture': 'internutopia.navigation.picture',
+        'NavigationMap': 'internutopia.navigation.map',
+        'Ranges': 'internutopia.navigation.sampling',
+        'sample_object_episodes': 'internutopia.navigation.sampling',
+        'sample_point_episodes': 'internutopia.navigation.sampling',
+    },
+    extra='navigation',
+)

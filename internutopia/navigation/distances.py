@@ -1,0 +1,142 @@
+"""Distance field: geodesic distances from everywhere on a map to the nearest of some goals, and shortest paths."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from internutopia.navigation.agent import Agent
+from internutopia.navigation.points import as_points
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+_CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
+
+
+class CellMap(Protocol):
+    """What a distance field needs of its map, see `NavigationMap`."""
+
+    agent: Agent
+    name: str
+    cell: float
+    points: Array
+    graph: csr_array
+
+    @property
+    def snap_distance(self) -> float: ...  # noqa: D102
+    def near(self, points: Array) -> tuple[Ints, Array]: ...  # noqa: D102
+    def nearest(self, points: ArrayLike) -> tuple[Array, Array]: ...  # noqa: D102
+    def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]: ...  # noqa: D102
+
+
+class DistanceField:
+    """Lengths of the shortest ways of an agent's axis to the nearest of some goals.
+
+    Dijkstra's algorithm runs once, when the field is made; then distances are looked up. They are at most 0.5 % and a
+    cell longer than they are between the obstacles themselves. Steps and slopes count with what they rise.
+
+    Args:
+        cells: the map.
+        goals: `(k, 3)` [m]. Those without free space near them do not count, as long as there are others.
+
+    Attributes:
+        goals: `(k, 3)` the places on the floor that are gone to, for goals that count; see `NavigationMap.nearest`.
+
+    Raises:
+        ValueError: no goal has free space within the map's `snap_distance`.
+    """
+
+    def __init__(self, cells: CellMap, goals: Array):
+        self._map = cells
+        self.goals = _snapped(cells, goals, 'goal')
+        near, far = cells.near(self.goals)
+        goal, nth = np.nonzero(far <= np.maximum(far.min(axis=1), cells.cell)[:, None])
+        order = np.lexsort((far[goal, nth], near[goal, nth]))
+        node, first = np.unique(near[goal, nth][order], return_index=True)
+        self._goal_of = dict(zip(node.tolist(), goal[order][first].tolist(), strict=True))
+        graph, count = cells.graph, len(cells.points)
+        source = csr_array(  # one more node, with a way to the cells around each goal
+            (
+                np.append(graph.data, far[goal, nth][order][first]),
+                np.append(graph.indices, node.astype(graph.indices.dtype)),
+                np.append(graph.indptr, graph.indptr[-1] + len(node)).astype(graph.indptr.dtype),
+            ),
+            shape=(count + 1, count + 1),
+        )
+        distances, before = dijkstra(source, indices=count, return_predecessors=True)
+        self._distances, self._before = distances[:-1], before[:-1]
+
+    def distances(self, points: ArrayLike) -> Array:
+        """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
+
+        From a point that is not free but has free space within the map's `snap_distance` (a robot that leans against a
+        wall) it is gone there first. Farther off it is infinite.
+
+        Raises:
+            ValueError: a point is not finite.
+        """
+        points = as_points(points)
+        cells, away = self._map.near(points)
+        away = np.where(away <= self._map.snap_distance, away, np.inf)
+        found = (away + self._distances[cells]).min(axis=1)
+        here = np.isfinite(found)
+        for goal in self.goals:  # cells are no measure for what is closer
+            direct = np.linalg.norm(points[:, :2] - goal[:2], axis=1)
+            close = here & (direct <= self._map.cell) & (found < _CLOSE * self._map.cell)
+            found = np.where(close, np.minimum(found, direct), found)
+        return found
+
+    def path(self, start: ArrayLike) -> tuple[Array, float]:
+        """The shortest path from a point `(3,)` to the nearest goal.
+
+        Returns:
+            its corners `(m, 3)` on the floor [m], from the place of the start to that of the goal; straight between
+            them, with room for the agent everywhere. And its length [m]. No corners and an infinite length where no way
+            leads to a goal.
+
+        Raises:
+            ValueError: there is no free space within the map's `snap_distance` of the start.
+        """
+        begin = _snapped(self._map, as_points(start, 'start'), 'start')
+        cells, away = self._map.near(begin)
+        total = away[0] + self._distances[cells[0]]
+        if not np.isfinite(total).any():
+            return np.zeros((0, 3)), np.inf
+        cell = int(cells[0, total.argmin()])
+        chain = [cell]
+        while (cell := int(self._before[cell])) < len(self._map.points):
+            chain.append(cell)
+        goal = self.goals[self._goal_of[chain[-1]]]
+        points = self._pulled(np.vstack([begin, self._map.points[chain], goal]))
+        points = self._pulled(points[::-1])[::-1]
+        return points, float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+    def _pulled(self, points: Array) -> Array:
+        """A path without the corners that can be gone past on a straight line."""
+        kept = [0]
+        while kept[-1] < len(points) - 1:
+            now = kept[-1]
+            seen = np.flatnonzero(self._map.sees(points[now], points[now + 2 :]))
+            kept.append(now + 2 + int(seen[-1]) if len(seen) else now + 1)
+        return points[kept]
+
+
+def _snapped(cells: CellMap, points: Array, what: str) -> Array:
+    """Places of those points that have free space near them. ValueError if none has."""
+    places, distance = cells.nearest(points)
+    near = distance <= cells.snap_distance
+    if near.any():
+        return places[near]
+    worst = int(distance.argmin())
+    x, y, z = points[worst]
+    away = distance[worst]
+    rest = f'the nearest is {away:.3g} m away' if np.isfinite(away) else 'none is near on its floor'
+    raise ValueError(
+        f'{what} ({x:.3g}, {y:.3g}, {z:.3g}) of {cells.name}: no free place for an agent of radius '
+        f'{cells.agent.radius:.3g} m within {cells.snap_distance:.3g} m; {rest}'
+    )

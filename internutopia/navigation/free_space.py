@@ -1,0 +1,96 @@
+"""Free space: the places of a surface where an agent has room, looked up by point and along lines."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.navigation.agent import Agent
+from internutopia.navigation.surface import Surface
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+_ROUNDING = 6  # decimals of a grid coordinate: what is on a line of the grid needs no room beside it
+
+
+class FreeSpace:
+    """The free places of a surface.
+
+    Args:
+        surface: all places.
+        agent: who stands there.
+
+    Attributes:
+        columns: `(n, 2)` column of each free place.
+        points: `(n, 3)` its middle, on the floor [m].
+        heights: `(n,)` of the floor [m].
+    """
+
+    def __init__(self, surface: Surface, agent: Agent):
+        self._agent = agent
+        self._spacing = surface.spacing
+        self.columns, self.points = surface.columns[surface.free], surface.points[surface.free]
+        self.heights = self.points[:, 2]
+        self._first = surface.columns.min(axis=0) - 1
+        self._shape = surface.columns.max(axis=0) + 2 - self._first
+        i, j = (self.columns - self._first).T
+        flat = i * self._shape[1] + j
+        order = np.lexsort((self.heights, flat))
+        starts = np.flatnonzero(np.diff(flat[order], prepend=-1))
+        layer = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        self._index = np.full((layer.max(initial=0) + 1, int(self._shape.prod())), -1)
+        self._index[layer, flat[order]] = order
+        self._heights = np.append(self.heights, np.nan)  # the last one is that of columns without a place
+
+    def find(self, columns: Ints, low: Array, high: Array) -> Ints:
+        """The highest free place `(n,)` in each column `(n, 2)` between two heights `(n,)` [m]; -1 if there is none."""
+        at = np.clip(columns - self._first, 0, self._shape - 1)  # the outermost columns have none
+        flat = at[:, 0] * self._shape[1] + at[:, 1]
+        found = np.full(len(flat), -1)
+        for layer in self._index:  # from below
+            place = layer[flat]
+            height = self._heights[place]
+            found = np.where((height >= low) & (height <= high), place, found)
+        return found
+
+    def neighbours(self) -> dict[tuple[int, int], Ints]:
+        """By direction (columns along x and y), the place `(n + 1,)` next to each; n for none, and for place n."""
+        count, step = len(self.heights), self._agent.step_height
+        found = {}
+        for i, j in itertools.product((-1, 0, 1), repeat=2):
+            there = self.find(self.columns + np.array([i, j]), self.heights - step, self.heights + step)
+            found[i, j] = np.append(np.where(there < 0, count, there), count)
+        return found
+
+    def is_free(self, points: Array) -> NDArray[np.bool_]:
+        """Whether the agent has room `(n,)` with its axis through each point `(n, 3)` [m], which is within its body."""
+        z = points[:, 2]
+        return self._surrounded(points[:, :2], z - self._agent.height, z + self._agent.step_height)
+
+    def sees(self, start: Array, ends: Array) -> NDArray[np.bool_]:
+        """Whether the agent can walk straight from a point `(3,)` on the floor to others `(n, 3)`, on level ground.
+
+        Level is what deviates from the straight line by no more than a step.
+        """
+        way = ends - start
+        count = np.ceil(np.abs(way[:, :2]).max(axis=1) / (0.5 * self._spacing)).astype(int) + 2
+        line = np.repeat(np.arange(len(ends)), count)
+        number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
+        points = start + way[line] * (number / (count - 1)[line])[:, None]
+        slack = self._agent.step_height + self._spacing
+        free = self._surrounded(points[:, :2], points[:, 2] - slack, points[:, 2] + slack)
+        steep = np.abs(way[:, 2]) > slack + np.linalg.norm(way[:, :2], axis=1)
+        return ~steep & (np.bincount(line, ~free, len(ends)) == 0)
+
+    def _surrounded(self, points: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+        """Whether all places of the grid around points `(n, 2)` are free at these heights."""
+        at = np.round(points / self._spacing - 0.5, _ROUNDING)
+        i0, j0 = np.floor(at).astype(int).T
+        i1, j1 = np.ceil(at).astype(int).T
+        free = np.ones(len(points), bool)
+        for i, j in ((i0, j0), (i1, j0), (i0, j1), (i1, j1)):
+            free &= self.find(np.stack([i, j], axis=1), low, high) >= 0
+        return free

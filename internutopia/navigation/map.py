@@ -1,0 +1,209 @@
+"""Navigation map: where a robot can stand in a scene, from its collision geometry, with any number of floors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
+
+from internutopia.core.config.task import TaskCfg
+from internutopia.navigation.agent import Agent
+from internutopia.navigation.distances import DistanceField
+from internutopia.navigation.free_space import FreeSpace
+from internutopia.navigation.graph import Graph
+from internutopia.navigation.points import as_points
+from internutopia.navigation.scene import StartingScene
+from internutopia.navigation.solids import solids_of
+from internutopia.navigation.surface import Surface, find_surface
+
+Array = NDArray[np.float64]
+
+CELL = 0.05
+"""Width of a cell [m], if nobody says otherwise."""
+
+_NEAREST = 8  # cells that are looked at around a point: those of several floors may be above each other
+
+
+class NavigationMap:
+    """The cells of a scene that an agent can stand on with its axis, and the straight moves between them.
+
+    All points are `(x, y, z)` [m] in the env frame. A point belongs to the floor that an agent stands on who has it
+    within its body: points on the floor do, and positions of robots. Maps are immutable.
+
+    Args:
+        surface: all places, on a grid twice as fine as the cells.
+        agent: who stands there.
+        name: of the scene, for messages.
+
+    Attributes:
+        agent: as given.
+        surface: as given.
+        cell: width of a cell [m].
+        points: `(n, 3)` the cells, on their floors [m].
+        graph: `(n, n)` sparse, lengths of the moves between cells [m].
+        islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
+            They are numbered by the area that has no gap below it (so roofs come last), the largest first.
+    """
+
+    def __init__(self, surface: Surface, agent: Agent, name: str = 'the scene'):
+        self.agent = agent
+        self.surface = surface
+        self.name = name
+        self.cell = 2.0 * surface.spacing
+        self._space = FreeSpace(surface, agent)
+        self._graph = Graph(self._space)
+        places = self._graph.places
+        if not len(places):
+            raise ValueError(
+                f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
+                'all of the floor is too close to something'
+            )
+        self.points = self._space.points[places]
+        self.graph = self._graph.lengths
+        self._tree = KDTree(self.points[:, :2])
+        self.islands = self._find_islands(surface.lowest[surface.free][places])
+
+    @classmethod
+    def of_scene(
+        cls,
+        scene: str | os.PathLike[str] | TaskCfg,
+        agent: Agent,
+        cell: float = CELL,
+        *,
+        movable: bool = True,
+        bounds: tuple[Sequence[float], Sequence[float]] | None = None,
+    ) -> NavigationMap:
+        """The map of a scene as it is when an episode starts, without its robots.
+
+        Args:
+            scene: a file, found like `scene_asset_path`, or a task, whose objects stand in the way, too.
+            agent: who stands there.
+            cell: width of a cell [m].
+            movable: whether what physics moves stands in the way.
+            bounds: lowest and highest corner `(x, y)` of the map [m]; None: of all that is finite, or 5 m around the
+                origin if nothing is.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is broken, has no floor that collides, or no room for the agent.
+        """
+        start = StartingScene.load(scene)
+        model, data = start.compiled.model, start.data
+        return cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=start.name)
+
+    @classmethod
+    def of_model(
+        cls,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        agent: Agent,
+        cell: float = CELL,
+        *,
+        movable: bool = True,
+        bounds: tuple[Sequence[float], Sequence[float]] | None = None,
+        name: str = 'the scene',
+    ) -> NavigationMap:
+        """The map of a compiled model in the poses of `data` (positions computed); see `of_scene`."""
+        if not cell > 0:
+            raise ValueError(f'cell must be a positive width in metres, got {cell}')
+        chosen = (model.geom_contype | model.geom_conaffinity) > 0
+        if not movable:
+            chosen &= model.body_dofnum[model.body_weldid[model.geom_bodyid]] == 0
+        solids = list(solids_of(model, data, np.flatnonzero(chosen).tolist()))
+        try:
+            surface = find_surface(solids, agent, cell / 2.0, bounds)
+        except ValueError as error:
+            raise ValueError(f'{name}: {error}') from None
+        return cls(surface, agent, name)
+
+    @property
+    def snap_distance(self) -> float:
+        """How far from free space a point may be to count as one at its edge [m]: robots are not round."""
+        return self.agent.radius + 2.0 * self.cell
+
+    def is_free(self, points: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the agent has room `(n,)` with its axis through each point `(n, 3)`, and stands on something."""
+        return self._space.is_free(as_points(points))
+
+    def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]:
+        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`."""
+        return self._space.sees(as_points(start)[0], as_points(ends))
+
+    def nearest(self, points: ArrayLike) -> tuple[Array, Array]:
+        """Places on the floor where the agent has room, the nearest to points `(n, 3)` on the same floor.
+
+        Returns:
+            the places `(n, 3)`: where a point is free, below or above it; NaN where its floor has none. And how far
+            away they are seen from above `(n,)` [m], infinite if there is none.
+        """
+        points = as_points(points)
+        cells, distances = self.near(points)
+        best = distances.argmin(axis=1)
+        rows = np.arange(len(points))
+        distance = distances[rows, best]
+        places = np.where(np.isfinite(distance)[:, None], self.points[cells[rows, best]], np.nan)
+        free = self._space.is_free(points)
+        places[free, :2], distance[free] = points[free, :2], 0.0
+        return places, distance
+
+    def near(self, points: Array) -> tuple[NDArray[np.intp], Array]:
+        """Some cells near points `(n, 3)` `(n, k)`, and how far away they are seen from above [m].
+
+        Infinite: the cell is of another floor; its number means nothing.
+        """
+        nodes = np.zeros((len(points), _NEAREST), np.intp)
+        distances = np.full((len(points), _NEAREST), np.inf)
+        rest = np.arange(len(points))
+        for count in (_NEAREST, _NEAREST**3):  # many, where the nearest ones are on another floor, such as a table
+            distance, node = self._tree.query(points[rest, :2], k=count)
+            node = np.minimum(node, len(self.points) - 1)  # there may be fewer
+            height = points[rest, 2:] - self.points[node, 2]
+            distance[(height < -self.agent.step_height) | (height > self.agent.height)] = np.inf
+            order = np.argsort(distance, axis=1)[:, :_NEAREST]
+            nodes[rest], distances[rest] = (np.take_along_axis(each, order, axis=1) for each in (node, distance))
+            rest = rest[np.isinf(distances[rest, 0])]
+            if not len(rest):
+                break
+        return nodes, distances
+
+    def sample(self, count: int, rng: np.random.Generator, island: int | None = 0) -> Array:
+        """Random free places `(count, 3)` [m], evenly over the area.
+
+        Args:
+            count: how many.
+            rng: source of all that is random.
+            island: of the places; None means any.
+
+        Raises:
+            ValueError: there is no such island.
+        """
+        cells, islands = self.points[: self._graph.cell_count], self.islands[: self._graph.cell_count]
+        cells = cells if island is None else cells[islands == island]
+        if not len(cells):
+            raise ValueError(f'{self.name}: there is no island {island}, there are {self.islands.max() + 1}')
+        chosen = cells[rng.integers(len(cells), size=count)]
+        moved = chosen + np.append(rng.uniform(-0.5, 0.5, (count, 2)) * self.cell, np.zeros((count, 1)), axis=1)
+        return np.where(self._space.is_free(moved)[:, None], moved, chosen)
+
+    def distance_field(self, goals: ArrayLike) -> DistanceField:
+        """Distances to the nearest of some goals `(k, 3)` [m] from anywhere; see `DistanceField`."""
+        return DistanceField(self, as_points(goals))
+
+    def shortest_path(self, start: ArrayLike, goals: ArrayLike) -> tuple[Array, float]:
+        """The shortest path from a point `(3,)` to the nearest of some goals `(k, 3)` [m], and its length [m].
+
+        See `DistanceField.path`, which is faster for several starts.
+        """
+        return self.distance_field(goals).path(start)
+
+    def _find_islands(self, lowest: NDArray[np.bool_]) -> NDArray[np.intp]:
+        count, labels = connected_components(self.graph, directed=False)
+        area = np.bincount(labels, lowest, count)
+        rank = np.empty(count, np.intp)
+        rank[np.lexsort((-np.bincount(labels, minlength=count), -area))] = np.arange(count)
+        return rank[labels]

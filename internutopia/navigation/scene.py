@@ -1,0 +1,50 @@
+"""Starting scene: the compiled model of a file or task without its robots, in the state that episodes begin with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.config.task import TaskCfg
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.part_boxes import geom_bounds
+from internutopia.core.model.scene_cache import SCENES
+from internutopia.core.task.scene_builder import scene_spec
+
+_TIMESTEP = 0.005  # s; nothing is stepped
+
+
+@dataclass(frozen=True)
+class StartingScene:
+    """A scene when an episode starts.
+
+    Attributes:
+        name: of its file.
+        compiled: the scene.
+        data: its state, positions computed.
+    """
+
+    name: str
+    compiled: CompiledScene
+    data: mujoco.MjData
+
+    @classmethod
+    def load(cls, scene: str | os.PathLike[str] | TaskCfg) -> StartingScene:
+        """The scene of a file, found like `scene_asset_path`, or of a task. Errors as for `SceneCache.get`."""
+        task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))
+        spec = scene_spec(task.model_copy(update={'robots': []}))
+        compiled = SCENES.get(spec, _TIMESTEP)
+        data = mujoco.MjData(compiled.model)
+        for name, values in compiled.initial_state(spec).items():
+            getattr(data, name)[:] = values
+        mujoco.mj_kinematics(compiled.model, data)
+        return cls(str(task.scene_asset_path or 'the scene'), compiled, data)
+
+    def box(self, geoms: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""
+        boxes = np.array([geom_bounds(self.compiled.model, self.data, geom, 0) for geom in geoms.tolist()])
+        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
