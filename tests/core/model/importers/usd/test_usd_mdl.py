@@ -358,15 +358,38 @@ def test_the_place_that_the_stage_says_comes_first(tmp_path, monkeypatch):
     assert rgba(_read_in(tmp_path / 'scenes/one', './Materials/MI_a.mdl')[0])[:3] == [0, 1, 0]
 
 
+def test_near_folders_come_before_those_further_up(tmp_path):
+    red_koo(tmp_path / 'Materials/MI_a.mdl')
+    koo(tmp_path / 'scenes/Materials/MI_a.mdl', 'color(0.f, 1.f, 0.f)')
+    assert rgba(_read_in(tmp_path / 'scenes/one', './MI_a.mdl')[0])[:3] == [0, 1, 0]
+
+
+def test_a_name_in_another_case_is_the_last_resort(tmp_path):
+    red_koo(tmp_path / 'scenes/one/Materials/mi_a.mdl')
+    koo(tmp_path / 'Materials/MI_a.mdl', 'color(0.f, 1.f, 0.f)')
+    assert rgba(_read_in(tmp_path / 'scenes/one', './Materials/MI_a.mdl')[0])[:3] == [0, 1, 0]
+
+
+def test_an_image_is_first_where_its_file_says(tmp_path, monkeypatch):
+    place = 'textures/05e/1dd/quarters.png'
+    koo(tmp_path / 'scenes/one/MI_a.mdl', f'{BITMAP}.tint')
+    write_quarters(tmp_path / 'scenes/one' / place)
+    for folder in ('elsewhere', 'Materials'):
+        (tmp_path / folder / place).parent.mkdir(parents=True)
+        Image.new('RGB', (16, 16), BLUE).save(tmp_path / folder / place)
+    monkeypatch.setenv('MDL_SYSTEM_PATH', str(tmp_path / 'elsewhere'))
+    assert quarters(_read_in(tmp_path / 'scenes/one', './MI_a.mdl')[0]) == [RED, GREEN, BLUE, WHITE]
+
+
 @pytest.mark.parametrize('flat', [True, False])
 def test_links_are_followed_also_if_they_became_text(tmp_path, flat):
     """As `models/<category>/<hash>/Materials` of GRScenes; images of both kinds of materials lie behind it, too."""
-    koo(tmp_path / 'Materials/MI_a.mdl', f'{BITMAP}.tint')
-    write_quarters(tmp_path / 'Materials/textures/05e/1dd/quarters.png')
+    koo(tmp_path / 'library/MI_a.mdl', f'{BITMAP}.tint')  # no name that is looked for up the tree
+    write_quarters(tmp_path / 'library/textures/05e/1dd/quarters.png')
     folder = tmp_path / 'models/chair/0123'
     folder.mkdir(parents=True)
     link = folder / 'Materials'
-    link.write_text('../../../Materials\n') if flat else link.symlink_to('../../../Materials')
+    link.write_text('../../../library\n') if flat else link.symlink_to('../../../library')
     model, warnings = _read_in(folder, './Materials/MI_a.mdl')
     assert not warnings and quarters(model) == [RED, GREEN, BLUE, WHITE]
     image = './Materials/textures/05e/1dd/quarters.png'
