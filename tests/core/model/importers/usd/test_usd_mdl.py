@@ -164,11 +164,13 @@ def test_constants_of_koopbr_are_in_its_text(scene, tmp_path, called):
         f'KooPbr_maps::KooPbr_mix(color1: color(1, 0, 0), color2: {BITMAP}.tint, mixAmount: 0.5f).tint',
         f'KooPbr_maps::KooPbr_falloff({BITMAP}.tint, color(0.f), 1.5f).tint',
         f'KooPbr_maps::KooPbr_rgb_output(source: KooPbr_maps::KooPbr_alpha_source({BITMAP}))',
+        f'KooPbr_maps::KooPbr_mix(color1: {BITMAP}.tint, color2: texture_2d("./blue.png"), mixAmount: 0.9f).tint',
     ],
 )
 def test_the_first_bitmap_of_koopbr_is_the_texture(scene, tmp_path, diffuse):
     koo(tmp_path / 'Materials/MI_a.mdl', diffuse)
     write_quarters(tmp_path / 'Materials/textures/05e/1dd/quarters.png')
+    Image.new('RGB', (16, 16), BLUE).save(tmp_path / 'Materials/blue.png')
     scene.add('./Materials/MI_a.mdl')
     model, warnings = scene.read()
     assert not warnings and model.ntex == 1
@@ -195,6 +197,17 @@ def test_bitmaps_are_tiled_turned_moved_and_mirrored(scene, tmp_path):
     first = model.tex_data[int(texture.adr[0]) :][: 32 * 16 * 3].reshape(16, 32, 3)
     assert [tuple(first[0, x].tolist()) for x in (0, 15, 16, 31)] == [RED, GREEN, GREEN, RED]
     assert coordinates(model, 'mirrored') == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_a_bitmap_says_which_coordinates_it_has(scene, tmp_path):
+    koo(tmp_path / 'MI_a.mdl', BITMAP.replace('mapChannel: 1', 'mapChannel: 2') + '.tint')
+    write_quarters(tmp_path / 'textures/05e/1dd/quarters.png')
+    scene.add('./MI_a.mdl')
+    second = [(u / 2, v / 4) for u, v in CORNERS]
+    mesh = UsdGeom.PrimvarsAPI(scene.stage.GetPrimAtPath('/square'))
+    mesh.CreatePrimvar('st1', TYPES.TexCoord2fArray, 'vertex').Set(second)
+    model, warnings = scene.read()
+    assert not warnings and coordinates(model) == sorted(second)
 
 
 def test_an_image_of_opacity_cuts_out(scene, tmp_path):
