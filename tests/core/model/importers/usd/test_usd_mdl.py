@@ -219,6 +219,15 @@ def test_an_image_of_opacity_cuts_out(scene, tmp_path):
     assert model.tex_data.reshape(2, 2, 4)[..., 3].tolist() == [[0, 255], [255, 255]]
 
 
+def test_the_alpha_of_an_image_may_be_the_opacity(scene, tmp_path):
+    call = 'KooPbr_maps::KooPbr_alpha_source(KooPbr_maps::KooPbr_bitmap(filename: texture_2d("./o.png")))'
+    koo(tmp_path / 'MI_a.mdl', 'color(1.f)', opacity=f'{call}.mono')
+    Image.fromarray(np.array([[RED + (0,), WHITE + (255,)]], np.uint8)).save(tmp_path / 'o.png')
+    scene.add('./MI_a.mdl')
+    model, _ = scene.read()
+    assert model.tex_data.reshape(1, 2, 4)[..., 3].tolist() == [[0, 255]]
+
+
 def test_refraction_of_koopbr_is_transparency(scene, tmp_path):
     koo(tmp_path / 'MI_a.mdl', 'color(0.f)', opacity='color(1.f), refract: color(1.f, 0.8f, 0.6f)')
     scene.add('./MI_a.mdl')
