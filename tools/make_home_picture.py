@@ -75,7 +75,7 @@ def main() -> None:
         picture.paste(behind(env, home), (WIDTH + GAP, 0))
         picture.paste(above(env, home), (0, 0))
         env.close()
-    picture.quantize(256).save(PICTURE, optimize=True)
+    picture.quantize(256, kmeans=3).save(PICTURE, optimize=True)
     print(f'{PICTURE}: {PICTURE.stat().st_size / 1000:.0f} kB')
 
 
