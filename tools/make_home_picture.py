@@ -18,6 +18,7 @@ from PIL import Image
 from internutopia.bench.homes import Home, write_home
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.core.world.mujoco.world import MujocoWorld
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import h1
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
@@ -52,7 +53,9 @@ def behind(env: Env, home: Home) -> Image.Image:
 
 def above(env: Env, home: Home) -> Image.Image:
     """The home from above, without ceilings and what hangs from them."""
-    model: mujoco.MjModel = env.runner.world.model(0)
+    world = env.runner.world
+    assert isinstance(world, MujocoWorld)
+    model = world.model(0)
     for geom in range(model.ngeom):
         if '/ceiling/' in (name := model.geom(geom).name) or '/chandelier/' in name:
             model.geom_rgba[geom, 3] = 0
@@ -61,7 +64,7 @@ def above(env: Env, home: Home) -> Image.Image:
     camera.azimuth, camera.elevation = 90, -75
     camera.lookat, camera.distance = (home.extent[0] / 2, home.extent[1] / 2, 0.0), 1.06 * home.extent[0]
     with mujoco.Renderer(model, SMOOTHING * HEIGHT, SMOOTHING * WIDTH, max_geom=2 * model.ngeom) as renderer:
-        renderer.update_scene(env.runner.world.data(0), camera)
+        renderer.update_scene(world.data(0), camera)
         return Image.fromarray(renderer.render()).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
 
 
