@@ -54,8 +54,8 @@ class Values:
                 return Value((node,))
             case Name():
                 return scope.get(node.value, Value())
-            case Call('texture_2d', ((_, str(name)), *others)):
-                is_linear = any(node == Name('gamma_linear') for _, node in others)
+            case Call('texture_2d', ((_, str(name)), *_)):
+                is_linear = any(argument == Name('gamma_linear') for _, argument in node.arguments)
                 return self.image(name, folder, is_linear=is_linear)
             case Call():
                 return self._of_call(node, folder, scope)
