@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade, Vt
 
+from internutopia.core.model.importers.usd.color_space import decode_srgb
+
 SCENES = Path(__file__).resolve().parent.parent / 'internutopia' / 'assets' / 'scenes'
 FLOOR_IMAGE = 'apartment_floor.png'
 HEIGHT, WALL = 2.4, 0.12  # m
@@ -64,6 +66,11 @@ def sofa() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     solid[:, :, 0] = solid[:, 1] = True
     solid[[0, 2], 0, 1] = True
     return blocks([-1.0, -0.82, 0.82, 1.0], [-0.4, 0.2, 0.4], [0.08, 0.4, 0.58, 0.82], solid)
+
+
+def linear(color: Vec) -> Any:
+    """A colour in sRGB as files say it."""
+    return Gf.Vec3f(*decode_srgb(color).round(4).tolist())
 
 
 class Apartment:
@@ -139,12 +146,12 @@ class Apartment:
         """Sun, sky and a lamp."""
         sun = UsdLux.DistantLight.Define(self.stage, '/World/sun')
         sun.CreateIntensityAttr(3000)
-        sun.CreateColorAttr((1.0, 0.96, 0.88))
+        sun.CreateColorAttr(linear((1.0, 0.96, 0.88)))
         self.place(sun, (0, 0, 0), turn=(28, -22, 0))
         UsdLux.DomeLight.Define(self.stage, '/World/sky').CreateIntensityAttr(800)
         lamp = UsdLux.SphereLight.Define(self.stage, '/World/lamp/light')
         lamp.CreateRadiusAttr(0.1)
-        lamp.CreateColorAttr((1.0, 0.85, 0.65))
+        lamp.CreateColorAttr(linear((1.0, 0.85, 0.65)))
         lamp.CreateIntensityAttr(8000)
         self.place(lamp, (-3.5, 2.5, 1.9))
 
@@ -153,12 +160,12 @@ class Apartment:
         material = UsdShade.Material.Define(self.stage, f'/World/Looks/{name}')
         shader = UsdShade.Shader.Define(self.stage, f'/World/Looks/{name}/surface')
         shader.CreateIdAttr('UsdPreviewSurface')
-        shader.CreateInput('diffuseColor', Sdf.ValueTypeNames.Color3f).Set(Gf.Vec3f(*color))
+        shader.CreateInput('diffuseColor', Sdf.ValueTypeNames.Color3f).Set(linear(color))
         shader.CreateInput('roughness', Sdf.ValueTypeNames.Float).Set(roughness)
         if name == 'steel':
             shader.CreateInput('metallic', Sdf.ValueTypeNames.Float).Set(1.0)
         if name == 'glow':
-            shader.CreateInput('emissiveColor', Sdf.ValueTypeNames.Color3f).Set(Gf.Vec3f(0.9, 0.8, 0.6))
+            shader.CreateInput('emissiveColor', Sdf.ValueTypeNames.Color3f).Set(linear((0.9, 0.8, 0.6)))
         material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), 'surface')
         return shader
 
@@ -272,7 +279,7 @@ class Apartment:
         return name if name.startswith('/') else f'/World/{name}'
 
 
-MATERIALS = {
+MATERIALS = {  # colours as they are seen (sRGB), and roughness
     'paint': ((0.9, 0.88, 0.84), 0.9),
     'oak': ((0.72, 0.53, 0.34), 0.6),
     'steel': ((0.42, 0.44, 0.47), 0.35),

@@ -6,7 +6,6 @@ What is missing is told from the composed stage, as its importer sees it: what i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.bounds import is_sky
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.appearance import bound_material
-from internutopia.core.model.importers.usd.composition import warn_of_missing
+from internutopia.core.model.importers.usd.composition import missing_arcs
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage, prims
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pxr import Usd
 
 _BOX = 12  # triangles of the smallest mesh that may be concave
-_MISSING_LAYER = re.compile('@([^@]*)@(?:<[^>]*>)? (?:at|of) (.*)')  # `warn_of_missing`
 
 Missing = dict[str, dict[str, list[str]]]
 """By kind (`layer`, `material`, `image`) and name: the prims, or layers, that need it."""
@@ -69,10 +67,10 @@ def read_stage(path: Path) -> StageFacts:
     from pxr import UsdGeom
 
     stage = open_stage(path, FileWarnings())
-    layers = FileWarnings()
-    warn_of_missing(stage, layers)
     facts = StageFacts()
-    facts.missing['layer'] = _layers(layers)
+    needed = facts.missing['layer'] = {}
+    for arc in missing_arcs(stage):
+        needed.setdefault(arc.layer or arc.what, []).append(arc.needed_by)
     facts.meters_per_unit = UsdGeom.GetStageMetersPerUnit(stage)
     facts.says_unit = UsdGeom.StageHasAuthoredMetersPerUnit(stage)
     facts.up_axis = str(UsdGeom.GetStageUpAxis(stage))
@@ -82,17 +80,6 @@ def read_stage(path: Path) -> StageFacts:
     facts.extent = _extent(stage, found)
     _Materials(facts, found).look()
     return facts
-
-
-def _layers(warnings: FileWarnings) -> dict[str, list[str]]:
-    """Layers, and prims in them, that are missing, with the prims that refer to them, or the layers that do."""
-    found: dict[str, list[str]] = {}
-    for what, places in warnings.kinds().items():
-        for place in places:
-            named = _MISSING_LAYER.fullmatch(place)
-            name, needed_by = (named[1], named[2].strip('<>@')) if named else (what, place)
-            found.setdefault(name, []).append(needed_by)
-    return found
 
 
 def _count(facts: StageFacts, found: Iterable[Usd.Prim]) -> None:

@@ -80,7 +80,7 @@ def room(tmp_path: Path, light: str, slabs: dict[str, Any] = SLABS) -> SceneSpec
     boxes = ''.join(
         f"""def Cube "{name}" {{
             double size = 1
-            color3f[] primvars:displayColor = [(0.7, 0.7, 0.7)]
+            color3f[] primvars:displayColor = [(0.45, 0.45, 0.45)]
             double3 xformOp:scale = {size}
             double3 xformOp:translate = {centre}
             uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:scale"]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.importers.file_warnings import FileWarnings, listed
+from internutopia.core.model.importers.usd.color_space import decode_srgb, encode_srgb
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
@@ -29,14 +30,14 @@ from internutopia.core.model.meshes.images import add_texture
 if TYPE_CHECKING:
     from pxr import Usd
 
-DEFAULT_COLOR = (0.7, 0.7, 0.72)
+DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
 _PLAIN = Appearance()
 _BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the opacity of a texture
 
 
 @dataclass(frozen=True)
 class Visual:
-    """One thing to be shown: a shape, the name of its material if it has one, and its RGBA colour."""
+    """One thing to be shown: a shape, the name of its material if it has one, and its colour in sRGB, with opacity."""
 
     name: str
     shape: Shape
@@ -130,10 +131,10 @@ class VisualBuilder:
         pixels = self._pixels(texture, ONE_TILE, material)
         if pixels is None:
             return replace(surface, texture=None)
-        red, green, blue, *alpha = np.mean(pixels, axis=(0, 1)) / 255
-        tint = surface.color or (1.0, 1.0, 1.0)
-        color = (red * tint[0], green * tint[1], blue * tint[2])
-        return replace(surface, texture=None, color=color, opacity=surface.opacity * (alpha[0] if alpha else 1.0))
+        mean = np.mean(pixels, axis=(0, 1)) / 255
+        color = tuple((decode_srgb(mean[:3]) * (surface.color or (1.0, 1.0, 1.0))).tolist())
+        alpha = float(mean[3]) if len(mean) > 3 else 1.0
+        return replace(surface, texture=None, color=color, opacity=surface.opacity * alpha)
 
     def _appearance(self, material: Usd.Prim) -> Appearance:
         path = str(material.GetPath())
@@ -171,7 +172,7 @@ class VisualBuilder:
             return None
 
     def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
-        """Colour of a surface: of its material, else white under a texture, else displayColor, else a light grey."""
+        """Colour of a surface in sRGB: of its material, else white under a texture, else displayColor, else grey."""
         color, opacity = surface.color, surface.opacity
         if color is None and white:
             color = (1.0, 1.0, 1.0)
@@ -180,7 +181,7 @@ class VisualBuilder:
             color = None if color is None or len(color) != 3 else color
             if surface == _PLAIN and (own := self._primvars.mean(prim, 'displayOpacity')) is not None:
                 opacity = float(own[0])
-        rgb = np.clip(DEFAULT_COLOR if color is None else color, 0, 1)
+        rgb = DEFAULT_COLOR if color is None else encode_srgb(color)
         return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
     def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:

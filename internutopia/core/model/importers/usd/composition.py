@@ -14,7 +14,7 @@ import re
 import resource
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.bounds import check_layers
@@ -27,6 +27,22 @@ _PARSER_RULE = re.compile(r'parse error matching .* (?=at )', re.DOTALL)  # C++ 
 _ENOUGH = 64  # processes and threads per core that a user may have, so that OpenUSD may start its own
 
 _SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages list the layers of a stage
+
+
+class MissingArc(NamedTuple):
+    """Something that a stage refers to and does not get.
+
+    Attributes:
+        what: is wrong.
+        layer: that is missing or broken, or lacks the prim; empty if USD does not say.
+        needed_by: the prim, or the layer, that refers to it.
+        where: all of that, for a warning.
+    """
+
+    what: str
+    layer: str
+    needed_by: str
+    where: str
 
 
 def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
@@ -60,25 +76,36 @@ def _limit_threads() -> None:
         Work.SetConcurrencyLimit(1)
 
 
-def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
-    """Warn of what could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
+def missing_arcs(stage: Usd.Stage) -> list[MissingArc]:
+    """What could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
     # USD composes in parallel, in another order each time
-    for error in sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error))):
-        kind = type(error).__name__
-        message = ' '.join(_SESSION.sub('', str(error)).split())
-        prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
-        if kind == 'ErrorInvalidSublayerPath':
-            warnings.add_missing('sublayer is missing or broken', f'@{_asset(error)}@ of @{_introducer(message)}@')
-        elif kind == 'ErrorInvalidAssetPath':
-            arc = re.search(r'for (\w+) introduced', message)
-            what = f'{arc[1] if arc else "layer"} is missing or cannot be read'
-            warnings.add_missing(what, f'@{_asset(error)}@ at <{prim}>')
-        elif kind == 'ErrorUnresolvedPrimPath':
-            target = re.search(r'@([^@]*)@<([^>]*)>', message)
-            where = f'@{target[1]}@<{target[2]}>' if target else message
-            warnings.add_missing('reference or payload to a prim that does not exist', f'{where} at <{prim}>')
-        else:
-            warnings.add_missing('cannot be composed', f'<{prim}> ({message})')
+    errors = sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error)))
+    return [_missing_arc(error) for error in errors]
+
+
+def _missing_arc(error: Any) -> MissingArc:
+    kind, asset = type(error).__name__, _asset(error)
+    message = ' '.join(_SESSION.sub('', str(error)).split())
+    prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
+    if kind == 'ErrorInvalidSublayerPath':
+        layer = _introducer(message)
+        return MissingArc('sublayer is missing or broken', asset, layer, f'@{asset}@ of @{layer}@')
+    if kind == 'ErrorInvalidAssetPath':
+        arc = re.search(r'for (\w+) introduced', message)
+        what = f'{arc[1] if arc else "layer"} is missing or cannot be read'
+        return MissingArc(what, asset, prim, f'@{asset}@ at <{prim}>')
+    if kind == 'ErrorUnresolvedPrimPath':
+        target = re.search(r'@([^@]*)@<([^>]*)>', message)
+        where = f'@{target[1]}@<{target[2]}>' if target else message
+        what = 'reference or payload to a prim that does not exist'
+        return MissingArc(what, target[1] if target else '', prim, f'{where} at <{prim}>')
+    return MissingArc('cannot be composed', '', prim, f'<{prim}> ({message})')
+
+
+def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
+    """Warn of what could not be composed."""
+    for arc in missing_arcs(stage):
+        warnings.add_missing(arc.what, arc.where)
 
 
 def layer_files(stage: Usd.Stage) -> set[Path]:

@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 
 from internutopia.core.model.importers.file_warnings import FileWarnings
+from internutopia.core.model.importers.usd.color_space import encode_srgb
 from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
 from internutopia.core.model.importers.usd.values import value
 from internutopia.core.model.lighting import add_sky
@@ -147,8 +148,9 @@ def _shares(lights: list[_Found], strongest: float, bound: float) -> Array:
 
 
 def _tint(prim: Usd.Prim) -> Array:
+    """Colour of a light in sRGB, as those of the surfaces that it is multiplied with."""
     tint = value(prim, 'inputs:color')
-    return np.ones(3) if tint is None else np.clip(np.asarray(tint, float), 0, 1)
+    return np.ones(3) if tint is None else encode_srgb(tint)
 
 
 def _is_shaped(prim: Usd.Prim) -> bool:

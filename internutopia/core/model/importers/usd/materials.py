@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from internutopia.core.model.importers.usd.color_space import is_linear_space
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.stage import prims
 from internutopia.core.model.importers.usd.surface import GLASS_OPACITY, Appearance, emission_of
@@ -34,9 +35,10 @@ _WRAPS = ('clamp', 'mirror', 'black')  # others repeat
 
 
 class _Source(NamedTuple):
-    """Source of the value of an input: the value, or a shader and which of its outputs."""
+    """Source of the value of an input: the value and its colour space if it says one, or a shader and its output."""
 
     value: Any = None
+    space: str = ''
     shader: Any = None
     output: str = ''
 
@@ -113,12 +115,12 @@ def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, 
             _number(shader, ('texture_rotate',), 0.0),
             _source(shader, ('texture_translate',)).value,
         )
-        texture = _image(_source(shader, _TEXTURE).value, Texture(layout=place), warnings, missing)
+        texture = _image(_source(shader, _TEXTURE), Texture(layout=place), warnings, missing)
         return (_product(tint) if texture else source.value), texture
     if reader.GetShaderId() not in _READERS:
         warnings.append('colour that is computed by shaders is not read')
         return None, None
-    texture = _image(_source(reader, ('file',)).value, _placed(reader), warnings, missing)
+    texture = _image(_source(reader, ('file',)), _placed(reader), warnings, missing)
     if texture:
         return _product(_source(reader, ('scale',)).value, tint), texture
     fallback = _source(reader, ('fallback', 'default')).value
@@ -137,7 +139,7 @@ def _opacity(shader: Any, warnings: list[str], missing: list[str]) -> tuple[floa
     if source.shader.GetShaderId() not in _READERS:
         warnings.append('opacity that is computed by shaders is not read')
         return 1.0, None
-    image = _image(_source(source.shader, ('file',)).value, _placed(source.shader), warnings, missing)
+    image = _image(_source(source.shader, ('file',)), _placed(source.shader), warnings, missing)
     if image is None:
         return 1.0, None
     return 1.0, replace(image, file='', alpha=image.file, channel=_CHANNELS.get(source.output, 3))
@@ -160,8 +162,9 @@ def _unread(shader: Any) -> list[str]:
     return [f'image for {", ".join(sorted(maps))} is not shown'] if maps else []
 
 
-def _image(asset: Any, place: Texture, warnings: list[str], missing: list[str]) -> Texture | None:
+def _image(source: _Source, place: Texture, warnings: list[str], missing: list[str]) -> Texture | None:
     """A texture with the image of an asset; None if there is none, which is then `missing`."""
+    asset = source.value
     if asset is None or not asset.path:
         return None
     file = image_file(asset)
@@ -169,13 +172,17 @@ def _image(asset: Any, place: Texture, warnings: list[str], missing: list[str]) 
         missing.append(asset.path)
     elif '<UDIM>' in asset.path:
         warnings.append(f'of the tiles of texture {asset.path} only the first one is shown')
-    return replace(place, file=file) if file else None
+    is_linear = place.is_linear or is_linear_space(source.space)
+    return replace(place, file=file, is_linear=is_linear) if file else None
 
 
 def _placed(reader: Any) -> Texture:
     """How a `UsdUVTexture` lays out its image."""
     wrap = [_source(reader, (f'wrap{axis}',)).value for axis in 'ST']
-    found = Texture(wrap=(wrap[0] if wrap[0] in _WRAPS else 'repeat', wrap[1] if wrap[1] in _WRAPS else 'repeat'))
+    found = Texture(
+        is_linear=is_linear_space(str(_source(reader, ('sourceColorSpace',)).value)),
+        wrap=(wrap[0] if wrap[0] in _WRAPS else 'repeat', wrap[1] if wrap[1] in _WRAPS else 'repeat'),
+    )
     place = _source(reader, ('st',)).shader
     if place and place.GetShaderId() == 'UsdTransform2d':
         scale, translation = (_source(place, (name,)).value for name in ('scale', 'translation'))
@@ -199,7 +206,7 @@ def _source(shader: Any, names: tuple[str, ...]) -> _Source:
         if kind == UsdShade.AttributeType.Output:
             return _Source(shader=UsdShade.Shader(attributes[0].GetPrim()), output=base)
         if (found := attributes[0].Get()) is not None:
-            return _Source(found)
+            return _Source(found, attributes[0].GetColorSpace())
     return _Source()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from internutopia.core.model.importers.usd.color_space import is_linear_space
 from internutopia.core.model.importers.usd.mdl import Call, Material, Node, read_mdl
 from internutopia.core.model.importers.usd.mdl_files import MdlFiles
 from internutopia.core.model.importers.usd.mdl_values import Value, Values
@@ -25,7 +26,7 @@ from internutopia.core.model.importers.usd.textures import Texture, layout
 
 _BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
 _FIXED = {
-    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # the middle of sRGB
+    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # 0.5 in sRGB
     'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
 }
 _GLASS = re.compile('glass|translucent', re.IGNORECASE)
@@ -174,7 +175,8 @@ def _inputs(shader: Any, values: Values) -> dict[str, Value]:
         for attribute in given.GetValueProducingAttributes()[:1]:
             value = attribute.Get()
             if isinstance(value, Sdf.AssetPath):
-                found[given.GetBaseName()] = values.image(value.path, _folder(attribute))
+                is_linear = is_linear_space(attribute.GetColorSpace())
+                found[given.GetBaseName()] = values.image(value.path, _folder(attribute), is_linear=is_linear)
             elif isinstance(value, int | float) or hasattr(value, '__len__') and not isinstance(value, str):
                 found[given.GetBaseName()] = Value(tuple(np.ravel(np.asarray(value, float)).tolist()))
     return found

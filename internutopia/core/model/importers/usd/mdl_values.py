@@ -40,12 +40,12 @@ class Values:
         self._files = files
         self.missing: list[str] = []
 
-    def image(self, name: str, folder: Path) -> Value:
-        """An image that a file in a folder names."""
+    def image(self, name: str, folder: Path, *, is_linear: bool = False) -> Value:
+        """An image that a file in a folder names; `is_linear`: its pixels are not in sRGB."""
         file = self._files.find(name, folder)
         if file is None and name:
             self.missing.append(name)
-        return Value(image=Texture(self._files.real(file))) if file else Value()
+        return Value(image=Texture(self._files.real(file), is_linear=is_linear)) if file else Value()
 
     def of(self, node: Node, folder: Path, scope: Mapping[str, Value]) -> Value:
         """The value of an expression in a file of that folder; `scope`: values of names."""
@@ -55,7 +55,8 @@ class Values:
             case Name():
                 return scope.get(node.value, Value())
             case Call('texture_2d', ((_, str(name)), *_)):
-                return self.image(name, folder)
+                is_linear = any(argument == Name('gamma_linear') for _, argument in node.arguments)
+                return self.image(name, folder, is_linear=is_linear)
             case Call():
                 return self._of_call(node, folder, scope)
         return Value()

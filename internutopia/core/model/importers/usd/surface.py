@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from internutopia.core.model.importers.usd.color_space import encode_srgb
 from internutopia.core.model.importers.usd.textures import Texture
 
 GLASS_OPACITY = 0.3
@@ -18,7 +19,7 @@ _GLOW = 0.6  # emission of what glows most; lights add to it
 class Appearance:
     """A surface.
 
-    `color` is linear RGB, None if the material does not say. `texture` multiplies `color` (or white).
+    `color` is linear RGB, None if the material does not say. It multiplies `texture`, if there is one.
     """
 
     color: tuple[float, ...] | None = None
@@ -36,5 +37,5 @@ class Appearance:
 
 
 def emission_of(glow: ArrayLike) -> float:
-    """Emission of a surface, out of the colour in which it glows."""
-    return _GLOW * float(np.clip(np.max(glow), 0, 1))
+    """Emission of a surface, out of the linear colour in which it glows."""
+    return _GLOW * float(encode_srgb(np.max(glow)))

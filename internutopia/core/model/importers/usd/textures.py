@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.importers.usd.color_space import encode_srgb
 from internutopia.core.model.importers.usd.transforms import Array
 from internutopia.core.model.meshes.images import decode_image, resized, scaled_down
 
@@ -31,19 +32,22 @@ _IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 _PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'constant'}  # modes of `np.pad`
 _SLACK = 1e-3  # of an image, that coordinates may stick out of it
 _MOST_TILES = 8  # that a texture is extended to along an axis
+_ENCODED = np.round(255 * encode_srgb(np.arange(256) / 255)).astype(np.uint8)  # by linear value
 
 
 @dataclass(frozen=True)
 class Texture:
     """An image and how it lies on a surface.
 
-    `file` is the resolved path of the image; empty: plain white. It is laid out by the primvar `coordinates` (empty:
-    the usual one) after these have been mapped by the matrix `layout` `(2, 3)`. `wrap` says what is beyond its left
+    `file` is the resolved path of the image; empty: plain white. Its pixels are in sRGB, unless it `is_linear`. It is
+    laid out by the primvar `coordinates` (empty: the usual one) after these have been mapped by the matrix `layout`
+    `(2, 3)`. `wrap` says what is beyond its left
     and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity
     (empty: opaque); with a `threshold`, opacity below it is none, from it on full.
     """
 
     file: str = ''
+    is_linear: bool = False
     coordinates: str = ''
     layout: Layout = _IDENTITY
     wrap: tuple[str, str] = ('repeat', 'repeat')
@@ -57,8 +61,10 @@ class Texture:
         return {file for file in (self.file, self.alpha) if file}
 
     def pixels(self, tiles: Tiles, read: Callable[[str], Pixels]) -> Pixels:
-        """`(height, width, 3 or 4)` pixels, the top row first, of images that `read` reads, or ValueError."""
+        """`(height, width, 3 or 4)` pixels in sRGB, the top row first, of images that `read` reads, or ValueError."""
         image = read(self.file)[..., :3] if self.file else np.full((1, 1, 3), 255, np.uint8)
+        if self.is_linear:
+            image = _ENCODED[image]
         if self.alpha:
             image = _with_alpha(image, read(self.alpha)[..., self.channel], self.threshold)
         (left, right), (bottom, top) = tiles

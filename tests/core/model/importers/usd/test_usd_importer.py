@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from usd_stages import CORNERS, add_cube_mesh, add_mesh, move, new_stage, placed, saved
+from usd_stages import CORNERS, add_cube_mesh, add_mesh, move, new_stage, placed, saved, srgb
 
 from internutopia.core.model.importers.load import content_key, load_spec
 
@@ -104,10 +104,10 @@ def test_colours_come_from_the_material_then_the_prim_then_its_parent(tmp_path):
     shader.GetInput('diffuseColor').ConnectToSource(reader.ConnectableAPI(), 'rgb')
     model = saved(stage)
     expected = {
-        'material': [0, 0.25, 0.75, 1],
-        'own': [1, 0.5, 0, 0.5],
-        'inherited': [0.1, 0.2, 0.3, 1],
-        'texture': [0.1, 0.2, 0.3, 1],  # not read; the display colour stands in
+        'material': [*srgb(0, 0.25, 0.75), 1],
+        'own': [*srgb(1, 0.5, 0), 0.5],
+        'inherited': [*srgb(0.1, 0.2, 0.3), 1],
+        'texture': [*srgb(0.1, 0.2, 0.3), 1],  # not read; the display colour stands in
     }
     for name, rgba in expected.items():
         np.testing.assert_allclose(model.geom(f'/World/{name}').rgba, rgba, atol=1e-6)

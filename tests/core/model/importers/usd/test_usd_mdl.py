@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 from PIL import Image
+from usd_stages import srgb
 
 from internutopia.core.model.importers import usd
 from internutopia.core.model.importers.load import content_key
@@ -151,8 +152,8 @@ def test_constants_of_koopbr_are_in_its_text(scene, tmp_path, called):
     scene.add('./Materials/MI_a.mdl')
     model, warnings = scene.read()
     assert not warnings
-    assert rgba(model) == pytest.approx([0.2, 0.4, 0.6, 0.25])
-    assert finish(model) == pytest.approx((0.2, 0.5, 0.3))  # emission: half of what glows most
+    assert rgba(model) == pytest.approx([*srgb(0.2, 0.4, 0.6), 0.25])
+    assert finish(model) == pytest.approx((0.2, 0.5, 0.6 * 0.7354), abs=1e-4)  # glow: linear 0.5
 
 
 @pytest.mark.parametrize(
@@ -163,11 +164,13 @@ def test_constants_of_koopbr_are_in_its_text(scene, tmp_path, called):
         f'KooPbr_maps::KooPbr_mix(color1: color(1, 0, 0), color2: {BITMAP}.tint, mixAmount: 0.5f).tint',
         f'KooPbr_maps::KooPbr_falloff({BITMAP}.tint, color(0.f), 1.5f).tint',
         f'KooPbr_maps::KooPbr_rgb_output(source: KooPbr_maps::KooPbr_alpha_source({BITMAP}))',
+        f'KooPbr_maps::KooPbr_mix(color1: {BITMAP}.tint, color2: texture_2d("./blue.png"), mixAmount: 0.9f).tint',
     ],
 )
 def test_the_first_bitmap_of_koopbr_is_the_texture(scene, tmp_path, diffuse):
     koo(tmp_path / 'Materials/MI_a.mdl', diffuse)
     write_quarters(tmp_path / 'Materials/textures/05e/1dd/quarters.png')
+    Image.new('RGB', (16, 16), BLUE).save(tmp_path / 'Materials/blue.png')
     scene.add('./Materials/MI_a.mdl')
     model, warnings = scene.read()
     assert not warnings and model.ntex == 1
@@ -196,6 +199,17 @@ def test_bitmaps_are_tiled_turned_moved_and_mirrored(scene, tmp_path):
     assert coordinates(model, 'mirrored') == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+def test_a_bitmap_says_which_coordinates_it_has(scene, tmp_path):
+    koo(tmp_path / 'MI_a.mdl', BITMAP.replace('mapChannel: 1', 'mapChannel: 2') + '.tint')
+    write_quarters(tmp_path / 'textures/05e/1dd/quarters.png')
+    scene.add('./MI_a.mdl')
+    second = [(u / 2, v / 4) for u, v in CORNERS]
+    mesh = UsdGeom.PrimvarsAPI(scene.stage.GetPrimAtPath('/square'))
+    mesh.CreatePrimvar('st1', TYPES.TexCoord2fArray, 'vertex').Set(second)
+    model, warnings = scene.read()
+    assert not warnings and coordinates(model) == sorted(second)
+
+
 def test_an_image_of_opacity_cuts_out(scene, tmp_path):
     koo(tmp_path / 'MI_a.mdl', 'color(1.f)', opacity='KooPbr_maps::KooPbr_bitmap(filename: texture_2d("./o.png")).mono')
     Image.fromarray(np.array([[0, 255], [255, 255]], np.uint8)).save(tmp_path / 'o.png')
@@ -205,11 +219,20 @@ def test_an_image_of_opacity_cuts_out(scene, tmp_path):
     assert model.tex_data.reshape(2, 2, 4)[..., 3].tolist() == [[0, 255], [255, 255]]
 
 
+def test_the_alpha_of_an_image_may_be_the_opacity(scene, tmp_path):
+    call = 'KooPbr_maps::KooPbr_alpha_source(KooPbr_maps::KooPbr_bitmap(filename: texture_2d("./o.png")))'
+    koo(tmp_path / 'MI_a.mdl', 'color(1.f)', opacity=f'{call}.mono')
+    Image.fromarray(np.array([[RED + (0,), WHITE + (255,)]], np.uint8)).save(tmp_path / 'o.png')
+    scene.add('./MI_a.mdl')
+    model, _ = scene.read()
+    assert model.tex_data.reshape(1, 2, 4)[..., 3].tolist() == [[0, 255]]
+
+
 def test_refraction_of_koopbr_is_transparency(scene, tmp_path):
     koo(tmp_path / 'MI_a.mdl', 'color(0.f)', opacity='color(1.f), refract: color(1.f, 0.8f, 0.6f)')
     scene.add('./MI_a.mdl')
     model, _ = scene.read()
-    assert rgba(model) == pytest.approx([1, 0.8, 0.6, 1 - 0.7 * 0.8])
+    assert rgba(model) == pytest.approx([*srgb(1, 0.8, 0.6), 1 - 0.7 * 0.8])
 
 
 def test_inputs_of_ue4_templates(scene, tmp_path):
@@ -224,13 +247,13 @@ def test_inputs_of_ue4_templates(scene, tmp_path):
     tiled = {key: value for key, value in values.items() if key not in ('BaseColor_UVA', 'IsGlossTex')}
     scene.add('./Materials/Num5.mdl', {**tiled, 'BaseColor_Tiling': (2.0, 4.0)}, name='tiled')
     model, warnings = scene.read()  # the file is not there, and not needed
-    assert rgba(model) == pytest.approx([0.2, 0.4, 0.6, 0.5])
+    assert rgba(model) == pytest.approx([*srgb(0.2, 0.4, 0.6), 0.5])
     assert finish(model) == pytest.approx((0.3, 0.25, 0)) and texture_of(model) == -1
-    assert rgba(model, 'textured') == pytest.approx([0.2, 0.4, 0.6, 0.5])  # times the texture
+    assert rgba(model, 'textured') == pytest.approx([*srgb(0.2, 0.4, 0.6), 0.5])  # times the texture
     assert quarters(model) == [RED, GREEN, BLUE, WHITE]
     assert coordinates(model, 'textured') == sorted((2.0 * u + 0.25, 3.0 * v + 0.5) for u, v in CORNERS)
     assert coordinates(model, 'tiled') == sorted((2.0 * u, 4.0 * v) for u, v in CORNERS)
-    assert finish(model, 'textured') == pytest.approx((0.5, 0.25, 0.3))
+    assert finish(model, 'textured') == pytest.approx((0.5, 0.25, 0.6 * 0.7354), abs=1e-4)  # 2 x 0.25 is 0.5
     expected = [f'image for {name} is not shown: /Looks/textured' for name in ('Gloss_Tex', 'NormalTex')]
     assert warnings == expected
 
@@ -251,7 +274,7 @@ def test_inputs_that_the_stage_leaves_out_are_those_of_the_template(scene, tmp_p
     scene.add('./Materials/Num5.mdl', {'IsBaseColorTex': 0.0, 'BaseColor_Color': (1.0, 0.0, 0.0)}, name='plain')
     model, warnings = scene.read()
     assert not warnings
-    assert rgba(model) == pytest.approx([0.5, 0.25, 1.0, 0.5]) and quarters(model)[0] == RED
+    assert rgba(model) == pytest.approx([*srgb(0.5, 0.25, 1.0), 0.5]) and quarters(model)[0] == RED
     assert rgba(model, 'plain') == pytest.approx([1, 0, 0, 1])
     assert finish(model)[0] == pytest.approx(0.1) and texture_of(model, 'plain') == -1
 
@@ -264,11 +287,11 @@ def test_glass_grid_and_sky(scene):
     scene.add('./Materials/DayMaterial.mdl', name='day')
     model, warnings = scene.read()
     assert not warnings
-    assert rgba(model, 'coloured') == pytest.approx([0.9, 1, 0.9, 0.3])
+    assert rgba(model, 'coloured') == pytest.approx([*srgb(0.9, 1, 0.9), 0.3])
     assert rgba(model, 'glass') == pytest.approx([1, 1, 1, 0.3])
-    assert rgba(model, 'template') == pytest.approx([0.1, 0.2, 0.3, 0.3])
+    assert rgba(model, 'template') == pytest.approx([*srgb(0.1, 0.2, 0.3), 0.3])
     red, green, blue, alpha = rgba(model, 'grid')
-    assert red == green == blue and 0.1 < red < 0.6 and alpha == 1
+    assert red == green == blue == pytest.approx(0.5, abs=1e-4) and alpha == 1
     assert rgba(model, 'day') == [1, 1, 1, 1] and finish(model, 'day')[2] > 0
 
 
@@ -284,7 +307,7 @@ def test_a_file_that_calls_omnipbr_says_its_arguments(scene, tmp_path):
     """)
     scene.add('./Oak.mdl')
     model, warnings = scene.read()
-    assert not warnings and rgba(model) == pytest.approx([0.5, 1, 1, 1]) and quarters(model)[0] == RED
+    assert not warnings and rgba(model) == pytest.approx([*srgb(0.5), 1, 1, 1]) and quarters(model)[0] == RED
     assert finish(model)[0] == 0.75 and max(coordinates(model)) == (2, 2)
 
 
@@ -343,7 +366,7 @@ def test_files_are_found(tmp_path, monkeypatch, place):
     (tmp_path / 'elsewhere').mkdir(exist_ok=True)
     monkeypatch.setenv('MDL_SYSTEM_PATH', os.pathsep.join([str(tmp_path / 'nowhere'), str(tmp_path / 'elsewhere')]))
     model, warnings = _read_in(tmp_path / 'scenes/one', './Materials/MI_a.mdl')
-    assert not warnings and rgba(model) == pytest.approx([0.75, 0, 0, 1])
+    assert not warnings and rgba(model) == pytest.approx([*srgb(0.75), 0, 0, 1])
 
 
 def test_the_place_that_the_stage_says_comes_first(tmp_path, monkeypatch):
@@ -357,15 +380,38 @@ def test_the_place_that_the_stage_says_comes_first(tmp_path, monkeypatch):
     assert rgba(_read_in(tmp_path / 'scenes/one', './Materials/MI_a.mdl')[0])[:3] == [0, 1, 0]
 
 
+def test_near_folders_come_before_those_further_up(tmp_path):
+    red_koo(tmp_path / 'Materials/MI_a.mdl')
+    koo(tmp_path / 'scenes/Materials/MI_a.mdl', 'color(0.f, 1.f, 0.f)')
+    assert rgba(_read_in(tmp_path / 'scenes/one', './MI_a.mdl')[0])[:3] == [0, 1, 0]
+
+
+def test_a_name_in_another_case_is_the_last_resort(tmp_path):
+    red_koo(tmp_path / 'scenes/one/Materials/mi_a.mdl')
+    koo(tmp_path / 'Materials/MI_a.mdl', 'color(0.f, 1.f, 0.f)')
+    assert rgba(_read_in(tmp_path / 'scenes/one', './Materials/MI_a.mdl')[0])[:3] == [0, 1, 0]
+
+
+def test_an_image_is_first_where_its_file_says(tmp_path, monkeypatch):
+    place = 'textures/05e/1dd/quarters.png'
+    koo(tmp_path / 'scenes/one/MI_a.mdl', f'{BITMAP}.tint')
+    write_quarters(tmp_path / 'scenes/one' / place)
+    for folder in ('elsewhere', 'Materials'):
+        (tmp_path / folder / place).parent.mkdir(parents=True)
+        Image.new('RGB', (16, 16), BLUE).save(tmp_path / folder / place)
+    monkeypatch.setenv('MDL_SYSTEM_PATH', str(tmp_path / 'elsewhere'))
+    assert quarters(_read_in(tmp_path / 'scenes/one', './MI_a.mdl')[0]) == [RED, GREEN, BLUE, WHITE]
+
+
 @pytest.mark.parametrize('flat', [True, False])
 def test_links_are_followed_also_if_they_became_text(tmp_path, flat):
     """As `models/<category>/<hash>/Materials` of GRScenes; images of both kinds of materials lie behind it, too."""
-    koo(tmp_path / 'Materials/MI_a.mdl', f'{BITMAP}.tint')
-    write_quarters(tmp_path / 'Materials/textures/05e/1dd/quarters.png')
+    koo(tmp_path / 'library/MI_a.mdl', f'{BITMAP}.tint')  # no name that is looked for up the tree
+    write_quarters(tmp_path / 'library/textures/05e/1dd/quarters.png')
     folder = tmp_path / 'models/chair/0123'
     folder.mkdir(parents=True)
     link = folder / 'Materials'
-    link.write_text('../../../Materials\n') if flat else link.symlink_to('../../../Materials')
+    link.write_text('../../../library\n') if flat else link.symlink_to('../../../library')
     model, warnings = _read_in(folder, './Materials/MI_a.mdl')
     assert not warnings and quarters(model) == [RED, GREEN, BLUE, WHITE]
     image = './Materials/textures/05e/1dd/quarters.png'
@@ -382,7 +428,8 @@ def test_models_that_are_referred_to_say_names_relative_to_their_own_file(tmp_pa
         'prepend references = @../models/chair/stage.usda@</World>) {}\n'
     )
     spec, warnings = usd.load_with_warnings(tmp_path / 'scenes/home.usda')
-    assert not warnings and spec.compile().geom('/chair/square').rgba.tolist() == pytest.approx([0.75, 0, 0, 1])
+    assert not warnings
+    assert spec.compile().geom('/chair/square').rgba.tolist() == pytest.approx([*srgb(0.75), 0, 0, 1])
 
 
 def test_what_is_missing_is_told_once_and_grey(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 from PIL import Image
+from usd_stages import srgb
 
 from internutopia.core.model.importers import usd
 
@@ -183,7 +184,7 @@ def test_a_material_of_materialx(stage):
     shader.CreateInput('opacity', TYPES.Color3f).Set((0.5, 0.5, 0.5))
     material.CreateSurfaceOutput('mtlx').ConnectToSource(shader.ConnectableAPI(), 'out')
     UsdShade.MaterialBindingAPI.Apply(UsdGeom.Sphere.Define(stage, '/ball').GetPrim()).Bind(material)
-    np.testing.assert_allclose(read(stage)[0].geom('/ball').rgba, [0.2, 0.4, 0.6, 0.5], atol=1e-6)
+    np.testing.assert_allclose(read(stage)[0].geom('/ball').rgba, [*srgb(0.2, 0.4, 0.6), 0.5], atol=1e-6)
 
 
 def test_a_colour_that_varies_is_averaged_and_told(stage, add_mesh):
@@ -192,7 +193,7 @@ def test_a_colour_that_varies_is_averaged_and_told(stage, add_mesh):
         [(1, 0, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
     )
     model, warnings = read(stage)
-    np.testing.assert_allclose(model.geom('/square').rgba, [0.5, 0, 0.5, 1])
+    np.testing.assert_allclose(model.geom('/square').rgba, srgb(0.5, 0, 0.5, 1))
     assert warnings == ['displayColor that varies over the surface is averaged: /square']
 
 

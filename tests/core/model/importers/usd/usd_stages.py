@@ -19,6 +19,11 @@ GEOM = mujoco.mjtGeom
 CORNERS = np.stack(np.meshgrid([-1, 1], [-1, 1], [-1, 1]), axis=-1).reshape(-1, 3).astype(float)
 
 
+def srgb(*linear: float) -> list[float]:
+    """Linear values as they are shown (IEC 61966-2-1)."""
+    return [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear]
+
+
 def new_stage(path: Path, *, up: str = 'Z', unit: float = 1.0) -> Any:
     stage = Usd.Stage.CreateNew(str(path))
     UsdGeom.SetStageUpAxis(stage, up)
