@@ -136,10 +136,15 @@ def cls_score(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> fl
     return coverage * (expected / bound if bound > 0 else 1.0)
 
 
-def collision_count(collided: ArrayLike) -> int:
-    """How often a collision began, of whether there was one at each step `(n,)`."""
-    flags = np.asarray(collided, bool)
-    return int(np.count_nonzero(flags & ~np.concatenate(([False], flags[:-1]))))
+def collision_count(collided: ArrayLike, gap: int = 0) -> int:
+    """How often a collision began, of whether there was one at each step `(n,)`.
+
+    Args:
+        collided: the steps.
+        gap: number of steps without contact after which it is still the same collision: things bounce.
+    """
+    hits = np.flatnonzero(np.asarray(collided, bool))
+    return int(np.count_nonzero(np.diff(hits) > gap + 1)) + bool(len(hits))
 
 
 def _efficiency(shortest: float, length: float) -> float:

@@ -110,6 +110,8 @@ def test_cls_by_hand():
 
 def test_collisions_are_counted_where_they_begin():
     assert metrics.collision_count([1, 1, 0, 1, 0, 0, 1, 1]) == 3
+    assert metrics.collision_count([1, 1, 0, 1, 0, 0, 1, 1], gap=1) == 2
+    assert metrics.collision_count([0, 0]) == 0
     assert metrics.collision_count([]) == 0
 
 
