@@ -23,6 +23,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.navigation.points import as_points
+
 STEP = 0.25
 """Distance [m] between two points of a path, as of an agent's actions."""
 SCALE = 3.0
@@ -162,9 +164,7 @@ def _distances(path: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
 
 
 def _points(values: ArrayLike, what: str) -> NDArray[np.float64]:
-    points = np.asarray(values, np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or not len(points):
-        raise ValueError(f'{what}: expected points (n, 3), at least one, got shape {points.shape}')
-    if not np.isfinite(points).all():
-        raise ValueError(f'{what}: point {int(np.argmin(np.isfinite(points).all(axis=1)))} is not finite')
+    points = as_points(values, what)
+    if not len(points):
+        raise ValueError(f'{what} has no points')
     return points

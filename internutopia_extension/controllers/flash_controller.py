@@ -15,10 +15,12 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.rotations import quat_from_yaw, quat_multiply, unit_quat, yaw_of
+from internutopia.navigation.agent import Agent
 from internutopia_extension.configs.controllers.discrete_controllers import FlashControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, TURNS, DiscreteController
 
 _SPACING = 0.05  # m, of the rays that feel what is in the way: thinner things may be missed
+_ABOVE = 0.01  # m, of the lowest rays over what is stepped on
 _DOWN = np.array([0.0, 0.0, -1.0])
 
 
@@ -28,9 +30,9 @@ class FlashController(DiscreteController):
 
     Every action is over after one step of the env, and sets pose, joints and velocities: those that the robot started
     with, at the new place. So send one in every step, or the robot falls as physics has it. What is in the way is found
-    with rays, `_SPACING` apart, through all that an upright cylinder (`config.radius`, `config.height`) passes on its
-    way; things no higher than `config.step_height` are not in the way. The robot then stands on the ground at the new
-    place. If there is none within `config.step_height` up or down, or something is in the way, it stays: `collided`.
+    with rays, 5 cm apart, through all that an upright cylinder around the robot passes on its way; things no higher
+    than the height of a step are not in the way. The robot then stands on the ground at the new place. If there is none
+    within the height of a step up or down, or something is in the way, it stays: `collided`.
     """
 
     batched = True
@@ -38,16 +40,18 @@ class FlashController(DiscreteController):
     def __init__(self, config: FlashControllerCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
         self._view = robot.articulation.view
-        self._step_height = config.step_height
+        agent = Agent.of(robot.config, config.step_height)
+        radius, height = config.radius or agent.radius, config.height or agent.height
+        self._step_height = agent.step_height
         # a row for each env, in every kind of scene
         self._place = self._rows_of(4)  # root x, y, z [m] and yaw [rad]; NaN before the first action
         self._stance = self._rows_of(5)  # root orientation at yaw 0, height of the root above the ground [m]
         self._joints = self._rows_of(len(self._view.dof_names))  # at the start [rad or m]
         self._blocked = self.state((), False, np.bool_)
-        across = np.linspace(-config.radius, config.radius, 1 + math.ceil(2 * config.radius / _SPACING))
-        up = np.arange(config.step_height + 0.01, config.height, _SPACING)
+        across = np.linspace(-radius, radius, 1 + math.ceil(2 * radius / _SPACING))
+        up = np.arange(agent.step_height + _ABOVE, height, _SPACING)
         self._ray_offsets = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)  # to the left, up [m]
-        reach = np.sqrt(np.maximum(config.radius**2 - self._ray_offsets[:, 0] ** 2, 0.0))
+        reach = np.sqrt(np.maximum(radius**2 - self._ray_offsets[:, 0] ** 2, 0.0))
         self._free = reach + self.forward_distance  # (rays,) [m], that has to be free
 
     @override

@@ -118,9 +118,9 @@ def test_collisions_are_counted_where_they_begin():
 @pytest.mark.parametrize(
     ('path', 'message'),
     [
-        ([], r'path: expected points \(n, 3\)'),
-        ([(0, 0)], r'got shape \(1, 2\)'),
-        ([(0, 0, math.nan)], 'point 0 is not'),
+        (np.zeros((0, 3)), 'path has no points'),
+        ([(0, 0)], r'path must have the shape \(n, 3\), got \(1, 2\)'),
+        ([(0, 0, math.nan)], r'path\[0\] is .* expected three finite numbers'),
     ],
 )
 def test_paths_that_are_none_are_refused(path, message):

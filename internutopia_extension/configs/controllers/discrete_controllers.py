@@ -35,9 +35,9 @@ class FlashControllerCfg(DiscreteControllerCfg):
     """Puts the robot where a discrete step leads to, if nothing is in the way."""
 
     type: str = 'FlashController'
-    radius: PositiveFloat
-    """Radius of the upright cylinder that nothing may be in, m."""
-    height: PositiveFloat
+    radius: PositiveFloat | None = None
+    """Radius of the upright cylinder that nothing may be in, m; None, here and below: as of the robot (`Agent.of`)."""
+    height: PositiveFloat | None = None
     """Height of the cylinder, m."""
-    step_height: NonNegativeFloat = 0.2
+    step_height: PositiveFloat | None = None
     """Height difference of the ground that a step may go up or down, m; what is lower is in nobody's way."""
