@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ _OF_THE_SCENE = {'scene_asset_path', 'scene_scale', 'scene_position', 'scene_ori
 _OF_THE_ENV = {'name', 'prim_path'}
 _NOT_OF_THE_BODY = {*_OF_THE_ENV, 'position', 'orientation', 'controllers', 'sensors'}
 
-_maps: OrderedDict[tuple[str, str], NavigationMap] = OrderedDict()
+_maps: OrderedDict[tuple[str, str, float], NavigationMap] = OrderedDict()
 
 
 def goal_distance(config: NavigationTaskCfg) -> Distance:
@@ -40,8 +41,12 @@ def goal_distance(config: NavigationTaskCfg) -> Distance:
     return lambda points: field.distances(points + middle)
 
 
-def map_of(config: NavigationTaskCfg) -> NavigationMap:
+def map_of(config: NavigationTaskCfg, margin: float = 0.0) -> NavigationMap:
     """The map of a task's scene for its first robot; made once for all episodes that have both.
+
+    Args:
+        config: the task.
+        margin: by how much more than its own radius the robot keeps from things [m].
 
     ValueError or OSError if there is none; see `NavigationMap.of_scene`. ImportError: an extra is missing.
     """
@@ -50,9 +55,10 @@ def map_of(config: NavigationTaskCfg) -> NavigationMap:
     robot = config.robots[0]
     names = {'objects': {'__all__': _OF_THE_ENV}}
     scene = config.model_dump_json(include=_OF_THE_SCENE, exclude=names)
-    key = scene, robot.model_dump_json(exclude=_NOT_OF_THE_BODY)
+    key = scene, robot.model_dump_json(exclude=_NOT_OF_THE_BODY), margin
     if key not in _maps:
-        _maps[key] = NavigationMap.of_scene(config, Agent.of(robot))
+        agent = Agent.of(robot)
+        _maps[key] = NavigationMap.of_scene(config, replace(agent, radius=agent.radius + margin))
         if len(_maps) > _KEPT:
             _maps.popitem(last=False)
     return _maps[key]
