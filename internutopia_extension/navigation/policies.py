@@ -100,8 +100,10 @@ class Expert:
 
     def _search(self, position: NDArray[np.float64], yaw: float) -> list[NDArray[np.float64]]:
         """Beginnings of steps to the goal; none if none are found."""
-        places, _ = self._map.nearest(position + self._middle)
-        start = np.array([*position[:2], position[2] if np.isnan(places).any() else places[0, 2], yaw])
+        places, _ = self._map.nearest(position + self._middle)  # robots may stand at the very edge of what is free
+        if np.isnan(places).any():
+            return []
+        start = np.append(places[0], yaw)
         count = itertools.count()  # of two that cost as much, the older
         open_steps: list[tuple[float, int, float, NDArray[np.float64], Any]] = [(0.0, next(count), 0.0, start, None)]
         seen: set[tuple[int, ...]] = set()
@@ -121,7 +123,9 @@ class Expert:
             for k in np.flatnonzero(free):
                 step = (here[:3], headings[k], before)
                 if left[k] <= self._enough:
-                    return _chain(step)
+                    steps = _chain(step)
+                    steps[0][:3] = position
+                    return steps
                 end = np.append(ends[k], headings[k])
                 heapq.heappush(open_steps, (costs[k] + left[k], next(count), costs[k], end, step))
         return []
