@@ -130,7 +130,8 @@ def nav_command(
         int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics; default: one per core.')
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help='Folder for results.jsonl and report.json; default: out/<name of the file>.')
+        Path | None,
+        typer.Option(help='Folder for results.jsonl, report.json and pictures; default: out/<name of the file>.'),
     ] = None,
     resume: Annotated[bool, typer.Option('--resume', help='Go on with the evaluation in the folder.')] = False,
     overwrite: Annotated[

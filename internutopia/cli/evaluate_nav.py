@@ -77,13 +77,13 @@ def evaluate_nav(
         stuck: time in which a robot moves that is not stuck [s]; None means that it cannot be stuck.
         seed: of random actions.
         threads: threads of the physics engine; None means one per core.
-        out: folder for results and report.
+        out: folder for results, report and pictures of paths.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
     """
 
     def start() -> int:
-        from internutopia_extension.navigation import evaluation, robots
+        from internutopia_extension.navigation import evaluation, pictures, robots
 
         if resume and overwrite:
             raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
@@ -130,7 +130,10 @@ def evaluate_nav(
         report = evaluation.report(measured, {**conditions, 'left_out': faults})
         (out / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
         _print(summarize(measured), f'{policy}, {robot}, {moves}: {source}')
-        print(out / 'report.json')
+        files = [out / 'report.json']
+        if distance == 'geodesic':
+            files += pictures.draw_paths(tasks, measured, out).values()
+        print(*files, sep='\n')
         if not done:
             print('stopped before the end; go on with the same command and --resume')
         return 0 if done else interruption.exit_code
