@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -114,7 +114,7 @@ def evaluate_nav(
         config = Config(
             simulator=robots.simulation(moves, threads),
             env_num=min(envs, len(tasks)),
-            task_configs=tasks,
+            task_configs=[*tasks],
             metrics_save_path=str(results),
             resume=resume,
         )
@@ -153,7 +153,7 @@ def _policy(name: str, seed: int) -> Policy:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does: modules of the user's own folder are found
     try:
-        policy = getattr(importlib.import_module(module_name), attribute)
+        policy: Any = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f'{module_name}.'.startswith(f'{error.name}.'):
             raise  # something that the module needs

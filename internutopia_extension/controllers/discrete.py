@@ -45,9 +45,12 @@ class DiscreteController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """Check one env's action `(1,)`. ValueError says what was expected and what came."""
+        """Check one env's action `(1,)`. ValueError says what was expected and what came.
+
+        Of an array, as a learner gives it, every number counts as the nearest action.
+        """
         number = box_action(action, (1,), _MEANING)
-        if not STOP <= round(float(number[0])) <= RIGHT:
+        if not isinstance(action, np.ndarray) and not STOP <= round(float(number[0])) <= RIGHT:
             raise ValueError(f'expected 1 number from 0 to 3{_MEANING}, got {action!r}')
         return number
 

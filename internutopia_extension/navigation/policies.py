@@ -133,7 +133,7 @@ class Expert:
     def _known_blocked(self, here: NDArray[np.float64], headings: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which of the steps from a place were tried before and could not be gone."""
         near = [each[3] for each in self._blocked if np.hypot(*(each[:2] - here[:2])) < _OFF]
-        return (np.abs(wrap_angle(headings[:, None] - np.array(near))) < self._turn / 2).any(axis=1)
+        return np.any(np.abs(wrap_angle(headings[:, None] - np.array(near))) < self._turn / 2, axis=1)
 
 
 def _chain(step: Any) -> list[NDArray[np.float64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Literal
+from typing import Any, Literal
 
 from internutopia.core.config import RobotCfg, SimConfig
 from internutopia.core.util import did_you_mean
@@ -34,7 +34,7 @@ def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
     if name not in _HEIGHTS:
         raise ValueError(f'no robot {name!r} is ready to navigate; {did_you_mean(name, ROBOTS)}')
     module = importlib.import_module(f'internutopia_extension.configs.robots.{name}')
-    config = next(
+    config: Any = next(
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, RobotCfg) and value.__module__ == module.__name__

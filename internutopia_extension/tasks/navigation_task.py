@@ -67,7 +67,8 @@ class NavigationTask(BaseTask):
         yaw, time = float(yaw_of(orientation)), float(self._scene.world.times[self.env_id])
         ways = self._points[:, :2] - position[:2]
         away = np.hypot(*ways.T)
-        bearing = math.atan2(*ways[np.argmin(away)][::-1]) - yaw
+        ahead = ways[np.argmin(away)]
+        bearing = float(wrap_angle(np.arctan2(ahead[1:], ahead[:1]) - yaw)[0])
         distance = float(self._distance(position[None])[0])
         parts = [*obs[name].get('controllers', {}).values(), *obs[name].get('sensors', {}).values()]
         actions = sum(int(part.get('actions', 0)) for part in parts)
@@ -78,7 +79,7 @@ class NavigationTask(BaseTask):
         obs[name]['navigation'] = {
             'instruction': self.config.episode.instruction,
             'category': goals[0].category,
-            'goal': np.array([away.min(), wrap_angle(np.float64(bearing))], np.float32),
+            'goal': np.array([away.min(), bearing], np.float32),
             'position': position,
             'distance': distance,
             'start_distance': self._start_distance,
@@ -125,7 +126,7 @@ class NavigationTask(BaseTask):
             return False
         x, y, last_yaw, last_time = self._anchor
         moved = math.hypot(position[0] - x, position[1] - y) >= self.config.stuck_distance
-        if moved or abs(wrap_angle(np.float64(yaw - last_yaw))) >= self.config.stuck_angle:
+        if moved or abs(float(wrap_angle(np.array(yaw - last_yaw)))) >= self.config.stuck_angle:
             self._anchor[:] = *position[:2], yaw, time
             return False
         return time - last_time >= self.config.stuck_seconds

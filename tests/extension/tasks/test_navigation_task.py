@@ -47,7 +47,7 @@ def start(make_env: Callable[..., Env], puck: Callable[..., GenericRobotCfg], co
         config = Config(
             simulator=SimConfig(physics_dt=DT, threads=1),
             env_num=env_num,
-            task_configs=tasks,
+            task_configs=[*tasks],
             metrics_save_path=path,
         )
         env = make_env(config)
