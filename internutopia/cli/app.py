@@ -1,7 +1,7 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`.
+`navigation_commands`, those that evaluate in `evaluate_commands`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -20,7 +20,9 @@ from typing_extensions import override
 
 import internutopia
 from internutopia.cli.assets_commands import assets_app
+from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
+from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
 from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.core.util.bounds import (
     MAX_COUNT,
@@ -38,8 +40,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={'help_option_names': ['-h', '--help']},
 )
-
-_ENV_NUM = '--env-num', '--envs', '--num-envs'
 
 
 def _print_version(wanted: bool) -> None:
@@ -69,7 +69,7 @@ def run_command(
     config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
     env_num: Annotated[
         int | None,
-        typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.'),
+        typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.'),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
     out: Annotated[
@@ -203,19 +203,10 @@ def bench_command(
     raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names, backend, device)))
 
 
-_Device = Annotated[
-    str | None, typer.Option(help='What everything computes on: cpu (default), or a GPU, cuda:0.', metavar='DEVICE')
-]
-_Backend = Annotated[
-    str | None,
-    typer.Option(help='Physics engine, mujoco or mujoco_warp; default: that for the device.', metavar='BACKEND'),
-]
-
-
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[int | None, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = None,
+    envs: Annotated[int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = None,
     iterations: Annotated[
         int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
     ] = None,
@@ -227,8 +218,8 @@ def train_command(
     threads: Annotated[
         int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
     ] = None,
-    device: _Device = None,
-    backend: _Backend = None,
+    device: Device = None,
+    backend: Backend = None,
     option: Annotated[
         list[str] | None, typer.Option(help='Option of the task; may be repeated.', metavar='NAME=VALUE')
     ] = None,
@@ -257,29 +248,19 @@ def train_command(
     )
 
 
-_Source = Annotated[Path, typer.Argument(help='Folder of a run, or a policy file.', metavar='DIR|POLICY.onnx')]
-_TaskId = Annotated[
-    str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
-]
-
-_Velocity = Annotated[
-    str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
-]
-
-
 @app.command('play')
 def play_command(
-    source: _Source,
-    env_id: _TaskId = None,
-    envs: Annotated[int, typer.Option(*_ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
+    source: Source,
+    env_id: TaskId = None,
+    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
-    command: _Velocity = None,
+    command: Velocity = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
-    device: _Device = None,
-    backend: _Backend = None,
+    device: Device = None,
+    backend: Backend = None,
 ) -> None:
     """Show what a policy does, in a picture over time or in a video."""
     from internutopia.cli.play import play
@@ -299,58 +280,9 @@ def play_command(
     )
 
 
-@app.command('evaluate')
-def evaluate_command(
-    source: _Source,
-    env_id: _TaskId = None,
-    envs: Annotated[
-        int, typer.Option(*_ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
-    ] = 256,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=MAX_SECONDS,
-            help="Duration of an episode; default: 20 for walking, else the task's.",
-        ),
-    ] = None,
-    push: Annotated[
-        float,
-        typer.Option(min=0.0, max=MAX_COUNT, help='Speed that a push gives a walking robot [m/s].'),
-    ] = 0.5,
-    push_every: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Time between two pushes [s].')] = 4.0,
-    command: _Velocity = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics; default: one per core.')
-    ] = None,
-    device: _Device = None,
-    backend: _Backend = None,
-    json: Annotated[Path | None, typer.Option(help='File for the figures.', metavar='FILE')] = None,
-) -> None:
-    """Measure how good a policy is, over one episode in each of many envs."""
-    from internutopia.cli.evaluate import evaluate
-
-    raise typer.Exit(
-        evaluate(
-            source,
-            env_id,
-            envs=envs,
-            seconds=seconds,
-            push=push,
-            push_every=push_every,
-            command=command,
-            seed=seed,
-            threads=threads,
-            backend=backend,
-            device=device,
-            file=json,
-        )
-    )
-
-
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
+app.command('episodes')(episodes_command)
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')
 app.add_typer(assets_app, name='assets')

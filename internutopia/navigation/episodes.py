@@ -20,7 +20,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import yaml
@@ -31,8 +31,6 @@ from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
 from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util import log
-
-T = TypeVar('T')
 
 _SHOWN = 5  # faults of a file that are told one by one
 
@@ -107,14 +105,14 @@ def write_episodes(path: str | os.PathLike[str], episodes: Iterable[NavigationEp
 
 
 def collect_episodes(
-    path: str | os.PathLike[str], items: Iterable[T], build: Callable[[T], NavigationEpisode]
+    path: str | os.PathLike[str], items: Iterable[Any], build: Callable[[dict[str, Any]], NavigationEpisode]
 ) -> list[NavigationEpisode]:
     """The episodes that are right, in their order; one warning tells of the others.
 
     Args:
         path: the file, for messages.
         items: what the file holds, episode by episode.
-        build: makes an episode. ValueError, KeyError or TypeError: it is wrong.
+        build: makes an episode of a mapping. ValueError, KeyError, TypeError or AttributeError: it is wrong.
 
     Raises:
         ValueError: none of them is right.
@@ -126,8 +124,10 @@ def collect_episodes(
         name = item.get('episode_id') if isinstance(item, dict) else None
         where = f'episode {count - 1}' + ('' if name is None else f' (episode_id {name!r})')
         try:
+            if not isinstance(item, dict):
+                raise ValueError(f'expected a mapping, got {item!r:.60}')
             episode = build(item)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # the last two: something else in a place
             faults.append(f'{where}: {_reason(error)}')
             continue
         key = episode.scene, episode.episode_id

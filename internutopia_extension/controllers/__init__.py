@@ -4,6 +4,8 @@ from internutopia_extension.controllers import (
     actuator_controller,
     aliengo_move_by_speed_controller,
     differential_drive_controller,
+    discrete_move_controller,
+    flash_controller,
     g1_move_by_speed_controller,
     gr1_move_by_speed_controller,
     gripper_controller,
@@ -19,6 +21,8 @@ from internutopia_extension.controllers import (
 __all__ = [
     'actuator_controller',
     'differential_drive_controller',
+    'discrete_move_controller',
+    'flash_controller',
     'aliengo_move_by_speed_controller',
     'g1_move_by_speed_controller',
     'gr1_move_by_speed_controller',

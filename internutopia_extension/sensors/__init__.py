@@ -1,7 +1,9 @@
 """Built-in sensors; importing this package registers them."""
 
 from internutopia_extension.sensors import (
+    collision_sensor,
     contact_sensor,
+    gps_compass,
     imu,
     joint_force_sensor,
     lidar,
@@ -9,4 +11,13 @@ from internutopia_extension.sensors import (
     rep_camera,
 )
 
-__all__ = ['contact_sensor', 'imu', 'joint_force_sensor', 'lidar', 'mocap_controlled_camera', 'rep_camera']
+__all__ = [
+    'collision_sensor',
+    'contact_sensor',
+    'gps_compass',
+    'imu',
+    'joint_force_sensor',
+    'lidar',
+    'mocap_controlled_camera',
+    'rep_camera',
+]

@@ -11,7 +11,12 @@ from internutopia.core.config import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
-from internutopia_extension.configs.controllers import ActuatorControllerCfg, JointControllerCfg, RecoverControllerCfg
+from internutopia_extension.configs.controllers import (
+    ActuatorControllerCfg,
+    FlashControllerCfg,
+    JointControllerCfg,
+    RecoverControllerCfg,
+)
 from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.configs.robots import h1, jetbot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
@@ -43,6 +48,23 @@ MOTORS = """
     <motor name="bend" joint="elbow" gear="2"/>
   </actuator>
 """
+
+# a wall across the way of a puck, steps that it can take, and a ledge that it cannot
+COURSE = """
+<worldbody>
+  <geom type="box" size="5 14 0.1" pos="0 0 -0.1"/>
+  <geom type="box" size="0.05 1 0.5" pos="1.1 0 0.5"/>
+  <geom type="box" size="0.5 0.5 0.05" pos="0.8 5 0.05"/>
+  <geom type="box" size="0.25 0.5 0.1" pos="1.05 5 0.1"/>
+  <geom type="box" size="0.5 0.5 0.4" pos="0.8 -5 0.4"/>
+</worldbody>"""
+PUCK = """
+<worldbody><body name="puck"><freejoint/>
+  <geom type="cylinder" size="0.2 0.25" mass="5"/>
+  <body name="flag" pos="0 0 0.25"><joint name="flag" axis="0 0 1"/>
+    <geom type="box" size="0.1 0.01 0.05" mass="0.1"/>
+  </body>
+</body></worldbody>"""
 
 # Every robot a second time, as a subclass that is not batched: one object per env
 for _name in ('JetbotRobot', 'H1Robot', 'GenericRobot'):
@@ -132,3 +154,21 @@ def run(make_env: Callable[..., Env], models: dict[str, str]) -> Callable[..., E
         return env
 
     return make
+
+
+@pytest.fixture
+def puck(write_model: Callable[[str, str], str]) -> Callable[..., GenericRobotCfg]:
+    """Makes a puck of 40 cm across and 50 cm high that is put from place to place."""
+
+    def make(y: float = 0.0, height: float = 0.25, **fields: Any) -> GenericRobotCfg:
+        flash = FlashControllerCfg(name='flash', radius=0.2, height=0.5, step_height=0.15)
+        file = write_model('puck', PUCK)
+        return GenericRobotCfg(name='puck', usd_path=file, position=(0.0, y, height), controllers=[flash], **fields)
+
+    return make
+
+
+@pytest.fixture
+def course(write_model: Callable[[str, str], str]) -> str:
+    """File of a scene with a wall, steps and a ledge."""
+    return write_model('course', COURSE)

@@ -21,6 +21,8 @@ Quat = tuple[float, float, float, float]
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 SCENE_PREFIX = 'scene/'
 """What the names of a scene's elements begin with in the composed model."""
+MOST_NORMALS = 32
+"""Contacts whose normals a probe measures."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]
@@ -63,6 +65,8 @@ class Probe:
     |---|---|---|
     | `'acceleration'` | link | proper acceleration `(3,)` [m/s2] of the frame, in its axes: 9.81 upwards at rest |
     | `'contact'` | link, object or movable scene body | number of contacts and net force on it [N], env axes, `(4,)` |
+    | `'normals'` | link | unit normals `(3,)` of each of the `MOST_NORMALS` strongest contacts of the link and all that
+      hangs on it, env axes; zero where there are fewer |
     | `'wrench'` | joint or link | force [N] and torque [N·m] `(6,)` that the parent exerts on the link through what
       holds it, in the axes of the frame |
     | `'effort'` | joint, `''` for all | force of all actuators on each, after clamping [N·m or N] |
@@ -73,7 +77,7 @@ class Probe:
     `against`: contacts with that link, object or scene body alone. `sensor` is named in errors.
     """
 
-    kind: Literal['acceleration', 'contact', 'wrench', 'effort', 'frame']
+    kind: Literal['acceleration', 'contact', 'normals', 'wrench', 'effort', 'frame']
     target: str = ''
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT

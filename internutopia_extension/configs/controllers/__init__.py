@@ -3,6 +3,10 @@
 from internutopia_extension.configs.controllers.actuator_controller import ActuatorControllerCfg
 from internutopia_extension.configs.controllers.aliengo_move_by_speed_controller import AliengoMoveBySpeedControllerCfg
 from internutopia_extension.configs.controllers.dd_controller import DifferentialDriveControllerCfg
+from internutopia_extension.configs.controllers.discrete_controllers import (
+    DiscreteMoveControllerCfg,
+    FlashControllerCfg,
+)
 from internutopia_extension.configs.controllers.franka_mocap_teleop_controller import FrankaMocapTeleopControllerCfg
 from internutopia_extension.configs.controllers.g1_move_by_speed_controller import G1MoveBySpeedControllerCfg
 from internutopia_extension.configs.controllers.gr1_move_by_speed_controller import GR1MoveBySpeedControllerCfg
@@ -25,6 +29,8 @@ __all__ = [
     'ActuatorControllerCfg',
     'AliengoMoveBySpeedControllerCfg',
     'DifferentialDriveControllerCfg',
+    'DiscreteMoveControllerCfg',
+    'FlashControllerCfg',
     'FrankaMocapTeleopControllerCfg',
     'G1MoveBySpeedControllerCfg',
     'GR1MoveBySpeedControllerCfg',

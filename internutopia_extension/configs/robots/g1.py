@@ -4,6 +4,8 @@ from internutopia.core.config.fields import PathStr
 from internutopia.core.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (
+    DiscreteMoveControllerCfg,
+    FlashControllerCfg,
     G1MoveBySpeedControllerCfg,
     MoveAlongPathPointsControllerCfg,
     MoveToPointBySpeedControllerCfg,
@@ -34,6 +36,10 @@ move_along_path_cfg = MoveAlongPathPointsControllerCfg(
 )
 
 rotate_cfg = RotateControllerCfg(name='rotate', rotation_speed=4.0, threshold=0.1, sub_controllers=[move_by_speed_cfg])
+
+move_by_discrete_cfg = DiscreteMoveControllerCfg(name='move_by_discrete', sub_controllers=[move_by_speed_cfg])
+
+move_by_flash_cfg = FlashControllerCfg(name='move_by_flash')
 
 
 class G1RobotCfg(RobotCfg):

@@ -5,6 +5,8 @@ from internutopia.core.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (
     DifferentialDriveControllerCfg,
+    DiscreteMoveControllerCfg,
+    FlashControllerCfg,
     MoveAlongPathPointsControllerCfg,
     MoveToPointBySpeedControllerCfg,
     RotateControllerCfg,
@@ -30,6 +32,10 @@ move_along_path_cfg = MoveAlongPathPointsControllerCfg(
 )
 
 rotate_cfg = RotateControllerCfg(name='rotate', rotation_speed=2.0, threshold=0.02, sub_controllers=[move_by_speed_cfg])
+
+move_by_discrete_cfg = DiscreteMoveControllerCfg(name='move_by_discrete', sub_controllers=[move_by_speed_cfg])
+
+move_by_flash_cfg = FlashControllerCfg(name='move_by_flash')
 
 camera_cfg = RepCameraCfg(name='camera', prim_path='chassis/rgb_camera/jetbot_camera', resolution=(640, 360))
 

@@ -6,13 +6,17 @@ from typing_extensions import override
 
 from internutopia.core.config.fields import Quaternion, Resolution, Vector
 from internutopia.core.config.sensor import SensorCfg
+from internutopia_extension.configs.sensors.collision_sensor import CollisionSensorCfg
 from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
+from internutopia_extension.configs.sensors.gps_compass import GPSCompassCfg
 from internutopia_extension.configs.sensors.imu import IMUCfg
 from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
 from internutopia_extension.configs.sensors.lidar import LidarCfg
 
 __all__ = [
+    'CollisionSensorCfg',
     'ContactSensorCfg',
+    'GPSCompassCfg',
     'IMUCfg',
     'JointForceSensorCfg',
     'LayoutEditMocapControlledCameraCfg',

@@ -1,0 +1,194 @@
+"""Command `internutopia evaluate nav`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from internutopia.cli.errors import guarded
+from internutopia.core.config import Config
+from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.util import log
+from internutopia.core.util.interrupts import interrupts
+from internutopia.core.vec_env import Env
+from internutopia.navigation.episodes import read_episodes
+from internutopia.navigation.summary import ALL, RATES, Estimate, SceneSummary, summarize
+
+if TYPE_CHECKING:
+    from internutopia_extension.navigation.policies import Policy
+    from internutopia_extension.navigation.robots import Moves
+
+_PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
+_SHOWN = 5  # episodes that are left out and told one by one
+_COLUMNS = {
+    'success': 'success',
+    'spl': 'SPL',
+    'soft_spl': 'soft SPL',
+    'oracle_success': 'oracle success',
+    'navigation_error': 'error [m]',
+    'path_length': 'path [m]',
+    'ndtw': 'nDTW',
+    'sdtw': 'SDTW',
+    'cls': 'CLS',
+    'collisions': 'collisions',
+}
+
+
+def evaluate_nav(
+    source: Path,
+    *,
+    policy: str,
+    robot: str,
+    moves: Moves,
+    envs: int,
+    processes: int | None,
+    success_distance: float | None,
+    distance: Literal['geodesic', 'euclidean'],
+    max_actions: int,
+    stuck: float | None,
+    seed: int,
+    threads: int | None,
+    out: Path,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Measure a policy on a file of episodes as the command line says; returns the exit code.
+
+    Args:
+        source: YAML file of episodes.
+        policy: `'expert'`, `'random'`, or `module:function`.
+        robot: name of a robot that is ready to navigate.
+        moves: how it takes discrete actions.
+        envs: number of envs; per process.
+        processes: number of worker processes; None means this process alone.
+        success_distance: distance to the goal that counts as reached [m]; None means that of the episodes.
+        distance: how distances to the goal are measured.
+        max_actions: number of actions at which an episode ends.
+        stuck: time in which a robot moves that is not stuck [s]; None means that it cannot be stuck.
+        seed: of random actions.
+        threads: threads of the physics engine; None means one per core.
+        out: folder for results, report and pictures of paths.
+        resume: leave out the episodes that have a result.
+        overwrite: replace earlier results.
+    """
+
+    def start() -> int:
+        from internutopia_extension.navigation import evaluation, pictures, robots
+
+        if resume and overwrite:
+            raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
+        chosen = _policy(policy, seed)
+        conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
+        tasks, faults = evaluation.navigation_tasks(
+            read_episodes(source),
+            robots.navigation_robot(robot, moves),
+            success_distance=success_distance,
+            distance=distance,
+            max_actions=max_actions,
+            stuck_seconds=stuck,
+            evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
+        )
+        shown = ''.join(f'\n  {fault}' for fault in faults[:_SHOWN])
+        shown += f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
+        if not tasks:
+            raise ValueError(f'{source}: no episode can be gone{shown}')
+        if faults:
+            log.warning('%s: %d of %d episodes are left out%s', source, len(faults), len(faults) + len(tasks), shown)
+        out.mkdir(parents=True, exist_ok=True)
+        results = out / 'results.jsonl'
+        if not (resume or overwrite) and results.is_file() and results.stat().st_size:
+            raise ValueError(
+                f'{results} holds the results of an earlier evaluation: go on with it with --resume, replace them '
+                'with --overwrite, or use another --out'
+            )
+        config = Config(
+            simulator=robots.simulation(moves, threads),
+            env_num=min(envs, len(tasks)),
+            task_configs=[*tasks],
+            metrics_save_path=str(results),
+            resume=resume,
+        )
+        if processes is not None:
+            config = config.distribute(RayDistributionCfg(proc_num=processes))
+        with interrupts() as interruption, closing(Env(config)) as env:
+            if not resume:
+                env.results.start_over()
+            with interruption.deferred(_PATIENCE):
+                evaluation.run_policy(env, chosen, lambda ended: not interruption.is_set())
+            done = env.done
+        measured = evaluation.read_results(results)
+        report = evaluation.report(measured, {**conditions, 'left_out': faults})
+        (out / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
+        _print(summarize(measured), f'{policy}, {robot}, {moves}: {source}')
+        files = [out / 'report.json']
+        if distance == 'geodesic':
+            files += pictures.draw_paths(tasks, measured, out).values()
+        print(*files, sep='\n')
+        if not done:
+            print('stopped before the end; go on with the same command and --resume')
+        return 0 if done else interruption.exit_code
+
+    return guarded(f'evaluate nav {source}', start)
+
+
+def _policy(name: str, seed: int) -> Policy:
+    """The policy of that name, or that a module has. ValueError if there is none."""
+    from internutopia_extension.navigation.policies import Expert, random_policy
+
+    if name in ('expert', 'random'):
+        return Expert if name == 'expert' else random_policy(seed)
+    module_name, _, attribute = name.partition(':')
+    if not attribute:
+        raise ValueError(f"--policy: expected 'expert', 'random' or module:function, got {name!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does: modules of the user's own folder are found
+    try:
+        policy: Any = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f'{module_name}.'.startswith(f'{error.name}.'):
+            raise  # something that the module needs
+        raise ValueError(f'--policy {name}: there is no module {error.name!r}') from None
+    except AttributeError:
+        raise ValueError(f'--policy {name}: module {module_name!r} has no {attribute!r}') from None
+    if not callable(policy):
+        raise ValueError(f'--policy {name}: expected a function of a task, got {policy!r}')
+    return policy
+
+
+def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
+    """A row for each scene and one for all, the confidence interval below each figure."""
+    columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
+    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column('scene', overflow='fold')
+    for header in ('episodes', *columns.values()):
+        table.add_column(header, justify='right')
+    rows = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
+    for name in rows:
+        scene = summary[name]
+        figures = [_figure(scene.figures.get(column), column in RATES) for column in columns]
+        label = name if name == ALL else Path(name).name
+        table.add_row(Text(label), str(scene.episodes), *figures)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 160  # a log has room for all columns
+    console.print(title, soft_wrap=True)
+    console.print(table)
+    ends = ', '.join(f'{end} {count}' for end, count in summary[ALL].ends.items())
+    console.print(f'ends: {ends}; 95 % intervals: Wilson for rates, bootstrap for means', soft_wrap=True)
+
+
+def _figure(estimate: Estimate | None, is_rate: bool) -> str:
+    if estimate is None:
+        return '-'
+    values = (f'{value:.1%}' if is_rate else f'{value:.3g}' for value in (estimate.mean, estimate.low, estimate.high))
+    return '{}\n{}..{}'.format(*values)

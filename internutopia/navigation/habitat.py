@@ -1,0 +1,122 @@
+"""Episode files of Habitat: PointNav and ObjectNav, JSON or JSON compressed with gzip.
+
+Habitat has y up, looks along -z, and writes quaternions `(x, y, z, w)`. Here z is up, a robot looks along x, and
+`(x, y, z)` there is `(x, -z, y)` here. So a robot that is not rotated there has a yaw of a quarter turn here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, collect_episodes
+from internutopia.navigation.json_file import checked_numbers, read_episode_list, scene_of
+
+Point = tuple[float, float, float]
+
+_ZERO = 1e-6  # length of a quaternion that is no rotation
+
+
+def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None = None) -> list[NavigationEpisode]:
+    """The episodes of a PointNav or ObjectNav file.
+
+    An object goal has the places that its object is seen from as view points. Episodes of an ObjectNav file are called
+    by their number in the file, as Habitat does it; their own `episode_id` is in `info`.
+
+    Args:
+        path: the file. Of a data set whose first file has no episodes, those of the folder `content` beside it.
+        scenes: files of the scenes by `scene_id`; None keeps the id in place of the file.
+
+    Episodes that are wrong are left out, and told in one warning.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is cut off or not such a file, or no episode is right; the file is named.
+    """
+    items, values = read_episode_list(path)
+    if not items:
+        raise ValueError(
+            f'{path}: it holds no episode; those of its scenes may be in files of a folder content beside it'
+        )
+    by_category = values.get('goals_by_category')
+    if by_category is None:
+        return collect_episodes(path, items, lambda item: _point_goal(item, scenes))
+    objects: dict[str, list[NavigationGoal]] = {}
+    places = {id(item): index for index, item in enumerate(items)}
+
+    def object_goal(item: dict[str, Any]) -> NavigationEpisode:
+        key = f'{PurePosixPath(item["scene_id"]).name}_{item["object_category"]}'
+        if key not in objects:
+            if not by_category.get(key):
+                raise ValueError(f'goals_by_category has no goal {key!r}')
+            objects[key] = [_object(goal, item['object_category']) for goal in by_category[key]]
+        info = {'episode_id': str(item['episode_id']), 'object_category': item['object_category']}
+        return _episode(item, str(places[id(item)]), objects[key], scenes, info)
+
+    return collect_episodes(path, items, object_goal)
+
+
+def z_up(point: Any, what: str = 'position') -> Point:
+    """A point of Habitat `(x, y, z)` in axes with z up. ValueError naming `what` if it is none."""
+    x, y, z = checked_numbers(point, what, 3)
+    return float(x), -float(z) + 0.0, float(y)
+
+
+def yaw_of_rotation(rotation: Any, what: str = 'start_rotation') -> float:
+    """Yaw [rad] in `(-pi, pi]`, from the x axis to the left, of a rotation of Habitat `(x, y, z, w)`.
+
+    It is that of the direction in which the robot looks. ValueError naming `what` if it is no rotation.
+    """
+    x, y, z, w = checked_numbers(rotation, what, 4)
+    squared = x * x + y * y + z * z + w * w
+    if squared < _ZERO**2:
+        raise ValueError(f'{what}: a quaternion of length zero is no rotation')
+    # -z, rotated, seen from above: x to the right, -z to the front
+    right, front = -2.0 * (x * z + w * y), squared - 2.0 * (x * x + y * y)
+    return math.atan2(front, right)
+
+
+def _episode(
+    item: Mapping[str, Any],
+    episode_id: str,
+    goals: list[NavigationGoal],
+    scenes: Mapping[str, str] | None,
+    info: dict[str, Any],
+) -> NavigationEpisode:
+    """What all files of Habitat have in common."""
+    own = item.get('info') or {}
+    return NavigationEpisode(
+        episode_id=episode_id,
+        scene=scene_of(item['scene_id'], scenes),
+        start_position=z_up(item['start_position'], 'start_position'),
+        start_yaw=yaw_of_rotation(item['start_rotation']),
+        goals=goals,
+        geodesic_distance=own.get('geodesic_distance'),
+        info={**info, **{key: value for key, value in own.items() if key != 'geodesic_distance'}},
+    )
+
+
+def _point_goal(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> NavigationEpisode:
+    return _episode(item, str(item['episode_id']), point_goals(item), scenes, {})
+
+
+def point_goals(item: Mapping[str, Any], place: Callable[[Any, str], Point] = z_up) -> list[NavigationGoal]:
+    """The places that an episode has as goals. KeyError if it says none.
+
+    Args:
+        item: the episode.
+        place: makes a point in the env frame of one in the file and what it is.
+    """
+    return [
+        NavigationGoal(position=place(goal['position'], 'goals.position'), radius=goal.get('radius'))
+        for goal in item['goals']
+    ]
+
+
+def _object(goal: Mapping[str, Any], category: str) -> NavigationGoal:
+    views = [z_up(view['agent_state']['position'], 'view_points') for view in goal.get('view_points') or []]
+    position = z_up(goal['position'], 'goals.position')
+    return NavigationGoal(position=position, radius=goal.get('radius'), category=category, view_points=views)

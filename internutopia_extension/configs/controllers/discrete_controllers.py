@@ -1,0 +1,43 @@
+"""Configs of moving in discrete steps."""
+
+import math
+
+from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.core.config.robot import ControllerCfg
+
+
+class DiscreteControllerCfg(ControllerCfg):
+    """What all controllers share that take stop, forward, left and right as actions."""
+
+    forward_distance: PositiveFloat = 0.25
+    """How far a step forward goes, m."""
+    turn_angle: PositiveFloat = math.radians(15)
+    """How far a turn goes, rad."""
+
+
+class DiscreteMoveControllerCfg(DiscreteControllerCfg):
+    """Walks or drives discrete steps; needs a move-by-speed controller below it."""
+
+    type: str = 'DiscreteMoveController'
+    forward_speed: PositiveFloat = 0.5
+    """Forward speed, m/s."""
+    rotation_speed: PositiveFloat = 1.0
+    """Rotation speed, rad/s."""
+    distance_tolerance: NonNegativeFloat = 0.005
+    """How much a step forward may be short, m."""
+    angle_tolerance: NonNegativeFloat = 0.01
+    """How much a turn may be short, rad."""
+    patience: PositiveFloat = 3.0
+    """When a step ends at the latest, as a multiple of the time that it takes at full speed."""
+
+
+class FlashControllerCfg(DiscreteControllerCfg):
+    """Puts the robot where a discrete step leads to, if nothing is in the way."""
+
+    type: str = 'FlashController'
+    radius: PositiveFloat | None = None
+    """Radius of the upright cylinder that nothing may be in, m; None, here and below: as of the robot (`Agent.of`)."""
+    height: PositiveFloat | None = None
+    """Height of the cylinder, m."""
+    step_height: PositiveFloat | None = None
+    """Height difference of the ground that a step may go up or down, m; what is lower is in nobody's way."""

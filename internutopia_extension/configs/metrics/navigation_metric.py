@@ -1,0 +1,16 @@
+"""Config of the metrics of navigation."""
+
+from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.config.metric import MetricCfg
+from internutopia.navigation.metrics import SCALE, STEP
+
+
+class NavigationMetricCfg(MetricCfg):
+    """What is reported of navigation, for a `NavigationTask`."""
+
+    type: str = 'NavigationMetric'
+    name: str | None = 'navigation'
+    path_step: PositiveFloat = STEP
+    """Distance between points of the path that is measured, m."""
+    path_scale: PositiveFloat = SCALE
+    """Distance at which a path counts as off the reference path, m: d_th of nDTW and CLS."""

@@ -1,0 +1,16 @@
+"""Config of the collision sensor."""
+
+import math
+
+from pydantic import Field, FiniteFloat
+
+from internutopia.core.config.sensor import SensorCfg
+
+
+class CollisionSensorCfg(SensorCfg):
+    """Whether the robot touches something that it does not stand on."""
+
+    name: str = 'collision'
+    type: str = 'CollisionSensor'
+    ground_angle: FiniteFloat = Field(default=math.pi / 4, ge=0, le=math.pi / 2)
+    """Slope, rad, up to which what is touched counts as ground."""

@@ -1,0 +1,10 @@
+"""Config of the GPS with a compass."""
+
+from internutopia.core.config.sensor import SensorCfg
+
+
+class GPSCompassCfg(SensorCfg):
+    """Where the robot is and looks, relative to its start."""
+
+    name: str = 'gps_compass'
+    type: str = 'GPSCompass'

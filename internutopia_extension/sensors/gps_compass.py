@@ -1,0 +1,58 @@
+"""GPS with a compass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.core.config.sensor import SensorCfg
+from internutopia.core.robot.context import RobotContext
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor import BaseSensor
+from internutopia.core.util.rotations import wrap_angle, yaw_of
+from internutopia_extension.sensors.body_sensor import BodySensor
+
+
+@BaseSensor.register('GPSCompass')
+class GPSCompass(BodySensor):
+    """Where the root is and looks, relative to where it was first observed in the episode.
+
+    - `gps` `(2,)`: how far it is to the front and to the left of the start, seen as it looked there [m].
+    - `compass` `(1,)`: how far it has turned to the left since, in (-pi, pi] [rad].
+    """
+
+    batched = True
+
+    def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
+        super().__init__(config, robot, scene)
+        self._start = np.full((scene.world.env_num, 3), np.nan)  # x, y [m], yaw [rad]; NaN until observed
+
+    @override
+    def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
+        rows = np.arange(len(self._start)) if env_ids is ... else env_ids
+        position, orientation = (values[rows] for values in self._articulation.view.get_root_poses())
+        pose = np.concatenate([position[:, :2], yaw_of(orientation)[:, None]], axis=1)
+        start = np.where(np.isnan(self._start[rows]), pose, self._start[rows])
+        self._start[rows] = start
+        x, y = (pose - start)[:, :2].T
+        cos, sin = np.cos(start[:, 2]), np.sin(start[:, 2])
+        return {
+            'gps': np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).astype(np.float32),
+            'compass': wrap_angle(pose[:, 2] - start[:, 2])[:, None].astype(np.float32),
+        }
+
+    @override
+    def reset(self, env_ids: Any = ...) -> None:
+        """Forget where these envs started."""
+        self._start[env_ids] = np.nan
+
+    def save_state(self, env_ids: Any = ...) -> NDArray[np.float64]:
+        """Where these envs started."""
+        return self._start[env_ids].copy()
+
+    def load_state(self, state: NDArray[np.float64], env_ids: Any = ...) -> None:
+        """Take it that these envs started there."""
+        self._start[env_ids] = state

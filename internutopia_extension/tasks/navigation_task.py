@@ -1,0 +1,132 @@
+"""Navigation task."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.scene.scene import IScene
+from internutopia.core.task import BaseTask
+from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse, wrap_angle, yaw_of
+from internutopia_extension.configs.tasks import NavigationTaskCfg
+from internutopia_extension.tasks.goal_distance import goal_distance
+
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+@BaseTask.register('NavigationTask')
+class NavigationTask(BaseTask):
+    """Done when the robot has stopped, reached a goal, fallen, got stuck or had its actions; see `NavigationTaskCfg`.
+
+    Adds `navigation` to the observation of the first robot:
+
+    - `instruction`, `category`: what it is told and what it shall find, None where the episode does not say.
+    - `goal` `(2,)`: straight distance [m] to the nearest goal and how far it is to the left [rad], in the plane.
+    - `position` `(3,)`: the point of the ground that the robot stands over [m], env frame, as at the start.
+    - `distance`: to the nearest goal [m], as `config.distance` says; infinite if there is no way.
+    - `start_distance`: the same at the start of the episode [m].
+    - `time`: since the start [s].
+    - `collided`: whether a controller or sensor of the robot that has `collided` says so.
+    - `actions`: number of discrete actions so far.
+    - `end`: `'stop'`, `'goal'`, `'fall'`, `'stuck'` or `'actions'` where the task is done, else None.
+    """
+
+    config: NavigationTaskCfg
+
+    def __init__(self, config: NavigationTaskCfg, scene: IScene):
+        super().__init__(config, scene)
+        self._points = config.episode.goal_points
+        self._distance = goal_distance(config)
+        self._start_distance = float(self._distance(np.array([config.episode.start_position]))[0])
+        self._end: str | None = None
+        self._base_height = 0.0
+        self._start_up = _UP
+        self._anchor = np.zeros(4)  # x, y [m], yaw [rad], time [s] when it moved last
+
+    @override
+    def post_reset(self) -> None:
+        """Look at how the robot stands."""
+        super().post_reset()
+        position, orientation = self._robot.get_pose()
+        self._base_height = float(position[2]) - self.config.episode.start_position[2]
+        self._start_up = quat_rotate_inverse(orientation.astype(np.float64), _UP)
+        self._anchor[:] = *position[:2], yaw_of(orientation), 0.0
+
+    @override
+    def get_observations(self) -> dict[str, Any]:
+        """What the robots observe, and how navigation stands."""
+        obs = super().get_observations()
+        name, robot = next(iter(self.robots.items()))
+        position, orientation = (values.astype(np.float64) for values in robot.get_pose())
+        position[2] -= self._base_height
+        yaw, time = float(yaw_of(orientation)), float(self._scene.world.times[self.env_id])
+        ways = self._points[:, :2] - position[:2]
+        away = np.hypot(*ways.T)
+        ahead = ways[np.argmin(away)]
+        bearing = float(wrap_angle(np.arctan2(ahead[1:], ahead[:1]) - yaw)[0])
+        distance = float(self._distance(position[None])[0])
+        parts = [*obs[name].get('controllers', {}).values(), *obs[name].get('sensors', {}).values()]
+        actions = sum(int(part.get('actions', 0)) for part in parts)
+        self._end = self._find_end(
+            distance, parts, actions, self._fallen(orientation), self._stuck(position, yaw, time)
+        )
+        goals = self.config.episode.goals
+        obs[name]['navigation'] = {
+            'instruction': self.config.episode.instruction,
+            'category': goals[0].category,
+            'goal': np.array([away.min(), bearing], np.float32),
+            'position': position,
+            'distance': distance,
+            'start_distance': self._start_distance,
+            'time': time,
+            'collided': any(bool(part.get('collided', False)) for part in parts),
+            'actions': actions,
+            'end': self._end,
+        }
+        return obs
+
+    @override
+    def is_done(self) -> bool:
+        """Whether the last observation has an end."""
+        return self._end is not None
+
+    @property
+    def _robot(self) -> BaseRobot:
+        return next(iter(self.robots.values()))
+
+    def _find_end(
+        self, distance: float, parts: list[dict[str, Any]], actions: int, fallen: bool, stuck: bool
+    ) -> str | None:
+        """Why the episode is over, if it is; the first that holds."""
+        finished = all(bool(part.get('finished', True)) for part in parts if 'actions' in part)
+        most = self.config.max_actions
+        ends = {
+            'stop': self.config.stop_action and any(bool(part.get('stopped', False)) for part in parts),
+            'goal': not self.config.stop_action and distance <= self.config.radius,
+            'fall': fallen,
+            'stuck': stuck,
+            'actions': most is not None and actions >= most and finished,
+        }
+        return next((end for end, holds in ends.items() if holds), None)
+
+    def _fallen(self, orientation: NDArray[np.float64]) -> bool:
+        """Whether what was up at the start points too far from the vertical."""
+        if self.config.fall_angle is None:
+            return False
+        return quat_rotate(orientation, self._start_up)[2] < math.cos(self.config.fall_angle)
+
+    def _stuck(self, position: NDArray[np.float64], yaw: float, time: float) -> bool:
+        """Whether the robot has neither moved nor turned for too long."""
+        if self.config.stuck_seconds is None:
+            return False
+        x, y, last_yaw, last_time = self._anchor
+        moved = math.hypot(position[0] - x, position[1] - y) >= self.config.stuck_distance
+        if moved or abs(float(wrap_angle(np.array(yaw - last_yaw)))) >= self.config.stuck_angle:
+            self._anchor[:] = *position[:2], yaw, time
+            return False
+        return time - last_time >= self.config.stuck_seconds

@@ -1,0 +1,124 @@
+"""Command `internutopia evaluate nav`, from a file of episodes to a table, a report and pictures."""
+
+import json
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from internutopia.cli import app as cli_app
+
+GOAL = {'position': [1.0, 0.0, 0.0], 'radius': 0.3}
+ROOM = """
+<mujoco><worldbody>
+  <geom type="box" size="2 2 0.1" pos="0 0 -0.1"/>
+  <geom type="box" size="0.1 0.5 0.5" pos="0 0 0.5"/>
+</worldbody></mujoco>"""
+POLICIES = """
+def ahead(task):
+    left = [3]
+    def act(obs):
+        left[0] -= 1
+        return 1 if left[0] >= 0 else 0
+    return act
+
+def speeds(task):
+    return lambda obs: {'move_by_flash': [0]}
+
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a scene, episodes around its wall and one without a way, and policies, that commands run in."""
+    (tmp_path / 'room.xml').write_text(ROOM)
+    (tmp_path / 'nav_policies.py').write_text(POLICIES)
+    starts = [(-1.0, 0.0, 0.0), (-1.0, 0.5, 1.0), (0.6, 0.0, 3.0), (0.3, 1.0, 0.0), (-0.5, -1.0, 2.0), (0.0, 0.0, 0.0)]
+    episodes = [
+        {
+            'episode_id': str(i),
+            'scene': str(tmp_path / 'room.xml'),
+            'start_position': [x, y, 0.0],
+            'start_yaw': yaw,
+            'goals': [GOAL],
+        }
+        for i, (x, y, yaw) in enumerate(starts)
+    ]
+    (tmp_path / 'e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evaluate(*arguments):
+    fixed = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
+    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *fixed, *map(str, arguments)])
+
+
+def report_in(folder):
+    return json.loads((folder / 'report.json').read_text())
+
+
+def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
+    result = evaluate('--envs', 1, '--out', 'one')
+    assert result.exit_code == 0, result.stderr
+    assert '1 of 6 episodes are left out' in caplog.text  # its start is in the wall
+    one = report_in(folder / 'one')
+    assert one['left_out'][0].startswith(f"episode '5' of {folder}/room.xml: ")
+    figures = one['summary']['all']['figures']
+    assert figures['success'] == {'mean': 1.0, 'low': pytest.approx(0.5655, abs=1e-4), 'high': 1.0, 'count': 5}
+    assert figures['spl']['mean'] > 0.85
+    assert [episode['episode'] for episode in one['episodes']] == ['0', '1', '2', '3', '4']
+    for text in ('expert, jetbot, flash', '100.0%', 'SPL', 'ends: stop 5', 'report.json', 'paths_0_room.png'):
+        assert text in result.stdout
+    assert (folder / 'one' / 'paths_0_room.png').read_bytes().startswith(b'\x89PNG')
+    assert evaluate('--envs', 8, '--out', 'eight').exit_code == 0
+    assert report_in(folder / 'eight') == one
+
+
+def test_an_evaluation_is_resumed(folder):
+    assert evaluate('--out', 'out', '--policy', 'random', '--seed', 3).exit_code == 0
+    whole = report_in(folder / 'out')
+    results = folder / 'out' / 'results.jsonl'
+    results.write_text(''.join(results.read_text().splitlines(keepends=True)[:2]))
+    refused = evaluate('--out', 'out', '--policy', 'random', '--seed', 3)
+    assert refused.exit_code == 2
+    assert 'go on with it with --resume' in refused.stderr
+    other = evaluate('--out', 'out', '--resume')  # another policy
+    assert other.exit_code == 2
+    assert 'a result of another config' in other.stderr
+    assert evaluate('--out', 'out', '--policy', 'random', '--seed', 3, '--resume').exit_code == 0
+    assert report_in(folder / 'out') == whole
+
+
+def test_policies_of_users_are_asked_when_their_action_is_over(folder):
+    result = evaluate('--policy', 'nav_policies:ahead', '--out', 'out', '--distance', 'euclidean')
+    assert result.exit_code == 0, result.stderr
+    episodes = report_in(folder / 'out')['episodes']
+    assert {(each['end'], each['actions']) for each in episodes} == {('stop', 4)}
+    assert episodes[2]['path_length'] == pytest.approx(0.25, abs=0.01)  # its second step would touch the wall
+    assert evaluate('--policy', 'nav_policies:speeds', '--out', 'other').exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--policy', 'experts'], "expected 'expert', 'random' or module:function, got 'experts'"),
+        (['--policy', 'nowhere:fn'], "there is no module 'nowhere'"),
+        (['--policy', 'nav_policies:fn'], "module 'nav_policies' has no 'fn'"),
+        (['--policy', 'nav_policies:number'], 'expected a function of a task, got 3'),
+        (['--robot', 'jetbott'], "no robot 'jetbott' is ready to navigate; did you mean 'jetbot'"),
+        (['--resume', '--overwrite'], 'not both'),
+    ],
+)
+def test_mistakes_are_told(folder, arguments, message):
+    result = evaluate(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (folder / 'out').exists()
+
+
+def test_policies_of_learned_tasks_are_evaluated_without_their_name():
+    result = CliRunner().invoke(cli_app.app, ['evaluate', 'nowhere', '--envs', '2'])
+    assert result.exit_code == 2
+    assert 'evaluate nowhere' in result.stderr
