@@ -19,6 +19,7 @@ from typing_extensions import override
 import internutopia
 from internutopia.cli.assets_commands import assets_app
 from internutopia.cli.server_commands import serve_command, token_app
+from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
@@ -49,6 +50,13 @@ def _options(
         bool, typer.Option('--version', callback=_print_version, is_eager=True, help='Print the version.')
     ] = False,
 ) -> None: ...
+
+
+_Viewer = Annotated[bool, typer.Option('--viewer', help='Show it live in a browser, at an address that is printed.')]
+_ViewerAddress = Annotated[
+    str | None,
+    typer.Option(help='The same, at this address; without, this machine alone can see it.', metavar='HOST:PORT'),
+]
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -83,6 +91,8 @@ def run_command(
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
+    viewer: _Viewer = False,
+    viewer_address: _ViewerAddress = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
         int | None,
@@ -110,6 +120,7 @@ def run_command(
             overwrite=overwrite,
             picture=not no_picture,
             video=video,
+            viewer=viewer_address or (LOOPBACK if viewer else None),
             processes=processes,
             head_address=head_address,
             quiet=quiet,
@@ -243,16 +254,21 @@ def play_command(
     source: _Source,
     env_id: _TaskId = None,
     envs: Annotated[int, typer.Option(min=1, max=64, help='Number of envs.')] = 1,
-    seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
+    ] = None,
     command: _Velocity = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
+    viewer: _Viewer = False,
+    viewer_address: _ViewerAddress = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     device: _Device = None,
     backend: _Backend = None,
 ) -> None:
-    """Show what a policy does, in a picture over time or in a video."""
+    """Show what a policy does, in a picture over time, in a video or live in a browser."""
     from internutopia.cli.play import play
 
     raise typer.Exit(
@@ -263,6 +279,7 @@ def play_command(
             seconds=seconds,
             command=command,
             out=out,
+            viewer=viewer_address or (LOOPBACK if viewer else None),
             seed=seed,
             backend=backend,
             device=device,
