@@ -61,7 +61,14 @@ def play(
             run(trained.act, config, show, seconds=seconds, command=velocity, arrays=trained.arrays)
             return 0
         file = out or trained.file.parent / 'play.png'
-        write(trained.act, config, file, seconds=_SECONDS if seconds is None else seconds, command=velocity, arrays=trained.arrays)
+        write(
+            trained.act,
+            config,
+            file,
+            seconds=_SECONDS if seconds is None else seconds,
+            command=velocity,
+            arrays=trained.arrays,
+        )
         print(file)
         return 0
 

@@ -151,8 +151,9 @@ class _RobotPanel:
             release.on_click(lambda _: self._release())
             if robot.velocity is not None:
                 self._add_speeds(gui, robot.velocity)
-            if robot.joints:
+            if robot.held:
                 self._add_joints(gui)
+            if robot.joints:
                 self._add_plot(gui)
 
     def show(self, time: float, positions: NDArray[np.float64]) -> None:

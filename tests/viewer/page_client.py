@@ -6,6 +6,7 @@ It keeps what the server says is there, `nodes` by name and `gui` elements by la
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -49,8 +50,9 @@ class PageClient:
         self.close()
 
     def close(self) -> None:
-        """Leave."""
-        self._connection.close()
+        """Leave as a browser does that is gone."""
+        with contextlib.suppress(OSError):  # the server may have been faster
+            self._connection.socket.shutdown(socket.SHUT_RDWR)
 
     def wait_for(self, done: Callable[[], Any]) -> Any:
         """What `done` returns, once that is true."""
