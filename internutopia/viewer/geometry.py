@@ -89,9 +89,10 @@ def _look(model: mujoco.MjModel, geom: int) -> tuple[int, tuple[float, ...]]:
 def _takes_texture(model: mujoco.MjModel, geom: int, texture: int) -> bool:
     if model.tex_type[texture] != mujoco.mjtTexture.mjTEXTURE_2D:
         return False
-    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
+    kind = mujoco.mjtGeom(model.geom_type[geom])
+    if kind == mujoco.mjtGeom.mjGEOM_MESH:
         return bool(model.mesh_texcoordadr[model.geom_dataid[geom]] >= 0)
-    return model.geom_type[geom] in (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD)
+    return kind in (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD)
 
 
 def _pixels(model: mujoco.MjModel, texture: int) -> NDArray[np.uint8]:

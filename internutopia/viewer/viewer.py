@@ -48,6 +48,7 @@ class Viewer:
 
     Attributes:
         url: the address to open.
+        pages: how many are open.
     """
 
     def __init__(self, access: EnvAccess, host: str, port: int, speed: float | None, paused: bool):
@@ -56,7 +57,7 @@ class Viewer:
         token = secrets.token_urlsafe(16)
         self._server = start_server(host, port, token)
         self.url = address_of(self._server, token)
-        self._pages = 0
+        self.pages = 0
         self._server.on_client_connect(self._on_page)
         self._server.on_client_disconnect(self._on_page_closed)
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
@@ -111,7 +112,7 @@ class Viewer:
         """A step or a reset was made: command velocities, and take a frame if one is due."""
         if self._controls.velocities:
             self._command_velocities()
-        if self._pages:
+        if self.pages:
             slot = self._episode[0]
             if slot is not None and slot.ended and slot is self._access.runner.envs[self._shown_env]:
                 self._result = self._access.result(self._shown_env)
@@ -119,10 +120,10 @@ class Viewer:
                 self._take_frame()
 
     def _on_page(self, _: Any) -> None:
-        self._pages += 1
+        self.pages += 1
 
     def _on_page_closed(self, _: Any) -> None:
-        self._pages -= 1
+        self.pages -= 1
 
     def _command_velocities(self) -> None:
         """Tell robots what pages ask for; those that are not there any more are forgotten."""
