@@ -1,7 +1,8 @@
 """Cost of the viewer: steps of 64 envs with an H1 each, without a viewer, with one without pages, and with a page.
 
 The three take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
-that of the whole process, in which the viewer's own threads work::
+that of the whole process, in which the viewer's own threads work. Without a page, what the viewer does in a step is so
+little that it is timed by itself::
 
     python benchmarks/viewer.py
 """
@@ -19,11 +20,13 @@ import numpy as np
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
+from internutopia.viewer.viewer import Viewer
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ENVS, STEPS, ROUNDS = 64, 60, 5
+ENVS, STEPS, ROUNDS = 64, 40, 5
+_SETTLED = 3.0  # s, after which geometry has been made and sent
 
 
 def watch(url: str) -> None:
@@ -58,6 +61,16 @@ def measure(step: Callable[[], Any]) -> np.ndarray:
     return clocks() - before
 
 
+def time_hooks(viewer: Viewer, calls: int = 2000) -> float:
+    """CPU time that a viewer without a page takes in a step [s]."""
+    before = time.thread_time()
+    for _ in range(calls):
+        viewer.on_step_start()
+        viewer.on_commanded()
+        viewer.on_change()
+    return (time.thread_time() - before) / calls
+
+
 def main() -> None:
     """Measure and print."""
     import_extensions()
@@ -69,6 +82,7 @@ def main() -> None:
     times: dict[str, list[np.ndarray]] = {'no viewer': [], 'no page': [], 'a page': []}
     with closing(Env(config)) as env:
         env.reset()
+        hooks: list[float] = []
 
         def step() -> None:
             env.step(actions)
@@ -77,20 +91,25 @@ def main() -> None:
         for _ in range(ROUNDS):
             times['no viewer'].append(measure(step))
             with attach(env) as viewer:
+                time.sleep(_SETTLED)
+                hooks.append(time_hooks(viewer))
                 times['no page'].append(measure(step))
                 page = multiprocessing.get_context('spawn').Process(target=watch, args=(viewer.url,), daemon=True)
                 page.start()
                 while not viewer.pages:
                     step()
-                time.sleep(1.0)  # geometry is on its way
+                time.sleep(_SETTLED)
                 times['a page'].append(measure(step))
                 page.terminate()
                 page.join()
     base = np.median(times['no viewer'], axis=0)
-    print(f'{ENVS} envs, {1e3 * base[2] / STEPS:.1f} ms a step; ratios to no viewer:')
+    print(
+        f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {1e3 * base[0] / STEPS:.1f} ms'
+    )
     for name, each in times.items():
-        thread, process, wall = np.median(each, axis=0) / base
-        print(f'{name:10} thread {thread:.3f}, process {process:.3f}, time {wall:.3f}')
+        thread, process, wall = np.median(each, axis=0)
+        share = (process - thread) / wall
+        print(f'{name:10} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
 
 
 if __name__ == '__main__':

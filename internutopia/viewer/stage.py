@@ -167,7 +167,8 @@ class _Instances:
 
     def pose(self, positions: NDArray[np.float64], wxyzs: NDArray[np.float64]) -> None:
         """Put the instances at `positions` `(n, 3)` [m] with orientations `(n, 4)`."""
-        self.handle.batched_positions, self.handle.batched_wxyzs = positions, wxyzs
+        self.handle.batched_positions = positions.astype(np.float32)
+        self.handle.batched_wxyzs = wxyzs.astype(np.float32)
 
 
 def _light(server: viser.ViserServer) -> None:

@@ -58,8 +58,8 @@ class Viewer:
         self._server = start_server(host, port, token)
         self.url = address_of(self._server, token)
         self.pages = 0
-        self._server.on_client_connect(self._on_page)
-        self._server.on_client_disconnect(self._on_page_closed)
+        self._server.on_client_connect(self._count_pages)
+        self._server.on_client_disconnect(self._count_pages)
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
         self._shown_env = 0
         self._result: dict[str, Any] = {}  # of the last episode that ended there
@@ -119,11 +119,8 @@ class Viewer:
             if time.perf_counter() >= self._next_frame:
                 self._take_frame()
 
-    def _on_page(self, _: Any) -> None:
-        self.pages += 1
-
-    def _on_page_closed(self, _: Any) -> None:
-        self.pages -= 1
+    def _count_pages(self, _: Any) -> None:
+        self.pages = len(self._server.get_clients())
 
     def _command_velocities(self) -> None:
         """Tell robots what pages ask for; those that are not there any more are forgotten."""
@@ -182,12 +179,13 @@ class Viewer:
     def _robot_facts(self, env_id: int, name: str, velocity: VelocityCommand | None) -> RobotFacts:
         view = self._access.world.articulation(name, env_id)
         layout = self._access.world.scene(env_id).robots[name]
-        stiffness = to_host(view.get_gains()[0])[env_id]
         limits = {
             joint: (float(low), float(high))
             for joint, (low, high) in zip(view.dof_names, view.joint_ranges, strict=True)
         }
-        aims = (layout.targets['position'] >= 0) & (stiffness > 0.0)
+        aims = layout.targets['position'] >= 0
+        if layout.driven:  # every joint takes one then, and those of wheels mean nothing
+            aims &= to_host(view.get_gains()[0])[env_id] > 0.0
         held = frozenset(joint for joint, aimed in zip(view.dof_names, aims, strict=True) if aimed)
         return RobotFacts(name, limits, held, velocity)
 

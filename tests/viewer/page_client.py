@@ -110,7 +110,7 @@ class PageClient:
                     self._changed.notify_all()
 
     def _take(self, message: dict[str, Any]) -> None:
-        name, uuid = message.get('name'), message.get('uuid')
+        name, uuid = message.get('name', ''), message.get('uuid', '')
         match message['type']:
             case 'GlbMessage' | 'BatchedGlbMessage':
                 self.nodes[name] = {'position': (0.0, 0.0, 0.0), **message['props']}
@@ -124,7 +124,7 @@ class PageClient:
                 self._elements[uuid] |= message['updates']
             case 'GuiRemoveMessage':
                 self._elements.pop(uuid, None)
-            case kind if kind.startswith('Gui') and uuid is not None:
+            case kind if kind.startswith('Gui') and uuid:
                 self._elements[uuid] = {**message.get('props', {}), 'value': message.get('value')}
 
 

@@ -42,7 +42,8 @@ def stepping(env: Env) -> Iterator[None]:
 
 def x_of(env: Env, env_id: int) -> float:
     """Where the robot of an env is along the axis that it faces [m]."""
-    return float(env.runner.world.data(env_id).body('robots/jetbot/chassis').xpos[0])
+    world: Any = env.runner.world
+    return float(world.data(env_id).body('robots/jetbot/chassis').xpos[0])
 
 
 def test_a_slider_drives_the_robot_of_the_env_that_was_picked(make_env: Any):

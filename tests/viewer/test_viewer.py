@@ -29,7 +29,8 @@ SHOWN_TO = 1e-4  # m: the server leaves out changes that are smaller
 
 def node_of(env: Env, env_id: int, body: str) -> tuple[str, int]:
     """Name of the node and number of a body of an env."""
-    number = env.runner.world.scene(env_id).model.body(body).id
+    world: Any = env.runner.world
+    number = world.scene(env_id).model.body(body).id
     return f'/envs/scene_0/{number}', number
 
 
@@ -134,18 +135,35 @@ def test_a_slider_holds_a_joint(make_env: Any, make_config: Any, make_task: Any,
     nothing: list[Any] = [{'arm': {'drive': [0.0, 0.0]}}]
     with attach(env) as viewer, PageClient(viewer.url) as page:
         page.set('elbow', 0.4)
-        for _ in range(10**6):
-            (obs,), *_ = env.step(nothing)
-            angle = env.runner.world.articulation('arm', 0).get_joint_positions()[0]
-            if abs(angle[1] - 0.4) < 0.1:
-                break
-        assert abs(angle[0]) < 0.1  # the other joint does what the program says
-        page.set('Release', True)
-        for _ in range(10**6):
+        while abs(angles(env)[1] - 0.4) > 0.1:
             env.step(nothing)
-            if abs(env.runner.world.articulation('arm', 0).get_joint_positions()[0, 1]) < 0.1:
-                break
+        assert abs(angles(env)[0]) < 0.1  # the other joint does what the program says
+        page.set('Release', True)
+        while abs(angles(env)[1]) > 0.1:
+            env.step(nothing)
     env.close()
+
+
+def test_sliders_are_for_joints_that_hold_positions(make_env: Any, make_config: Any, make_task: Any, write_model: Any):
+    from internutopia_extension.configs.robots.generic import GenericRobotCfg
+
+    own = """<worldbody><body name="base"><geom size="0.1"/>
+      <body name="a"><joint name="pushed" axis="0 1 0"/><geom size="0.1"/></body>
+      <body name="b"><joint name="aimed" axis="0 1 0"/><geom size="0.1"/></body></body></worldbody>
+      <actuator><motor joint="pushed"/><position joint="aimed" kp="20"/></actuator>"""
+    robot = GenericRobotCfg(name='own', prim_path='/own', usd_path=write_model('own', own))
+    env = Env(make_config(tasks=[make_task(robots=[robot])], env_num=1))
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.wait_for(lambda: page.element('aimed'))
+        assert page.element('aimed')['min'] == pytest.approx(-np.pi)  # it has no limits
+        assert 'pushed' not in page.labels
+    env.close()
+
+
+def angles(env: Env) -> np.ndarray:
+    """Those of the arm in env 0 `(2,)` [rad]."""
+    return env.runner.world.articulation('arm', 0).get_joint_positions()[0]
 
 
 def test_a_look_changes_nothing(make_env: Any):
