@@ -103,9 +103,8 @@ def main() -> None:
                 page.terminate()
                 page.join()
     base = np.median(times['no viewer'], axis=0)
-    print(
-        f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {1e3 * base[0] / STEPS:.1f} ms'
-    )
+    took = 1e3 * base[0] / STEPS
+    print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
     for name, each in times.items():
         thread, process, wall = np.median(each, axis=0)
         share = (process - thread) / wall

@@ -113,7 +113,7 @@ class _ListAccess:
         return {'reward': self.runner.slot(env_id).last.reward}
 
     def result(self, env_id: int) -> dict[str, Any]:
-        return self.runner.slot(env_id).last.info['metrics']
+        return (self.runner.slot(env_id).last.info or {}).get('metrics', {})
 
 
 class _ArrayAccess:

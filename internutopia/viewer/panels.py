@@ -95,7 +95,8 @@ class Panels:
         gui, controls = self._gui, self._controls
         env = gui.add_number('Env', controls.env_id, min=0, max=env_num - 1, step=1, hint='The env that is shown.')
         everything = gui.add_checkbox('All envs', False, hint='Show all envs in their places, up to 64 of them.')
-        self._follow = gui.add_dropdown('Follow', (_NOBODY,), hint='The robot that stays in the middle.')
+        nobody: tuple[str, ...] = (_NOBODY,)
+        self._follow = gui.add_dropdown('Follow', nobody, hint='The robot that stays in the middle.')
 
         @env.on_update
         def _(_: Any) -> None:

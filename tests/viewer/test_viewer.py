@@ -242,7 +242,7 @@ def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
 def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: VectorEnv):
     envs = vector_env
     envs.reset(seed=0)
-    zeros = np.zeros(envs.action_space.shape, np.float32)
+    zeros = np.zeros((3, 2), np.float32)
     with attach(envs) as viewer, PageClient(viewer.url) as page:
         page.set('Env', 1)
         while viewer_env(page) != 1:
