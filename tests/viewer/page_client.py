@@ -68,6 +68,12 @@ class PageClient:
             assert self._changed.wait_for(is_done, PATIENCE), f'nodes {list(self.nodes)}, elements {self.labels}'
             return value
 
+    def sees(self, done: Callable[[], Any]) -> bool:
+        """Whether something is true now."""
+        with self._changed, contextlib.suppress(KeyError):
+            return bool(done())
+        return False
+
     @property
     def labels(self) -> list[str]:
         """Of all elements that have one."""

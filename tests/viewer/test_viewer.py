@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 
 pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 
-from page_client import PageClient
+from page_client import PATIENCE, PageClient
 from websockets.exceptions import InvalidStatus
 
 from internutopia.core.vec_env import Env
@@ -34,19 +35,12 @@ def node_of(env: Env, env_id: int, body: str) -> tuple[str, int]:
     return f'/envs/scene_0/{number}', number
 
 
-def step_until(env: Env, page: PageClient, done: Callable[[], Any]) -> None:
-    """Step until the page has what is waited for."""
-    ready = threading.Event()
-
-    def wait() -> None:
-        page.wait_for(done)
-        ready.set()
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    while waiting.is_alive():
-        env.step(STAND)
-    assert ready.is_set()
+def step_until(step: Callable[[], Any], done: Callable[[], Any]) -> None:
+    """Step until something is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        step()
 
 
 def driven(env: Env, env_id: int) -> float:
@@ -96,7 +90,7 @@ def test_all_envs_stand_in_their_places(make_env: Any):
     with attach(env) as viewer, PageClient(viewer.url) as page:
         page.set('All envs', True)
         crate, number = node_of(env, 0, 'scene/crate')
-        step_until(env, page, lambda: len(page.position(crate)) == 3 and page.position(crate).ndim == 2)
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: page.position(crate).shape == (3, 3)))
         at = np.array([env.runner.world.data(i).xpos[number] for i in range(3)]) + env.runner.world.env_origins
         np.testing.assert_allclose(page.position(crate), at, atol=1e-3)  # it settles
 
@@ -107,10 +101,9 @@ def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
     twin.reset()
     with attach(env) as viewer, PageClient(viewer.url) as page:
         page.set('Env', 2)
-        step_until(env, page, lambda: 'episode 2' in page.text())
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: 'episode 2' in page.text()))
         page.set('forward [m/s]', 0.5)
-        while not env.runner.overrides:
-            env.step(STAND)
+        step_until(lambda: env.step(STAND), lambda: env.runner.overrides)
         before, steps = env.get_observations(), env.runner.slot(2).step
         for _ in range(30):
             env.step(STAND)
@@ -122,8 +115,7 @@ def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
             ours, theirs = (each.runner.world.get_state(untouched).arrays['state'] for each in (env, twin))
             assert ours.tobytes() == theirs.tobytes()
         page.set('Release', True)
-        while env.runner.overrides:
-            env.step(STAND)
+        step_until(lambda: env.step(STAND), lambda: not env.runner.overrides)
 
 
 def test_a_slider_holds_a_joint(make_env: Any, make_config: Any, make_task: Any, make_robot: Any):
@@ -135,12 +127,10 @@ def test_a_slider_holds_a_joint(make_env: Any, make_config: Any, make_task: Any,
     nothing: list[Any] = [{'arm': {'drive': [0.0, 0.0]}}]
     with attach(env) as viewer, PageClient(viewer.url) as page:
         page.set('elbow', 0.4)
-        while abs(angles(env)[1] - 0.4) > 0.1:
-            env.step(nothing)
+        step_until(lambda: env.step(nothing), lambda: abs(angles(env)[1] - 0.4) < 0.1)
         assert abs(angles(env)[0]) < 0.1  # the other joint does what the program says
         page.set('Release', True)
-        while abs(angles(env)[1]) > 0.1:
-            env.step(nothing)
+        step_until(lambda: env.step(nothing), lambda: abs(angles(env)[1]) < 0.1)
     env.close()
 
 
@@ -204,8 +194,6 @@ def test_a_paused_run_makes_single_steps(make_env: Any):
 
 
 def test_time_passes_at_the_speed_that_is_asked_for(make_env: Any):
-    import time
-
     env = make_env()
     env.reset()
     with attach(env, speed=0.5):
@@ -236,34 +224,29 @@ def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
         action = [{'jetbot': {'move_by_speed': [0.5, 0.0]}}] * 3
         for _ in range(200):
             env.step(action)
-        step_until(env, page, lambda: page.position(chassis)[0] > 0.5)
+        step_until(lambda: env.step(action), lambda: page.sees(lambda: page.position(chassis)[0] > 0.5))
 
 
 def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: VectorEnv):
     envs = vector_env
     envs.reset(seed=0)
     zeros = np.zeros((3, 2), np.float32)
+
+    def commanded() -> float:
+        return envs.core.state.command('velocity')[1, 0]
+
     with attach(envs) as viewer, PageClient(viewer.url) as page:
         page.set('Env', 1)
-        while viewer_env(page) != 1:
-            envs.step(zeros)
+        step_until(lambda: envs.step(zeros), lambda: page.sees(lambda: 'episode 1' in page.text()))
         page.set('forward [m/s]', 0.73)
-        obs = np.zeros((3, 3))
-        while obs[1, 0] != np.float32(0.73):
-            obs, *_ = envs.step(zeros)
+        step_until(lambda: envs.step(zeros), lambda: commanded() == np.float32(0.73))
         for _ in range(20):  # the task would sample another one every 6 steps
             obs, *_ = envs.step(zeros)
             np.testing.assert_array_equal(obs[1], np.array([0.73, 0.0, 0.0], np.float32))
             assert obs[0, 0] != np.float32(0.73)
         assert f'| alive | {3.0 * envs.core.step_dt:.4g} |' in page.text()
         page.set('Release', True)
-        while obs[1, 0] == np.float32(0.73):
-            obs, *_ = envs.step(zeros)
-
-
-def viewer_env(page: PageClient) -> int:
-    """The env that a page says it shows."""
-    return int(page.text().partition('episode ')[2].partition('*')[0] or -1)
+        step_until(lambda: envs.step(zeros), lambda: commanded() != np.float32(0.73))
 
 
 def test_geometry_is_sent_once_and_anew_for_another_scene(make_env: Any):
@@ -273,7 +256,7 @@ def test_geometry_is_sent_once_and_anew_for_another_scene(make_env: Any):
         chassis, _ = node_of(env, 0, 'robots/jetbot/chassis')
         file = page.wait_for(lambda: page.nodes[chassis]['glb_data'])
         env.reset()
-        step_until(env, page, lambda: 'episode 3' in page.text())
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: 'episode 3' in page.text()))
         assert page.nodes[chassis]['glb_data'] is file
 
 
