@@ -24,6 +24,7 @@ from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
 from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
 from internutopia.cli.server_commands import serve_command, token_app
+from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
@@ -54,6 +55,13 @@ def _options(
         bool, typer.Option('--version', callback=_print_version, is_eager=True, help='Print the version.')
     ] = False,
 ) -> None: ...
+
+
+_Viewer = Annotated[bool, typer.Option('--viewer', help='Show it live in a browser, at an address that is printed.')]
+_ViewerAddress = Annotated[
+    str | None,
+    typer.Option(help='The same, at this address; without, this machine alone can see it.', metavar='HOST:PORT'),
+]
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -89,6 +97,8 @@ def run_command(
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
+    viewer: _Viewer = False,
+    viewer_address: _ViewerAddress = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
         int | None,
@@ -116,6 +126,7 @@ def run_command(
             overwrite=overwrite,
             picture=not no_picture,
             video=video,
+            viewer=viewer_address or (LOOPBACK if viewer else None),
             processes=processes,
             head_address=head_address,
             quiet=quiet,
@@ -253,16 +264,21 @@ def play_command(
     source: Source,
     env_id: TaskId = None,
     envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
-    seconds: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Duration.')] = 10.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
+    ] = None,
     command: Velocity = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
+    viewer: _Viewer = False,
+    viewer_address: _ViewerAddress = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     device: Device = None,
     backend: Backend = None,
 ) -> None:
-    """Show what a policy does, in a picture over time or in a video."""
+    """Show what a policy does, in a picture over time, in a video or live in a browser."""
     from internutopia.cli.play import play
 
     raise typer.Exit(
@@ -273,6 +289,7 @@ def play_command(
             seconds=seconds,
             command=command,
             out=out,
+            viewer=viewer_address or (LOOPBACK if viewer else None),
             seed=seed,
             backend=backend,
             device=device,
@@ -282,7 +299,7 @@ def play_command(
 
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
-app.command('episodes')(episodes_command)
+app.add_typer(evaluate_app, name='evaluate')
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')
 app.add_typer(assets_app, name='assets')

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.viewing import open_viewer
 from internutopia.core.util import has_display
+
+_SECONDS = 10.0  # s, of a picture or video
 
 
 def play(
@@ -15,22 +19,24 @@ def play(
     env_id: str | None,
     *,
     envs: int,
-    seconds: float,
+    seconds: float | None,
     command: str | None,
     out: Path | None,
+    viewer: str | None,
     seed: int,
     backend: str | None,
     device: str | None,
 ) -> int:
-    """Write a picture or a video of a policy as the command line says; returns the exit code.
+    """Write a picture or a video of a policy, or show it live, as the command line says; returns the exit code.
 
     Args:
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
         envs: number of envs.
-        seconds: duration [s].
+        seconds: duration [s]; None means 10, with a viewer until Ctrl-C.
         command: velocity command, three numbers with commas between them; None means random ones.
         out: the file; None means `play.png` beside the policy.
+        viewer: address `HOST:PORT` at which to show it live, instead of writing a file; None for not at all.
         seed: of everything random.
         backend: physics engine; None means the one that is made for the device.
         device: what physics and policy compute on; None means the CPU, or as the task says.
@@ -42,13 +48,27 @@ def play(
         from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.loading import load_trained
         from internutopia.rl.training.playback import play as write
+        from internutopia.rl.training.playback import run
 
         velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
         trained = load_trained(source, env_id, engine)
-        file = out or trained.file.parent / 'play.png'
         config = trained.config(envs, seed, engine=engine)
-        write(trained.act, config, file, seconds=seconds, command=velocity, arrays=trained.arrays)
+        if viewer is not None:
+            if out is not None:
+                raise ValueError('--out writes a file, --viewer shows it live: give one of them')
+            show = functools.partial(open_viewer, address=viewer)
+            run(trained.act, config, show, seconds=seconds, command=velocity, arrays=trained.arrays)
+            return 0
+        file = out or trained.file.parent / 'play.png'
+        write(
+            trained.act,
+            config,
+            file,
+            seconds=_SECONDS if seconds is None else seconds,
+            command=velocity,
+            arrays=trained.arrays,
+        )
         print(file)
         return 0
 

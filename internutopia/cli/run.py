@@ -14,6 +14,7 @@ from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
+from internutopia.cli.viewing import open_viewer
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
@@ -37,6 +38,7 @@ def run(
     overwrite: bool,
     picture: bool,
     video: Path | None,
+    viewer: str | None,
     processes: int | None,
     head_address: str | None,
     quiet: bool,
@@ -53,6 +55,7 @@ def run(
         overwrite: replace earlier results.
         picture: render `overview.png`.
         video: record the run into this file.
+        viewer: address `HOST:PORT` at which to show it live; None for not at all.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.
@@ -89,7 +92,12 @@ def run(
         if picture and importlib.util.find_spec('matplotlib') is None:
             raise ValueError(f'overview.png needs matplotlib: {install_hint("cli")}, or use --no-picture')
         return _run(
-            run_file, out / 'overview.png' if picture else None, video, max_steps, None if quiet else shlex.join(again)
+            run_file,
+            out / 'overview.png' if picture else None,
+            video,
+            viewer,
+            max_steps,
+            None if quiet else shlex.join(again),
         )
 
     return guarded(f'run {path}', start)
@@ -113,7 +121,14 @@ def _with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'],
     return RunFile(config, run_file.actions)
 
 
-def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps: int | None, again: str | None) -> int:
+def _run(
+    run_file: RunFile,
+    picture: Path | None,
+    video: Path | None,
+    viewer: str | None,
+    max_steps: int | None,
+    again: str | None,
+) -> int:
     """Run; `again` is the command that goes on with it, None if nothing shall be printed."""
     config = run_file.config
     quiet = again is None
@@ -123,6 +138,8 @@ def _run(run_file: RunFile, picture: Path | None, video: Path | None, max_steps:
         picture = None
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, video)) if video else None
+        if viewer is not None:
+            stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
         overview = Overview(env) if picture else None

@@ -131,16 +131,26 @@ class RewardManager:
             (cfg, look_up_term('reward', cfg.term, cfg.params), float(np.float32(cfg.weight * state.step_dt)))
             for cfg in configs
         ]
+        self._values: list[Array] = []  # of the last step, unweighted
 
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
         total = self._state.arrays.zeros(self._state.env_num)
+        self._values.clear()
         for index, (cfg, function, weight) in enumerate(self._terms):
             value = _per_env(function(self._state), self._state, 'reward', cfg)
+            self._values.append(value)
             total += weight * value
             if index in self._watched:
                 self._state.reward_sums[self._watched[index]] += value * self._state.step_dt
         return total
+
+    def contributions(self, env_id: int) -> list[tuple[str, float]]:
+        """What each term added to the reward of an env in the last step; nothing before the first one."""
+        return [
+            (cfg.term, weight * float(value[env_id]))
+            for (cfg, _, weight), value in zip(self._terms, self._values, strict=bool(self._values))
+        ]
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start."""

@@ -70,6 +70,22 @@ class EnvApi(Protocol):
         ...
 
 
+class StepWatcher(Protocol):
+    """Stands beside the envs of a `SimulatorRunner`, such as a viewer; called in the thread that steps them."""
+
+    def on_step_start(self) -> None:
+        """A step is about to begin; it does when this returns."""
+        ...
+
+    def on_commanded(self) -> None:
+        """The robots were commanded, and time is about to pass."""
+        ...
+
+    def on_change(self) -> None:
+        """A step or a reset was made."""
+        ...
+
+
 class EpisodeView(Protocol):
     """An episode in an env, from its reset to the next one."""
 

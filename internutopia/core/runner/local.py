@@ -171,8 +171,17 @@ class LocalRunner:
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
         slots = self.simulator.slots(env_ids)
+        if self.simulator.overrides:
+            actions = {i: self._overridden(i, actions[i]) for i in env_ids}
         given = {env_id: (actions[env_id], slot.task) for env_id, slot in zip(env_ids, slots, strict=True)}
         return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
+
+    def _overridden(self, env_id: int, action: Any) -> Any:
+        """The action of an env with what takes the place of parts of it; one that is none stays, to be refused."""
+        overrides = self.simulator.overrides
+        if env_id not in overrides or not isinstance(action, Mapping | None):
+            return action
+        return {**(action or {}), **overrides[env_id]}
 
     def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None) -> StepResult:
         limit = slot.task.config.max_episode_steps

@@ -27,7 +27,7 @@ from internutopia.core.render.camera import CameraPose
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.base import EnvApi, Failures, Image
+from internutopia.core.runner.base import EnvApi, Failures, Image, StepWatcher
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
@@ -98,6 +98,8 @@ class SimulatorRunner:
         steps: number of steps of the episode in each env, int `(n,)`.
         scenes: the scenes of the envs.
         batches: the batched robots.
+        watchers: who stands beside the envs; nobody unless added.
+        overrides: actions of robots, by env id and name, that the list API takes instead of those that it is given.
     """
 
     def __init__(
@@ -126,12 +128,16 @@ class SimulatorRunner:
         self.steps: NDArray[np.int64] = self.world.arrays.zeros(config.env_num, 'int64')
         self.scenes = EnvScenes()
         self.batches = BatchedRobots(self.world)
+        self.watchers: list[StepWatcher] = []
+        self.overrides: dict[int, dict[str, Any]] = {}
         self._joints = EnvJoints(self.envs)
         self._step_count = 0
         self._checks = StartChecks(config.compat)
 
     def step(self, api: EnvApi) -> Any:
         """One step of the envs that run; returns what `api.judge` does."""
+        for watcher in self.watchers:
+            watcher.on_step_start()
         with self.scenes.entered():
             envs = select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
             failures = Failures(api.validate(envs))
@@ -141,9 +147,12 @@ class SimulatorRunner:
             self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
             api.observe(healthy)
             try:
-                return api.judge(envs, failures)
+                outcome = api.judge(envs, failures)
             finally:  # what one env's class breaks shall not cost the results of others
                 self.results.flush()
+        for watcher in self.watchers:
+            watcher.on_change()
+        return outcome
 
     def reset(self, env_ids: Sequence[int], api: EnvApi, shown: bool = True) -> dict[int, PreparedEpisode]:
         """Start the next episodes in these envs, in this order; returns those that got one, by env id.
@@ -164,6 +173,8 @@ class SimulatorRunner:
         except BaseException:
             self.queue.put_back(episodes)
             raise
+        for watcher in self.watchers:
+            watcher.on_change()
         return prepared
 
     def prepare(
@@ -326,6 +337,8 @@ class SimulatorRunner:
             if failures.mask is not None:
                 envs = envs.without(failures.mask)
             api.apply(envs)
+            for watcher in self.watchers:
+                watcher.on_commanded()
             self._physics(envs, failures)
         return envs if failures.mask is None else envs.without(failures.mask)
 

@@ -6,9 +6,11 @@ it. Pictures are rendered by MuJoCo, off screen.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,27 @@ def play(
         os.replace(draft, out)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def run(
+    policy: ActFn,
+    config: Config,
+    shown: Callable[[VectorEnv], AbstractContextManager[Any]],
+    *,
+    seconds: float | None = None,
+    command: tuple[float, float, float] | None = None,
+    arrays: Arrays = 'numpy',
+) -> None:
+    """Run a policy while something shows it, such as a viewer: `shown` is entered with the envs, before their reset.
+
+    The other arguments, and what is raised, are those of `play`; without `seconds` it goes on until an exception.
+    """
+    learning = _played(config, command)
+    steps = itertools.count() if seconds is None else range(max(round(seconds / step_length(config)), 1))
+    with closing(VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)) as envs, shown(envs):
+        obs = started(policy, envs)
+        for _ in steps:
+            obs, *_ = envs.step(policy(obs))
 
 
 def _played(config: Config, command: tuple[float, float, float] | None) -> LearningCfg:

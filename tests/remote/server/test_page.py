@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from browsers import chromium
+from playwright.sync_api import Browser, Page, expect
 
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config
@@ -29,14 +28,8 @@ expect.set_options(timeout=_PATIENCE)
 
 @pytest.fixture(scope='module')
 def browser() -> Iterator[Browser]:
-    path = shutil.which('chromium')
-    if path is None:
-        missing = 'the page is tested in Chromium: apt-get install chromium'
-        pytest.fail(missing) if os.environ.get('CI') else pytest.skip(missing)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=['--no-sandbox'])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

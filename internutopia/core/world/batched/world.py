@@ -248,6 +248,11 @@ class BatchedWorld(World):
         mujoco.mj_fwdPosition(self.model(env_id), data)
         return data
 
+    def full_state(self, env_id: int) -> NDArray[np.float64]:
+        """A copy of an env's state as MuJoCo has it, `mjSTATE_INTEGRATION`."""
+        self.scene(env_id)
+        return self._env_batch_of(env_id).full_state(int(self.slot[env_id])).copy()
+
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
         """Make calls of batches and return their results, in no particular order."""
         return [call() for _, call in calls]

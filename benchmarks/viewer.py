@@ -1,0 +1,115 @@
+"""Cost of the viewer: steps of 64 envs with an H1 each, without a viewer, with one without pages, and with a page.
+
+The three take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
+that of the whole process, in which the viewer's own threads work. Without a page, what the viewer does in a step is so
+little that it is timed by itself::
+
+    python benchmarks/viewer.py
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.vec_env import Env
+from internutopia.viewer import attach
+from internutopia.viewer.viewer import Viewer
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+ENVS, STEPS, ROUNDS = 64, 40, 5
+_SETTLED = 3.0  # s, after which geometry has been made and sent
+
+
+def watch(url: str) -> None:
+    """Be a page that reads whatever comes: the body of a process."""
+    import msgspec
+    import viser
+    from websockets.sync.client import connect
+
+    camera: dict[str, Any] = {
+        'wxyz': (1, 0, 0, 0),
+        'position': (0, 0, 1),
+        'look_at': (0, 0, 0),
+        'up_direction': (0, 0, 1),
+    }
+    size = {'fov': 1.0, 'near': 0.01, 'far': 100.0, 'image_height': 100, 'image_width': 100}
+    protocol: Any = f'viser-v{viser.__version__}'
+    with connect(url.replace('http', 'ws', 1).rstrip('/'), subprotocols=[protocol], max_size=None) as page:
+        page.send(msgspec.msgpack.encode({'type': 'ViewerCameraMessage', **camera, **size}))
+        for _ in page:
+            pass
+
+
+def measure(step: Callable[[], Any]) -> np.ndarray:
+    """CPU time of this thread and of the process, and time, of `STEPS` steps [s]."""
+
+    def clocks() -> np.ndarray:
+        return np.array([time.thread_time(), time.process_time(), time.perf_counter()])
+
+    before = clocks()
+    for _ in range(STEPS):
+        step()
+    return clocks() - before
+
+
+def time_hooks(viewer: Viewer, calls: int = 2000) -> float:
+    """CPU time that a viewer without a page takes in a step [s]."""
+    before = time.thread_time()
+    for _ in range(calls):
+        viewer.on_step_start()
+        viewer.on_commanded()
+        viewer.on_change()
+    return (time.thread_time() - before) / calls
+
+
+def main() -> None:
+    """Measure and print."""
+    import_extensions()
+    robot = H1RobotCfg(position=(0.0, 0.0, 0.98), controllers=[move_by_speed_cfg])
+    task = FiniteStepTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot], max_steps=10**6)
+    simulator = SimConfig(physics_dt=1 / 240, substeps=4, threads=1)
+    config = Config(simulator=simulator, env_num=ENVS, task_configs=[task], episode_order='cycle')
+    actions = [{'h1': {'move_by_speed': [0.5, 0.0, 0.0]}}] * ENVS
+    times: dict[str, list[np.ndarray]] = {'no viewer': [], 'no page': [], 'a page': []}
+    with closing(Env(config)) as env:
+        env.reset()
+        hooks: list[float] = []
+
+        def step() -> None:
+            env.step(actions)
+
+        measure(step)
+        for _ in range(ROUNDS):
+            times['no viewer'].append(measure(step))
+            with attach(env) as viewer:
+                time.sleep(_SETTLED)
+                hooks.append(time_hooks(viewer))
+                times['no page'].append(measure(step))
+                page = multiprocessing.get_context('spawn').Process(target=watch, args=(viewer.url,), daemon=True)
+                page.start()
+                while not viewer.pages:
+                    step()
+                time.sleep(_SETTLED)
+                times['a page'].append(measure(step))
+                page.terminate()
+                page.join()
+    base = np.median(times['no viewer'], axis=0)
+    took = 1e3 * base[0] / STEPS
+    print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
+    for name, each in times.items():
+        thread, process, wall = np.median(each, axis=0)
+        share = (process - thread) / wall
+        print(f'{name:10} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
+
+
+if __name__ == '__main__':
+    main()

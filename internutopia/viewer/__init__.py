@@ -1,0 +1,47 @@
+"""Live viewer: envs in a browser while a program steps them; needs the extra `viewer`.
+
+from internutopia.viewer import attach
+
+with attach(env) as viewer:
+    print(viewer.url)
+    ...  # env.reset, env.step
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from internutopia.viewer.viewer import Viewer
+
+__all__ = ['attach']
+
+
+def attach(
+    env: Any, *, host: str = '127.0.0.1', port: int = 0, speed: float | None = None, paused: bool = False
+) -> Viewer:
+    """Show the envs of a program at `viewer.url` until `viewer.close()`, at best before that of the env.
+
+    Whoever has the address, which has a secret token in it, can see the envs and move the robots.
+
+    Args:
+        env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, on MuJoCo or MuJoCo Warp.
+        host: where to listen; the default can be reached from this machine alone.
+        port: where to listen, 0 for any free port.
+        speed: simulated time per time; None for as fast as it goes. Pages can change it.
+        paused: whether the first step waits until a page says `Run`.
+
+    Raises:
+        TypeError: it is no env that the viewer knows.
+        NotImplementedError: the envs are in other processes, or on another engine.
+        ValueError: the speed is not positive.
+        ImportError: the extra is missing; the message has the command that installs it.
+        OSError: nothing can listen at that address.
+    """
+    from internutopia.viewer.access import access_to
+    from internutopia.viewer.viewer import Viewer
+
+    access = access_to(env)
+    if speed is not None and not 0.0 < speed < float('inf'):
+        raise ValueError(f'attach: speed={speed!r} must be positive, or None for as fast as it goes')
+    return Viewer(access, host, port, speed, paused)

@@ -1,0 +1,99 @@
+"""Page server: viser's web server, which answers at addresses that begin with a secret token, and nowhere else."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from internutopia.core.util.install import install_hint
+
+if TYPE_CHECKING:
+    import viser
+
+_starting = threading.Lock()
+
+
+def start_server(host: str, port: int, token: str) -> viser.ViserServer:
+    """Start a server at `/<token>/` of a host and port; 0 means any free port.
+
+    Raises:
+        ImportError: viser is missing; the message has the command that installs it.
+        OSError: nothing can listen at that address.
+    """
+    try:
+        import viser
+    except ImportError as error:
+        raise ImportError(f'the viewer needs viser ({error}): {install_hint("viewer")}') from error
+    _check_address(host, port)
+    with _starting, _behind_token(token), _silence():
+        server = viser.ViserServer(host, port, label='InternUtopia', verbose=False)
+    server.gui.configure_theme(show_logo=False, show_share_button=False)
+    return server
+
+
+def stop_server(server: viser.ViserServer) -> None:
+    """Stop a server; its pages say that they are not connected."""
+    with _silence():
+        server.stop()
+
+
+def address_of(server: viser.ViserServer, token: str) -> str:
+    """The address that a browser is given."""
+    host = server.get_host()
+    return f'http://{f"[{host}]" if ":" in host else host}:{server.get_port()}/{token}/'
+
+
+def _check_address(host: str, port: int) -> None:
+    """OSError if nothing can listen there: viser itself would go on to other ports, or wait forever."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise OSError(f'the viewer cannot listen at {host}:{port}: {error.strerror or error}') from error
+
+
+@contextmanager
+def _behind_token(token: str) -> Iterator[None]:
+    """Context in which a server of viser, which has no such option, starts as one that asks for a token.
+
+    Its page connects to the address that it was loaded from, so that the token need not be given twice.
+    """
+    import websockets.asyncio.server as library
+
+    serve: Any = library.serve
+
+    def guarded(*args: Any, process_request: Any, **options: Any) -> Any:
+        def check(connection: Any, request: Any) -> Any:
+            path, _, query = request.path.partition('?')
+            given, _, rest = path.removeprefix('/').partition('/')
+            if not hmac.compare_digest(given.encode(), token.encode()):
+                return connection.respond(403, 'Open the address that the viewer printed, with its token.\n')
+            request.path = f'/{rest}?{query}'
+            return process_request(connection, request)
+
+        return serve(*args, process_request=check, **options)
+
+    library.serve = guarded  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        library.serve = serve
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Context in which viser prints nothing; the viewer's own user says where it is."""
+    import rich
+
+    console = rich.get_console()
+    quiet, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = quiet

@@ -1,0 +1,181 @@
+"""Stage: envs as 3D nodes of a page, a node for each body that moves by itself, with an instance in each env.
+
+Geometry is sent when other scenes come; a frame is two arrays for each body that has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.viewer.geometry import body_files
+
+if TYPE_CHECKING:
+    import viser
+
+_STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+_NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
+
+
+@dataclass(frozen=True)
+class EnvSnapshot:
+    """An env at one instant.
+
+    `origin` `(3,)` [m] is where it is shown, `state` that of MuJoCo (`mjSTATE_INTEGRATION`), a copy.
+    """
+
+    env_id: int
+    origin: NDArray[np.float64]
+    scene: CompiledScene
+    state: NDArray[np.float64]
+
+
+class Stage:
+    """What all pages of a server show of envs."""
+
+    def __init__(self, server: viser.ViserServer):
+        self._server = server
+        _light(server)
+        self._files: WeakKeyDictionary[CompiledScene, dict[int, bytes]] = WeakKeyDictionary()
+        self._casts: list[_Cast] = []
+        self._shown: list[tuple[int, CompiledScene]] = []
+        self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
+
+    def show(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
+        """Show envs; `follow` is the robot of the first one that stays in the middle, None for nobody."""
+        if not envs or follow not in envs[0].scene.robots:
+            follow = None
+        shown = [(env.env_id, env.scene) for env in envs]
+        with self._server.atomic():
+            if shown != self._shown:
+                self._cast(envs)
+                self._shown = shown
+            for cast in self._casts:
+                cast.update(envs)
+            shift = self._shift(envs, follow)
+            for cast in self._casts:
+                cast.pose(np.array([envs[index].origin for index in cast.indices]) + shift)
+        view = len(envs), follow
+        if envs and view != self._view:
+            self._place_cameras(envs, follow)
+            self._view = view
+
+    def joint_positions(self, robot: str) -> NDArray[np.float64]:
+        """Joint positions `(dof,)` [rad or m] of a robot of the env that was shown first."""
+        cast = self._casts[0]
+        return cast.data[0].qpos[cast.scene.robots[robot].qpos]
+
+    def _cast(self, envs: Sequence[EnvSnapshot]) -> None:
+        """Put other scenes on stage."""
+        for cast in self._casts:
+            cast.remove()
+        by_scene: dict[CompiledScene, list[int]] = {}
+        for index, env in enumerate(envs):
+            by_scene.setdefault(env.scene, []).append(index)
+        self._casts = []
+        for number, (scene, indices) in enumerate(by_scene.items()):
+            files = self._files.get(scene)
+            if files is None:
+                files = self._files[scene] = body_files(scene.model)
+            self._casts.append(_Cast(self._server, f'/envs/scene_{number}', scene, indices, files))
+
+    def _shift(self, envs: Sequence[EnvSnapshot], follow: str | None) -> NDArray[np.float64]:
+        """How far everything is moved `(3,)` [m], so that a robot stays in the middle; heights stay."""
+        if follow is None:
+            return np.zeros(3)
+        root = self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root.body]
+        return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
+
+    def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
+        """Stand where everything that matters can be seen: beside a robot, or above all envs."""
+        target = np.array([0.0, 0.0, 0.5])
+        if len(envs) > 1 or follow is None:
+            low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))
+            target, distance = 0.5 * (low + high), 0.8 * float(np.linalg.norm(high - low)) + _FARTHEST
+        else:
+            target[2] = 0.7 * float(self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root.body][2])
+            distance = float(np.clip(2.2 * self._casts[0].reach(follow), _NEAREST, _FARTHEST))
+        position = target + distance * np.array([0.6, -0.65, 0.45])
+        for camera in (self._server.initial_camera, *(each.camera for each in self._server.get_clients().values())):
+            camera.position, camera.look_at = position, target
+
+
+class _Cast:
+    """The nodes of the envs that run one scene: of those shown, the ones of `indices`; `data` is their state."""
+
+    def __init__(
+        self, server: viser.ViserServer, path: str, scene: CompiledScene, indices: list[int], files: dict[int, bytes]
+    ):
+        self.scene = scene
+        self.indices = indices
+        self.data = [mujoco.MjData(scene.model) for _ in indices]
+        one = len(indices) == 1
+        self._nodes = {body: (_Node if one else _Instances)(server, f'{path}/{body}', file, len(indices))
+                       for body, file in files.items()}  # fmt: skip
+
+    def update(self, envs: Sequence[EnvSnapshot]) -> None:
+        """Compute where the bodies are."""
+        for index, data in zip(self.indices, self.data, strict=True):
+            mujoco.mj_setState(self.scene.model, data, envs[index].state, _STATE)
+            mujoco.mj_kinematics(self.scene.model, data)
+
+    def pose(self, origins: NDArray[np.float64]) -> None:
+        """Put all bodies in their places, in envs that stand at `origins` `(n, 3)` [m]."""
+        for body, node in self._nodes.items():
+            positions = np.array([data.xpos[body] for data in self.data]) + origins
+            node.pose(positions, np.array([data.xquat[body] for data in self.data]))
+
+    def reach(self, robot: str) -> float:
+        """Distance from a robot's root to the farthest point of it [m]."""
+        model, data = self.scene.model, self.data[0]
+        root = self.scene.robots[robot].root.body
+        own = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[root])
+        return float((np.linalg.norm(data.geom_xpos[own] - data.xpos[root], axis=-1) + model.geom_rbound[own]).max())
+
+    def remove(self) -> None:
+        """Take the nodes away."""
+        for node in self._nodes.values():
+            node.handle.remove()
+
+
+class _Node:
+    """A body in one env; browsers move it faster than an instance of many."""
+
+    def __init__(self, server: viser.ViserServer, path: str, file: bytes, _: int):
+        self.handle = server.scene.add_glb(path, file, cast_shadow=False, receive_shadow=False)
+
+    def pose(self, positions: NDArray[np.float64], wxyzs: NDArray[np.float64]) -> None:
+        """Put it at `positions` `(1, 3)` [m] with orientations `(1, 4)`."""
+        self.handle.position, self.handle.wxyz = positions[0], wxyzs[0]
+
+
+class _Instances:
+    """A body in many envs."""
+
+    def __init__(self, server: viser.ViserServer, path: str, file: bytes, count: int):
+        level = np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
+        self.handle = server.scene.add_batched_glb(
+            path, file, level, np.zeros((count, 3)), lod='off', cast_shadow=False, receive_shadow=False
+        )
+
+    def pose(self, positions: NDArray[np.float64], wxyzs: NDArray[np.float64]) -> None:
+        """Put the instances at `positions` `(n, 3)` [m] with orientations `(n, 4)`."""
+        self.handle.batched_positions = positions.astype(np.float32)
+        self.handle.batched_wxyzs = wxyzs.astype(np.float32)
+
+
+def _light(server: viser.ViserServer) -> None:
+    """Light from the sky and from one side: viser's own lights are too bright for colours that are meant for MuJoCo."""
+    server.scene.configure_default_lights(False)
+    server.scene.configure_environment_map(None)
+    server.scene.add_light_hemisphere(
+        '/lights/sky', sky_color=(255, 255, 255), ground_color=(150, 150, 160), intensity=1.8
+    )
+    server.scene.add_light_directional('/lights/sun', intensity=1.8, position=(1.0, -2.0, 4.0))

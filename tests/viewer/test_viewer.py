@@ -1,0 +1,277 @@
+"""The viewer: what pages show of envs, and what they do to them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
+
+from page_client import PATIENCE, PageClient
+from websockets.exceptions import InvalidStatus
+
+from internutopia.core.vec_env import Env
+from internutopia.rl import VectorEnv
+from internutopia.viewer import attach
+
+STAND: list[dict[str, Any]] = [{'jetbot': {'move_by_speed': [0.0, 0.0]}}] * 3
+SHOWN_TO = 1e-4  # m: the server leaves out changes that are smaller
+
+
+def node_of(env: Env, env_id: int, body: str) -> tuple[str, int]:
+    """Name of the node and number of a body of an env."""
+    world: Any = env.runner.world
+    number = world.scene(env_id).model.body(body).id
+    return f'/envs/scene_0/{number}', number
+
+
+def step_until(step: Callable[[], Any], done: Callable[[], Any]) -> None:
+    """Step until something is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        step()
+
+
+def driven(env: Env, env_id: int) -> float:
+    """How far the robot of an env is from where it started [m]."""
+    return float(np.linalg.norm(env.get_observations()[env_id]['jetbot']['position'][:2]))
+
+
+def test_who_has_no_token_gets_nothing(make_env: Any):
+    with attach(make_env()) as viewer:
+        root = viewer.url.rsplit('/', 2)[0]
+        for url in (root + '/', root + '/index.html', root + '/wrong/', viewer.url[:-3] + '/'):
+            with pytest.raises(urllib.error.HTTPError, match='403'):
+                urllib.request.urlopen(url)
+            with pytest.raises(InvalidStatus, match='403'):
+                PageClient(url)
+        with urllib.request.urlopen(viewer.url) as page:
+            assert page.status == 200 and b'<html' in page.read()
+    assert root.startswith('http://127.0.0.1:')
+
+
+def test_a_page_shows_the_env_that_it_picks(make_env: Any):
+    env = make_env()
+    env.reset()
+    for _ in range(10):
+        env.step([{'jetbot': {'move_by_speed': [0.3 * i, 0.0]}} for i in range(3)])
+    crate, number = node_of(env, 2, 'scene/crate')
+    chassis, root = node_of(env, 2, 'robots/jetbot/chassis')
+    with attach(env, paused=True) as viewer, PageClient(viewer.url) as page:
+        running = threading.Thread(target=env.step, args=([{'jetbot': {'move_by_speed': [0.9, 0.0]}}] * 3,))
+        running.start()
+        page.set('Follow', 'nobody')
+        page.set('Env', 2)
+        page.wait_for(lambda: 'episode 2' in page.text())
+        data = env.runner.world.data(2)
+        page.wait_for(lambda: np.allclose(page.position(chassis), data.xpos[root], atol=SHOWN_TO))
+        assert abs(data.xpos[root][0] - env.runner.world.data(0).xpos[root][0]) > 10 * SHOWN_TO
+        page.set('Follow', 'jetbot')  # the world moves instead of the robot
+        shift = data.xpos[root] * [1, 1, 0]
+        page.wait_for(lambda: np.allclose(page.position(crate), data.xpos[number] - shift, atol=SHOWN_TO))
+        page.set('Run', True)
+        running.join()
+
+
+def test_all_envs_stand_in_their_places(make_env: Any):
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.set('All envs', True)
+        crate, number = node_of(env, 0, 'scene/crate')
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: page.position(crate).shape == (3, 3)))
+        at = np.array([env.runner.world.data(i).xpos[number] for i in range(3)]) + env.runner.world.env_origins
+        np.testing.assert_allclose(page.position(crate), at, atol=1e-3)  # it settles
+
+
+def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
+    env, twin = make_env(), make_env()
+    env.reset()
+    twin.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.set('Env', 2)
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: 'episode 2' in page.text()))
+        page.set('forward [m/s]', 0.5)
+        step_until(lambda: env.step(STAND), lambda: env.runner.overrides)
+        before, steps = env.get_observations(), env.runner.slot(2).step
+        for _ in range(30):
+            env.step(STAND)
+        moved = driven(env, 2) - np.linalg.norm(before[2]['jetbot']['position'][:2])
+        assert moved == pytest.approx(0.5 * 30 / 60, rel=0.2)  # m: speed times time, while it speeds up
+        for _ in range(steps + 30):
+            twin.step(STAND)
+        for untouched in (0, 1):  # to the bit
+            ours, theirs = (each.runner.world.get_state(untouched).arrays['state'] for each in (env, twin))
+            assert ours.tobytes() == theirs.tobytes()
+        page.set('Release', True)
+        step_until(lambda: env.step(STAND), lambda: not env.runner.overrides)
+
+
+def test_a_slider_holds_a_joint(make_env: Any, make_config: Any, make_task: Any, make_robot: Any):
+    from internutopia.core.config import ControllerCfg
+
+    controllers = [ControllerCfg(name='drive', type='ToyDrive')]
+    env = Env(make_config(tasks=[make_task(robots=[make_robot(controllers=controllers)], max_steps=10**6)], env_num=1))
+    env.reset()
+    nothing: list[Any] = [{'arm': {'drive': [0.0, 0.0]}}]
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.set('elbow', 0.4)
+        step_until(lambda: env.step(nothing), lambda: abs(angles(env)[1] - 0.4) < 0.1)
+        assert abs(angles(env)[0]) < 0.1  # the other joint does what the program says
+        page.set('Release', True)
+        step_until(lambda: env.step(nothing), lambda: abs(angles(env)[1]) < 0.1)
+    env.close()
+
+
+def test_sliders_are_for_joints_that_hold_positions(make_env: Any, make_config: Any, make_task: Any, write_model: Any):
+    from internutopia_extension.configs.robots.generic import GenericRobotCfg
+
+    own = """<worldbody><body name="base"><geom size="0.1"/>
+      <body name="a"><joint name="pushed" axis="0 1 0"/><geom size="0.1"/></body>
+      <body name="b"><joint name="aimed" axis="0 1 0"/><geom size="0.1"/></body></body></worldbody>
+      <actuator><motor joint="pushed"/><position joint="aimed" kp="20"/></actuator>"""
+    robot = GenericRobotCfg(name='own', prim_path='/own', usd_path=write_model('own', own))
+    env = Env(make_config(tasks=[make_task(robots=[robot])], env_num=1))
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.wait_for(lambda: page.element('aimed'))
+        assert page.element('aimed')['min'] == pytest.approx(-np.pi)  # it has no limits
+        assert 'pushed' not in page.labels
+    env.close()
+
+
+def angles(env: Env) -> np.ndarray:
+    """Those of the arm in env 0 `(2,)` [rad]."""
+    return env.runner.world.articulation('arm', 0).get_joint_positions()[0]
+
+
+def test_a_look_changes_nothing(make_env: Any):
+    env, twin = make_env(), make_env()
+    action = [{'jetbot': {'move_by_speed': [0.4, 0.5]}}] * 3
+    with attach(env) as viewer:
+        env.reset()
+        with PageClient(viewer.url) as page:
+            page.wait_for(lambda: page.text())
+            for _ in range(20):
+                env.step(action)
+    for _ in range(5):  # the viewer is closed
+        env.step(action)
+    assert not env.runner.watchers
+    twin.reset()
+    for _ in range(25):
+        twin.step(action)
+    ours, theirs = (each.get_state() for each in (env, twin))
+    for mine, other in zip(ours.envs, theirs.envs, strict=True):
+        assert {k: v.tobytes() for k, v in mine.physics.arrays.items()} == {
+            k: v.tobytes() for k, v in other.physics.arrays.items()
+        }
+
+
+def test_a_paused_run_makes_single_steps(make_env: Any):
+    env = make_env()
+    env.reset()
+    with attach(env, paused=True) as viewer, PageClient(viewer.url) as page:
+        running = threading.Thread(target=lambda: [env.step(STAND) for _ in range(3)])
+        running.start()
+        page.wait_for(lambda: '| step | 0 |' in page.text())
+        page.set('Step', True)
+        page.wait_for(lambda: '| step | 1 |' in page.text())
+        assert env.runner.slot(0).step == 1
+        page.set('Run', True)
+        running.join()
+        assert env.runner.slot(0).step == 3
+
+
+def test_time_passes_at_the_speed_that_is_asked_for(make_env: Any):
+    env = make_env()
+    env.reset()
+    with attach(env, speed=0.5):
+        start = time.perf_counter()
+        for _ in range(13):
+            env.step(STAND)
+    assert time.perf_counter() - start >= 12 * env.runner.world.step_dt / 0.5 - 0.1  # a busy machine is slower
+
+
+def test_closing_the_viewer_ends_a_pause(make_env: Any):
+    env = make_env()
+    env.reset()
+    viewer = attach(env, paused=True)
+    running = threading.Thread(target=env.step, args=(STAND,))
+    running.start()
+    viewer.close()
+    viewer.close()
+    running.join()
+    assert env.runner.slot(0).step == 1
+
+
+def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url, reads=False), PageClient(viewer.url) as page:
+        chassis, _ = node_of(env, 0, 'robots/jetbot/chassis')
+        page.set('Follow', 'nobody')
+        action = [{'jetbot': {'move_by_speed': [0.5, 0.0]}}] * 3
+        for _ in range(200):
+            env.step(action)
+        step_until(lambda: env.step(action), lambda: page.sees(lambda: page.position(chassis)[0] > 0.5))
+
+
+def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: VectorEnv):
+    envs = vector_env
+    envs.reset(seed=0)
+    zeros = np.zeros((3, 2), np.float32)
+
+    def commanded() -> float:
+        return envs.core.state.command('velocity')[1, 0]
+
+    with attach(envs) as viewer, PageClient(viewer.url) as page:
+        page.set('Env', 1)
+        step_until(lambda: envs.step(zeros), lambda: page.sees(lambda: 'episode 1' in page.text()))
+        page.set('forward [m/s]', 0.73)
+        step_until(lambda: envs.step(zeros), lambda: commanded() == np.float32(0.73))
+        for _ in range(20):  # the task would sample another one every 6 steps
+            obs, *_ = envs.step(zeros)
+            np.testing.assert_array_equal(obs[1], np.array([0.73, 0.0, 0.0], np.float32))
+            assert obs[0, 0] != np.float32(0.73)
+        assert f'| alive | {3.0 * envs.core.step_dt:.4g} |' in page.text()
+        page.set('Release', True)
+        step_until(lambda: envs.step(zeros), lambda: commanded() != np.float32(0.73))
+
+
+def test_geometry_is_sent_once_and_anew_for_another_scene(make_env: Any):
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        chassis, _ = node_of(env, 0, 'robots/jetbot/chassis')
+        file = page.wait_for(lambda: page.nodes[chassis]['glb_data'])
+        env.reset()
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: 'episode 3' in page.text()))
+        assert page.nodes[chassis]['glb_data'] is file
+
+
+def test_what_cannot_be_shown(make_env: Any, monkeypatch: pytest.MonkeyPatch):
+    env = make_env()
+    with pytest.raises(TypeError, match='takes an Env, a gym_env.Env or an rl.VectorEnv of this process, got MjModel'):
+        attach(mujoco.MjModel.from_xml_string('<mujoco/>'))
+    with pytest.raises(ValueError, match='speed=0 must be positive'):
+        attach(env, speed=0)
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        with pytest.raises(OSError, match=rf'cannot listen at 127.0.0.1:{taken.getsockname()[1]}: Address already'):
+            attach(env, port=taken.getsockname()[1])
+    monkeypatch.setitem(sys.modules, 'viser', None)
+    with pytest.raises(ImportError, match=r"needs viser .*pip install -e '.\[viewer\]'"):
+        attach(env)
+    assert not env.runner.watchers
