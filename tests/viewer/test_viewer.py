@@ -198,9 +198,10 @@ def test_time_passes_at_the_speed_that_is_asked_for(make_env: Any):
     env.reset()
     with attach(env, speed=0.5):
         start = time.perf_counter()
-        for _ in range(13):
+        for _ in range(31):
             env.step(STAND)
-    assert time.perf_counter() - start >= 12 * env.runner.world.step_dt / 0.5 - 0.1  # a busy machine is slower
+        took = time.perf_counter() - start
+    assert took >= 30 * env.runner.world.step_dt / 0.5 - 0.1  # a busy machine is slower
 
 
 def test_closing_the_viewer_ends_a_pause(make_env: Any):
