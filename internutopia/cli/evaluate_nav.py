@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -162,7 +162,7 @@ def _policy(name: str, seed: int) -> Policy:
         raise ValueError(f'--policy {name}: module {module_name!r} has no {attribute!r}') from None
     if not callable(policy):
         raise ValueError(f'--policy {name}: expected a function of a task, got {policy!r}')
-    return policy
+    return cast('Policy', policy)
 
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:

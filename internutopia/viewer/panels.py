@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import viser
 
 _SPEEDS = {'0.1 x': 0.1, '0.25 x': 0.25, '0.5 x': 0.5, 'real time': 1.0, '2 x': 2.0, 'as fast as it goes': None}
-_NOBODY = 'nobody'
+_NOBODY: str = 'nobody'
 _UNLIMITED = math.pi  # rad or m: range of the slider of a joint without limits
 _PLOTTED = 300  # points
 

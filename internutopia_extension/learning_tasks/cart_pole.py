@@ -82,7 +82,7 @@ def config(
 def training(**options: Any) -> TrainingCfg:
     """How it is learned, whatever the options of the task: half a minute for a pole that stays up."""
     return TrainingCfg(
-        num_envs=64,
+        env_num=64,
         iterations=60,
         num_steps=32,
         hidden_dims=(64, 64),

@@ -93,5 +93,5 @@ def config(
 def training(**options: Any) -> TrainingCfg:
     """Settings to start from."""
     return TrainingCfg(
-        num_envs=512, iterations=1000, hidden_dims=(256, 128, 64), init_std=0.4, gamma=0.98, entropy=0.003
+        env_num=512, iterations=1000, hidden_dims=(256, 128, 64), init_std=0.4, gamma=0.98, entropy=0.003
     )

@@ -85,7 +85,7 @@ def config(
 def training(**options: Any) -> TrainingCfg:
     """How it is learned, whatever the options of the task: a few minutes on one core."""
     return TrainingCfg(
-        num_envs=256,
+        env_num=256,
         iterations=150,
         num_steps=24,
         hidden_dims=(128, 64),

@@ -26,10 +26,6 @@ class EffortPenaltyReward(BaseReward):
     @override
     def calc(self) -> float:
         """The reward of this step."""
-        self._calc_next_state()
-        return -self.parameters.scale * self.state
-
-    @override
-    def _calc_next_state(self) -> None:
         efforts = self.task.robots[self.parameters.robot_name].articulation.get_joint_efforts()
         self.state = float(np.sum(np.square(efforts, dtype=np.float64)))
+        return -self.parameters.scale * self.state

@@ -42,13 +42,9 @@ class ProgressToGoalReward(BaseReward):
         if self.state is None:  # the first step starts where the config puts the root
             self.state = self._distance(self.task.robots[self.parameters.robot_name].config.position)
         before = self.state
-        self._calc_next_state()
-        return self.parameters.scale * (before - self.state)
-
-    @override
-    def _calc_next_state(self) -> None:
         position, _ = self.task.robots[self.parameters.robot_name].articulation.get_pose()
         self.state = self._distance(position.tolist())
+        return self.parameters.scale * (before - self.state)
 
     def _distance(self, position: Sequence[float]) -> float:
         return math.dist(position[:2], self.parameters.goal[:2])

@@ -11,7 +11,7 @@ from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, 
 
 def episode(name='0', **values):
     return NavigationEpisode(
-        episode_id=name, scene='a.usd', start_position=(1, 2, 0), goals=[{'position': (4, 2, 0)}], **values
+        episode_id=name, scene='a.usd', start_position=(1, 2, 0), goals=[NavigationGoal(position=(4, 2, 0))], **values
     )
 
 

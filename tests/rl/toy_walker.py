@@ -68,7 +68,7 @@ def config(
 def training(**options: object) -> TrainingCfg:
     """Updates that take no time; more of them for nearer limits."""
     return TrainingCfg(
-        num_envs=8,
+        env_num=8,
         iterations=2 if options.get('limit', 100.0) == 100.0 else 3,
         num_steps=4,
         hidden_dims=(8,),
