@@ -5,12 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
 
 from internutopia.cli.errors import guarded
-from internutopia.core.config import RobotCfg
-from internutopia.core.util import did_you_mean
 from internutopia.navigation.episodes import NavigationEpisode, write_episodes
 
 
@@ -44,11 +41,12 @@ def episodes(
 
     def start() -> int:
         from internutopia.navigation import Agent, Ranges, sample_object_episodes, sample_point_episodes
+        from internutopia_extension.navigation.robots import built_in_robot
 
         if categories and task == 'pointnav':
             raise ValueError('--category is for --task objectnav')
         ranges = Ranges(distance, ratio)
-        agent = Agent.of(_robot(robot), step_height)
+        agent = Agent.of(built_in_robot(robot), step_height)
         found: list[NavigationEpisode] = []
         for number, scene in enumerate(scenes, 1):
             if task == 'pointnav':
@@ -72,23 +70,11 @@ def draw_map(scene: str, robot: str, out: Path, step_height: float | None) -> in
 
     def start() -> int:
         from internutopia.navigation import Agent, MapPicture, NavigationMap
+        from internutopia_extension.navigation.robots import built_in_robot
 
-        found = NavigationMap.of_scene(scene, Agent.of(_robot(robot), step_height))
+        found = NavigationMap.of_scene(scene, Agent.of(built_in_robot(robot), step_height))
         MapPicture(found).save(out)
         print(out)
         return 0
 
     return guarded('map', start)
-
-
-def _robot(name: str) -> RobotCfg:
-    """The built-in robot of that name, as its config has it. ValueError with close matches if there is none."""
-    from internutopia_extension.configs import robots
-
-    modules = [value for value in vars(robots).values() if isinstance(value, ModuleType)]
-    kinds = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
-    configs = [kind for kind in kinds if issubclass(kind, RobotCfg) and kind.model_fields['usd_path'].default]
-    known = {str(kind.model_fields['name'].default): kind for kind in configs}
-    if name not in known:
-        raise ValueError(f'there is no built-in robot {name!r}; {did_you_mean(name, known)}')
-    return known[name].model_validate({})

@@ -16,6 +16,7 @@ from internutopia.core.util.lazy import lazy
 if TYPE_CHECKING:
     from internutopia.navigation.agent import Agent
     from internutopia.navigation.distances import DistanceField
+    from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, read_episodes, write_episodes
     from internutopia.navigation.map import NavigationMap
     from internutopia.navigation.picture import MapPicture
     from internutopia.navigation.sampling import Ranges, sample_object_episodes, sample_point_episodes
@@ -24,10 +25,14 @@ __all__ = [
     'Agent',
     'DistanceField',
     'MapPicture',
+    'NavigationEpisode',
+    'NavigationGoal',
     'NavigationMap',
     'Ranges',
+    'read_episodes',
     'sample_object_episodes',
     'sample_point_episodes',
+    'write_episodes',
 ]
 
 __getattr__, __dir__ = lazy(
@@ -36,10 +41,14 @@ __getattr__, __dir__ = lazy(
         'Agent': 'internutopia.navigation.agent',
         'DistanceField': 'internutopia.navigation.distances',
         'MapPicture': 'internutopia.navigation.picture',
+        'NavigationEpisode': 'internutopia.navigation.episodes',
+        'NavigationGoal': 'internutopia.navigation.episodes',
         'NavigationMap': 'internutopia.navigation.map',
         'Ranges': 'internutopia.navigation.sampling',
+        'read_episodes': 'internutopia.navigation.episodes',
         'sample_object_episodes': 'internutopia.navigation.sampling',
         'sample_point_episodes': 'internutopia.navigation.sampling',
+        'write_episodes': 'internutopia.navigation.episodes',
     },
     extra='navigation',
 )

@@ -147,7 +147,8 @@ def collect_episodes(
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
-        return f'{".".join(map(str, first["loc"]))}: {first["msg"]}, got {first["input"]!r:.60}'
+        given = '' if ', got ' in first['msg'] else f', got {first["input"]!r:.60}'
+        return f'{".".join(map(str, first["loc"]))}: {first["msg"]}{given}'
     if isinstance(error, KeyError):
         return f'it has no {error.args[0]!r}'
     return str(error)

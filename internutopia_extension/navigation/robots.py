@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, Literal
+import sys
+from types import ModuleType
+from typing import Literal
 
 from internutopia.core.config import RobotCfg, SimConfig
 from internutopia.core.util import did_you_mean
+from internutopia_extension.configs import robots
 from internutopia_extension.configs.sensors import CollisionSensorCfg, GPSCompassCfg
 from internutopia_extension.learning_tasks.velocity import PHYSICS_DT, SUBSTEPS
 from internutopia_extension.learning_tasks.walkers import WALKERS
@@ -33,17 +35,23 @@ def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
     """
     if name not in _HEIGHTS:
         raise ValueError(f'no robot {name!r} is ready to navigate; {did_you_mean(name, ROBOTS)}')
-    module = importlib.import_module(f'internutopia_extension.configs.robots.{name}')
-    config: Any = next(
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, RobotCfg) and value.__module__ == module.__name__
-    )
-    return config(
+    config = built_in_robot(name)
+    return config.update(
         position=(0.0, 0.0, _HEIGHTS[name]),
-        controllers=[getattr(module, f'move_by_{moves}_cfg')],
+        controllers=[getattr(sys.modules[type(config).__module__], f'move_by_{moves}_cfg')],
         sensors=[CollisionSensorCfg(), GPSCompassCfg()],
     )
+
+
+def built_in_robot(name: str) -> RobotCfg:
+    """The built-in robot of that name, as its config has it. ValueError with close matches if there is none."""
+    modules = [value for value in vars(robots).values() if isinstance(value, ModuleType)]
+    kinds = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    configs = [kind for kind in kinds if issubclass(kind, RobotCfg) and kind.model_fields['usd_path'].default]
+    known = {str(kind.model_fields['name'].default): kind for kind in configs}
+    if name not in known:
+        raise ValueError(f'there is no built-in robot {name!r}; {did_you_mean(name, known)}')
+    return known[name].model_validate({})
 
 
 def simulation(moves: Moves, threads: int | None = None) -> SimConfig:

@@ -57,7 +57,9 @@ episodes:
     (record,) = caplog.records
     lines = record.getMessage().splitlines()
     assert lines[0] == f'{tmp_path}/e.yaml: 5 of 6 episodes are left out'
-    assert lines[1].startswith("  episode 1 (episode_id 'short'): start_position.2: Field required")
+    assert lines[1].endswith(
+        "episode 1 (episode_id 'short'): start_position: Value error, expected 3 numbers (x, y, z), got [0, 0]"
+    )
     assert lines[2].startswith("  episode 2 (episode_id 'nowhere'): start_position.2: Input should be a finite number")
     assert lines[3].startswith("  episode 3 (episode_id 'idle'): goals: List should have at least 1 item")
     assert lines[4] == "  episode 4 (episode_id 'good'): scene 'a.usd' has an episode of this id already"
