@@ -20,17 +20,19 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import yaml
-from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationError
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
 from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util import log
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SHOWN = 5  # faults of a file that are told one by one
 
@@ -79,6 +81,8 @@ class NavigationEpisode(BaseCfg):
     @property
     def goal_points(self) -> NDArray[np.float64]:
         """Points that distances are measured to `(k, 3)` [m]: view points of goals that have some, else positions."""
+        import numpy as np
+
         return np.array([point for goal in self.goals for point in goal.view_points or [goal.position]], np.float64)
 
 

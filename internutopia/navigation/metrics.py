@@ -24,11 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.navigation.points import as_points
+from internutopia.navigation.units import SCALE, STEP
 
-STEP = 0.25
-"""Distance [m] between two points of a path, as of an agent's actions."""
-SCALE = 3.0
-"""Distance [m] at which a path counts as off the reference: the radius of success in vision-and-language navigation."""
 _ROUNDING = 1e-3  # m, by which a step of `STEP` may come out short
 
 

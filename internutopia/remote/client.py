@@ -169,7 +169,9 @@ class Client:
             why = f'{type(error).__name__}: {error}'.rstrip(': ')
             _log(logging.WARNING, method, path, why, begin, None, attempt)
             message = f'{method} {path}: no answer from {self.base_url} ({why})'
-            raise ServerUnavailableError(message, 'unreachable', retry_after=0.0) from error
+            # a certificate that is not trusted now will not be in a second
+            again = None if 'CERTIFICATE_VERIFY_FAILED' in why else 0.0
+            raise ServerUnavailableError(message, 'unreachable', retry_after=again) from error
         request_id = response.headers.get(REQUEST_HEADER)
         level = logging.INFO if response.is_success else logging.WARNING
         _log(level, method, path, response.status_code, begin, request_id, attempt)

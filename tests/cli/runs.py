@@ -24,6 +24,7 @@ TASK = {
     ],
 }
 RUN = {'env_num': 2, 'simulator': {'physics_dt': '1/240', 'substeps': 4, 'threads': 1}, 'task_configs': [TASK, TASK]}
+STILL = {'a': {'drive': 'zero'}}  # actions; a run without any is warned of
 
 
 def run(*arguments: object) -> Result:

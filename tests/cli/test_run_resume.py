@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from markers import slow_but
-from runs import TASK, results_in, run, task
+from runs import STILL, TASK, results_in, run, task
 
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.episodes.results import ResultsWriter
@@ -42,7 +42,7 @@ def start():
 @pytest.mark.parametrize('number', slow_but(signal.SIGINT, of=[signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path, number):
     # one is always under way
-    file = write(task_configs=[TASK, task(max_steps=4000), task(repeat=30, max_steps=100)])
+    file = write(actions=STILL, task_configs=[TASK, task(max_steps=4000), task(repeat=30, max_steps=100)])
     process = start(file, tmp_path / 'out', '--seed', 5)
     os.kill(process.pid, number)
     stdout, stderr = process.communicate(timeout=300)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from markers import slow_but
-from runs import TASK, task
+from runs import STILL, TASK, task
 
 PATIENCE = 300.0  # s
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -128,7 +128,7 @@ def command() -> Iterator[Callable[..., Command]]:
 @pytest.mark.parametrize('number', SIGNALS)
 def test_while_it_is_imported(write, command, number):
     """What reads a module in C may take an exception for a mistake."""
-    command(write(), start=SLOW_MODULE.replace('NUMBER', str(int(number))) + START).has_ended(128 + number)
+    command(write(actions=STILL), start=SLOW_MODULE.replace('NUMBER', str(int(number))) + START).has_ended(128 + number)
 
 
 @pytest.mark.parametrize('number', slow_but(signal.SIGTERM, of=SIGNALS))
@@ -136,7 +136,7 @@ def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     (tmp_path / 'trough.usda').write_text(TROUGH)
     (tmp_path / 'coacd.py').write_text(SLOW_COACD)
     paths = {'PYTHONPATH': f'{tmp_path}:{os.environ.get("PYTHONPATH", "")}', 'INTERNUTOPIA_CACHE_PATH': str(tmp_path)}
-    run = command(write(task_configs=[task(scene_asset_path=str(tmp_path / 'trough.usda'))]), **paths)
+    run = command(write(actions=STILL, task_configs=[task(scene_asset_path=str(tmp_path / 'trough.usda'))]), **paths)
     run.wait_for('coacd_worker')
     run.process.send_signal(number)
     run.has_ended(128 + number)
@@ -146,7 +146,7 @@ def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
 @pytest.mark.parametrize('stage', ['gcs_server', 'raylet/raylet', 'ray::'])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_while_ray_starts(write, command, stage, number):
-    run = command(write(task_configs=[task(repeat=100)]), '--processes', '2', '--no-picture')
+    run = command(write(actions=STILL, task_configs=[task(repeat=100)]), '--processes', '2', '--no-picture')
     run.wait_for(stage)
     run.process.send_signal(number)
     run.has_ended(-number if number == signal.SIGKILL else 128 + number)
@@ -155,7 +155,7 @@ def test_while_ray_starts(write, command, stage, number):
 @pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_while_workers_make_steps(write, command, tmp_path: Path, number):
-    run = command(write(task_configs=[TASK, task(repeat=5000)]), '--processes', '2', '--no-picture')
+    run = command(write(actions=STILL, task_configs=[TASK, task(repeat=5000)]), '--processes', '2', '--no-picture')
     results = tmp_path / 'out' / 'results.jsonl'
     wait_until(lambda: run.process.poll() is not None or (results.exists() and results.stat().st_size > 0))
     run.process.send_signal(number)

@@ -2,7 +2,7 @@
 
 from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.config.metric import MetricCfg
-from internutopia.navigation.metrics import SCALE, STEP
+from internutopia.navigation.units import SCALE, STEP
 
 
 class NavigationMetricCfg(MetricCfg):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, Self
 
-import numpy as np
 from pydantic import model_validator
 
 from internutopia.core.config.fields import Count, PositiveFloat
 from internutopia.core.config.robot import RobotCfg
 from internutopia.core.config.task import TaskCfg
-from internutopia.core.util.rotations import quat_multiply
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia_extension.configs.metrics.navigation_metric import NavigationMetricCfg
 
@@ -58,6 +56,10 @@ class NavigationTaskCfg(TaskCfg):
         Raises:
             pydantic.ValidationError: a field is wrong, or nothing says how near a goal is reached.
         """
+        import numpy as np
+
+        from internutopia.core.util.rotations import quat_multiply
+
         x, y, z = episode.start_position
         turned = quat_multiply(np.array(episode.start_orientation), np.array(robot.orientation or (1.0, 0.0, 0.0, 0.0)))
         start = robot.update(position=(x, y, z + robot.position[2]), orientation=turned)

@@ -232,6 +232,12 @@ for robot in ('h1', 'h1_with_hand', 'aliengo'):
         'RotateController',
         {'name': 'rotate', 'rotation_speed': 2.0, 'threshold': 0.05, 'subs': ['move_by_speed']},
     )
+for robot in ('h1', 'g1', 'gr1', 'aliengo', 'jetbot'):
+    INSTANCES[f'{robot}.move_by_discrete_cfg'] = (
+        'DiscreteMoveController',
+        {'name': 'move_by_discrete', 'subs': ['move_by_speed']},
+    )
+    INSTANCES[f'{robot}.move_by_flash_cfg'] = ('FlashController', {'name': 'move_by_flash', 'subs': []})
 
 
 def find(path: str) -> Any:
