@@ -30,8 +30,8 @@ def create_world(
     SCENES.capacity = int(config.scene_cache)
     if not config.headless and config.backend != 'isaac_sim':
         warn_once(
-            'SimConfig.headless=False: backend %r opens no window. Env.render() and `internutopia run --video` give '
-            'pictures, `internutopia serve` has a live page',
+            'SimConfig.headless=False: backend %r opens no window. `internutopia run --viewer` and '
+            '`internutopia.viewer.attach(env)` show envs live in a browser, Env.render() gives pictures',
             config.backend,
         )
     if config.backend == 'mujoco_warp':

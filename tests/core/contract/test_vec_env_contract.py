@@ -326,10 +326,3 @@ def test_two_envs_in_one_process_do_not_meet(make_env, make_task, make_robot):
         assert obs['position'][0] == x and np.sign(obs['joint_positions'][0]) == np.sign(target)
     one.close()
     assert two.step([None])[0][0]['arm']['position'][0] == 2.0
-
-
-def test_a_window_that_the_backend_does_not_have_is_said_once(make_env, caplog):
-    for _ in range(2):
-        make_env(sim={'headless': False})
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("SimConfig.headless=False: backend 'mujoco' opens no window.") and 'Env.render()' in said
