@@ -189,6 +189,8 @@ def test_objects_without_a_goal_are_named(tmp_path, caplog):
         (b'{"episodes": []}', 'it holds no episode'),
         (b'{"episodes": [1]}', 'no episode is right\n  episode 0: expected a mapping, got 1'),
     ],
+    # the compressed one has the time in it, and every worker of pytest-xdist must give it the same name
+    ids=['gzip cut off', 'JSON cut off', 'binary', 'list', 'number', 'nothing', 'no episodes'],
 )
 def test_files_that_are_cut_off_or_something_else_are_refused(tmp_path, read, content, message):
     (tmp_path / 'val.json.gz').write_bytes(content)
