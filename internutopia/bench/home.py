@@ -15,6 +15,7 @@ from internutopia.bench.homes import Home, write_home
 from internutopia.bench.measure import Row, Step, race, seconds_of
 from internutopia.bench.workloads import cache_at, h1_config, mujoco_world
 from internutopia.core.config import Config
+from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.meshes.decomposition import DECOMPOSED
 from internutopia.core.model.scene_cache import SceneCache
 from internutopia.core.model.scene_files import SceneFiles
@@ -37,7 +38,7 @@ def _loads(written: Home) -> list[Row]:
         first = seconds_of(env.reset)
         scene = mujoco_world(env.runner.world).scene(0)
         again = SceneCache(files=SceneFiles())  # as in another process, which has nothing in memory
-        second = seconds_of(lambda: again.get(scene.source, scene.model.opt.timestep))
+        second = seconds_of(lambda: again.get(scene.source, scene.model.opt.timestep, ContactCfg()))
     collide = np.count_nonzero(scene.model.geom_contype | scene.model.geom_conaffinity)
     triangles = sum(mesh.triangles for mesh in written.meshes.values())
     size = f'{len(written.models)} models, {len(written.meshes)} meshes, {triangles} triangles'
