@@ -186,6 +186,8 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
     if robot.knees:
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
+    if robot.feet_apart is not None:
+        terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms
 
 
@@ -199,6 +201,8 @@ def _randomizations(robot: Walker, push_speed: float, curriculum: bool) -> list[
         RandomizationTermCfg(term='friction', params={'coefficient': (0.6, 1.2)}),
         RandomizationTermCfg(term='push', params={'speed': push_speed, 'by_level': curriculum}, interval=(3.0, 5.0)),
     ]
+    if robot.foot_size:
+        terms.append(RandomizationTermCfg(term='foot_size', params=dict(robot.foot_size)))
     if robot.held:
         terms.insert(2, RandomizationTermCfg(term='joint_pose', params={'positions': dict(robot.held)}))
     return terms

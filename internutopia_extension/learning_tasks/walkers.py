@@ -35,6 +35,9 @@ class Walker:
         held: ranges that joints above the legs are held in, sampled anew for every episode [rad].
         armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
+        foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
+            every episode; empty for its feet as they are.
+        feet_apart: for a biped, how near to each other its feet shall not come, sideways [m].
         updates: number of updates that it needs to learn to walk on flat ground.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
@@ -59,6 +62,8 @@ class Walker:
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     armature: tuple[float, float] = (0.0, 0.02)
     damping: tuple[float, float] = (0.0, 1.0)
+    foot_size: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    feet_apart: float | None = None
     updates: int = 1400
     symmetric: bool = True
     learns_as: str | None = None
@@ -111,6 +116,11 @@ WALKERS = {
         base_height=0.981,
         sole=0.07,
         period=0.65,
+        # The maker's MuJoCo model (mujoco_menagerie/unitree_h1) has 0.1 at every joint, its URDF none; its feet are
+        # 20 cm long, ours 30, and their heels are a line
+        armature=(0.0, 0.1),
+        foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)},
+        feet_apart=0.22,
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),

@@ -252,6 +252,17 @@ class ArticulationView(ABC):
         """Sliding friction coefficients `(n,)` of all geoms of the robot."""
 
     @abstractmethod
+    def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
+        """Scale what links collide with along x and y of each link, about the middle of its collision geoms.
+
+        Geoms move, and capsules become shorter; heights, radii and the sizes of other geoms stay.
+
+        Args:
+            links: names of links.
+            factors: of the model's own footprint, above 0 and at most 1, `(n, 2)` or broadcastable.
+        """
+
+    @abstractmethod
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
         """Change what joints have beside their drives, `(n, dof)` or broadcastable.
 

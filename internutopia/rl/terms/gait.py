@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from internutopia.core.util.rotations import yaw_of
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
@@ -53,6 +54,18 @@ def slip_cost(state: RobotState) -> Array:
     xp = state.xp
     speeds = xp.square(state.feet_velocities[..., :2]).sum(axis=-1)
     return xp.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=xp.float32)
+
+
+@term('reward')
+def feet_near_cost(state: RobotState, distance: float) -> Array:
+    """How much less than `distance` [m] the feet of a biped are apart, sideways as the base sees it [m].
+
+    Legs that cross may go through each other in one model of a robot and collide in another.
+    """
+    xp, yaw = state.xp, yaw_of(state.base_orientation)
+    way = state.feet_positions[:, 0, :2] - state.feet_positions[:, 1, :2]
+    apart = xp.abs(xp.cos(yaw) * way[:, 1] - xp.sin(yaw) * way[:, 0])
+    return xp.astype((distance - apart).clip(min=0.0), xp.float32)
 
 
 @term('reward')

@@ -107,6 +107,18 @@ def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
 
 
 @term('randomization')
+def foot_size(state: RobotState, env_ids: Any, length: Range = (1.0, 1.0), width: Range = (1.0, 1.0)) -> None:
+    """Shrink what the robot's `feet` stand on to a share of its length (along x of the link) and of its width (y).
+
+    Two models of the same robot can have feet of different size, and one that needs all of a large foot falls on the
+    smaller one.
+    """
+    sides = [state.rng.uniform(*side, len(env_ids)) for side in (length, width)]
+    factors = state.xp.stack(sides, axis=-1)
+    state.articulation.view.set_footprints(env_ids, state.robot.feet, factors)
+
+
+@term('randomization')
 def joint_dynamics(state: RobotState, env_ids: Any, armature: Range = (0.0, 0.0), damping: Range = (0.0, 0.0)) -> None:
     """Add to the armature [kg·m²] and to the damping [N·m·s/rad] of the model's joints, another number for each.
 

@@ -18,6 +18,7 @@ from internutopia.core.util import did_you_mean
 from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
+from internutopia.core.world.batched.footprints import footprint_of
 from internutopia.core.world.batched.rays import RayCaster
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
 
@@ -230,6 +231,23 @@ class MujocoArticulationView(View, ArticulationView):
         for target in self._write_targets(env_ids):
             geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
             target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
+
+    @override
+    def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
+        names, arrays = self._checked_links(links), self._world.arrays
+        new = arrays.xp.broadcast_to(arrays.asarray(factors, arrays.double), (len(env_ids), 2))
+        scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
+        for target in self._write_targets(env_ids):
+            bodies = [target.view_slice.layout.bodies[link].body for link in names]
+            footprint = footprint_of(target.batch.scene.model, bodies)
+            middles, offsets, halves = (
+                arrays.asarray(part, arrays.double) for part in (footprint.middles, footprint.offsets, footprint.halves)
+            )
+            geoms = target.view_slice.once(('footprint', names), lambda found=footprint.geoms: found)
+            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale * offsets)
+            ends = arrays.xp.linalg.vector_norm(scale * halves, axis=-1)
+            target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
+        self._world.version += 1
 
     @override
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:

@@ -177,6 +177,10 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         raise NotImplementedError("backend 'isaac_sim' cannot change friction at run time: it belongs to the materials")
 
     @override
+    def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
+        raise NotImplementedError("backend 'isaac_sim' cannot change colliders at run time")
+
+    @override
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
         raise NotImplementedError(
             "backend 'isaac_sim' cannot change armature and damping beside the drives at run time"
