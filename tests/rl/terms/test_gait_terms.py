@@ -1,5 +1,6 @@
 """Terms about feet, on a robot whose feet are put where a test wants them: known answers."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,6 +41,44 @@ class Stilts(GenericRobot):
     feet = ('left', 'right')
 
 
+# A block on two capsules; its centre of mass is ahead of their middle and left of it, but above what it stands on:
+# 0.2 m to the ends, 0.1 m to the sides. The second foot touches nothing
+STOOL = """
+<worldbody>
+  <body name="block" pos="0 0 0.1"><freejoint/>
+    <inertial pos="0.14 0.07 0" mass="2" diaginertia="0.01 0.01 0.01"/>
+    <geom type="capsule" size="0.02" fromto="-0.2 0.1 -0.08 0.2 0.1 -0.08"/>
+    <geom type="capsule" size="0.02" fromto="-0.2 -0.1 -0.08 0.2 -0.1 -0.08"/>
+    <body name="other" pos="0.3 0.04 0.2"><joint name="other" axis="0 0 1" damping="1"/>
+      <inertial pos="0 0 0" mass="0.001" diaginertia="1e-5 1e-5 1e-5"/>
+    </body>
+  </body>
+</worldbody>
+"""
+
+
+@BaseRobot.register('Stool')
+class Stool(GenericRobot):
+    batched = True
+    feet = ('block', 'other')
+
+
+@pytest.fixture
+def stool(make_learner: Callable[..., VectorEnv], write_model: Callable[[str, str], str]) -> VectorEnv:
+    """Four of them, on the ground."""
+    body = GenericRobotCfg(
+        type='Stool',
+        name='stool',
+        usd_path=write_model('stool', STOOL),
+        position=(0.0, 0.0, 0.1),
+        stiffness=1.0,
+        controllers=[JointControllerCfg(name='joints', joint_names=['other'])],
+    )
+    envs = make_learner(env_num=4, body=body)
+    envs.reset()
+    return envs
+
+
 @pytest.fixture
 def state(make_learner: Callable[..., VectorEnv], write_model: Callable[[str, str], str]) -> Iterator[RobotState]:
     """Four robots with their feet as `FEET` says, sliding at `SPEEDS`, told to walk."""
@@ -71,7 +110,7 @@ def value(state: RobotState, kind: Any, term: str, /, **params: Any) -> np.ndarr
 
 def test_every_term_about_feet_is_tested_here() -> None:
     terms = {name for name, function in registered_terms('reward').items() if function.__module__ == gait.__name__}
-    assert terms == {'gait_contact', 'slip_cost', 'swing_bend_cost', 'swing_height_cost'}
+    assert terms == {'feet_near_cost', 'gait_contact', 'slip_cost', 'swing_bend_cost', 'swing_height_cost'}
 
 
 def test_feet_contacts(state: RobotState) -> None:
@@ -89,6 +128,33 @@ def test_positions_and_velocities_of_feet(state: RobotState) -> None:
 
 def test_slip_is_the_squared_speed_of_feet_on_the_ground(state: RobotState) -> None:
     np.testing.assert_allclose(value(state, 'reward', 'slip_cost'), SPEEDS**2 * TOUCH.sum(axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(('distance', 'cost'), [(0.15, 0.0), (0.2, 0.0), (0.5, 0.3)])
+def test_feet_shall_not_come_near_each_other(state: RobotState, distance: float, cost: float) -> None:
+    # they are 0.2 m apart, one beside the other
+    np.testing.assert_allclose(value(state, 'reward', 'feet_near_cost', distance=distance), [cost] * 4, atol=1e-6)
+
+
+@pytest.mark.parametrize('yaw', [0.0, 0.5, -2.0])
+def test_feet_one_behind_the_other_are_not_apart(stool: VectorEnv, yaw: float) -> None:
+    state = stool.core.state
+    state.articulation.set_pose([[0.0, 0.0, 0.1]] * 4, [[math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)]] * 4)
+    state.changed()
+    # 30 cm ahead and 4 cm aside
+    np.testing.assert_allclose(value(state, 'reward', 'feet_near_cost', distance=0.1), [0.06] * 4, atol=1e-6)
+
+
+def test_who_needs_the_ends_of_its_feet_falls_when_they_are_smaller(stool: VectorEnv) -> None:
+    state = stool.core.state
+    for env_id, sizes in enumerate(({}, {'length': (0.5, 0.5)}, {'width': (0.5, 0.5)}, {'length': (0.8, 0.8)})):
+        look_up_term('randomization', 'foot_size', sizes)(state, np.array([env_id]))
+    for _ in range(50):
+        stool.step(np.zeros((4, 1), np.float32))
+    leans = state.projected_gravity[:, :2]
+    assert np.abs(leans[[0, 3]]).max() < 0.01
+    assert leans[1, 0] > 0.3, 'over its toes'
+    assert leans[2, 1] > 0.3, 'over its left edge'
 
 
 @pytest.mark.parametrize(

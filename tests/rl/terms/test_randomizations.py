@@ -48,7 +48,7 @@ RANDOMIZATIONS: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 def test_every_randomization_has_a_test() -> None:
-    assert {*RANDOMIZATIONS, 'friction'} | ELSEWHERE == set(built_in('randomization')) | ELSEWHERE
+    assert {*RANDOMIZATIONS, 'friction', 'foot_size'} | ELSEWHERE == set(built_in('randomization')) | ELSEWHERE
 
 
 @pytest.mark.parametrize('name', RANDOMIZATIONS)

@@ -171,6 +171,7 @@ def test_what_is_measured(worlds, arm, models, write_model):
         view.set_root_velocities([0, 1], [[0.4, 0.0, 0.0]] * 2)
         view.body('hand').set_masses([1], [0.9])
         view.set_frictions([1], [0.2])
+        view.set_footprints([1], ['base'], [0.8, 0.6])
         view.set_joint_dynamics([1], armature=0.05, damping=[0.2, 0.1])
         world.body('block', 0).set_velocities([0, 1], [[0.5, 0, 0]] * 2)
     views = [world.articulation('arm', 0) for world in pair]
