@@ -258,6 +258,7 @@ class ArticulationView(ABC):
         Geoms move, and capsules become shorter; heights, radii and the sizes of other geoms stay.
 
         Args:
+            env_ids: the envs, `(n,)`.
             links: names of links.
             factors: of the model's own footprint, above 0 and at most 1, `(n, 2)` or broadcastable.
         """
