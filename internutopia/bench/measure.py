@@ -80,10 +80,18 @@ class Race:
         """Seconds per step of one contender."""
         return float(np.median(self._seconds[name]))
 
+    def quartiles(self, name: str) -> Ratio:
+        """Seconds per step of one contender, and how much its turns differ."""
+        return _with_quartiles(self._seconds[name])
+
     def speed(self, name: str, reference: str) -> Ratio:
         """How many times as fast as the reference a contender is."""
-        low, median, high = np.percentile(self._seconds[reference] / self._seconds[name], [25, 50, 75])
-        return Ratio(float(median), float(low), float(high))
+        return _with_quartiles(self._seconds[reference] / self._seconds[name])
+
+
+def _with_quartiles(values: NDArray[np.float64]) -> Ratio:
+    low, median, high = np.percentile(values, [25, 50, 75])
+    return Ratio(float(median), float(low), float(high))
 
 
 def race(
@@ -94,6 +102,7 @@ def race(
     steps: int,
     turn: int,
     before_turn: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Race:
     """Let contenders run the same course in turns.
 
@@ -104,6 +113,7 @@ def race(
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
         before_turn: called before each turn of each contender; not timed.
+        clock: tells the time [s], e.g. that of the processor.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
@@ -113,10 +123,10 @@ def race(
             for name in order:
                 step = contenders[name]
                 before_turn()
-                begin = time.perf_counter()
+                begin = clock()
                 for k in range(start, start + turn):
                     step(k)
-                seconds[name].append((time.perf_counter() - begin) / turn)
+                seconds[name].append((clock() - begin) / turn)
             order.reverse()
     return Race({name: np.array(values[steps // turn :]) for name, values in seconds.items()})
 

@@ -1,0 +1,133 @@
+"""Overhead of a step: what both APIs add to physics, and how much of the speed of many cores that leaves.
+
+Physics is shared out among cores, what an API adds is not: a step with `physics` seconds on one thread and `serial`
+seconds beside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
+scales perfectly. `serial` is the step with physics left out, in states that stay as they are; all times are those of
+the processor, so that other work on the machine matters little.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from internutopia.bench import ant
+from internutopia.bench.measure import Ratio, Row, race
+from internutopia.bench.workloads import h1_config, h1_learning, mujoco_world
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.vec_env import Env
+from internutopia.core.world.base import World
+from internutopia.rl import VectorEnv
+from internutopia_extension.learning_tasks import cart_pole, reach, velocity
+
+ENV_NUMS = 64, 256, 1024, 4096
+JUDGED = 64  # cores that the bounds are for
+# Least efficiency of the array API on that many cores, by workload and number of envs
+BOUNDS = {
+    ('H1 velocity', 64): 0.3,
+    ('H1 velocity', 256): 0.6,
+    ('H1 velocity', 1024): 0.8,
+    ('Franka reach', 256): 0.6,
+    ('cart-pole', 4096): 0.3,
+}
+
+
+def efficiency(physics: float, serial: float, cores: int) -> float:
+    """Share of the speed that physics alone would have on so many cores; both times in the same unit."""
+    return physics / cores / (physics / cores + serial)
+
+
+def overhead(quick: bool) -> list[Row]:
+    """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread."""
+    env_nums, turns = ((4,), 2) if quick else (ENV_NUMS, 20)
+    rows: list[Row] = []
+    for workload, (config_of, learning) in WORKLOADS.items():
+        for env_num in env_nums:
+            config = config_of(env_num)
+            config.simulator.threads = 1
+            what = f'{workload}, {env_num} envs'
+            bound = BOUNDS.get((workload, env_num))
+            rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns), bound))
+            rows.append(_row(f'{what}, list API', *_list_api(config, learning, turns)))
+    return rows
+
+
+def _array_api(config: Config, learning: LearningCfg | None, turns: int) -> tuple[float, Ratio]:
+    with closing(VectorEnv(config, learning)) as envs:
+        actions = np.zeros(envs.action_space.shape or (), np.float32)
+        return measure_parts(envs.core.runner.world, envs.reset, lambda: envs.step(actions), turns)
+
+
+def _list_api(config: Config, learning: LearningCfg | None, turns: int) -> tuple[float, Ratio]:
+    with closing(Env(config)) as env:
+        env.reset()
+        actions = [_zero_action(env, config, learning)] * config.env_num
+        return measure_parts(env.runner.world, env.reset, lambda: env.step(actions), turns)
+
+
+def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -> Row:
+    median, quick, slow = serial
+    return Row(
+        what=f'{what}: processor time of a step outside physics vs physics (ratio: efficiency on {JUDGED} cores)',
+        unit='us',
+        ours=1e6 * median,
+        reference=1e6 * physics,
+        ratio=Ratio(*(efficiency(physics, seconds, JUDGED) for seconds in (median, slow, quick))),
+        bound=bound,
+    )
+
+
+def measure_parts(world: World, reset: Callable[[], object], step: Callable[[], object], turns: int) -> tuple[float, Ratio]:
+    """Seconds of physics, and of a step without it, in turns of two steps each."""
+    reset()
+    batch = mujoco_world(world).batch(0)[0]
+    make_steps, physics, left_out = batch.step, [], False
+
+    def timed(*arguments: Any) -> None:
+        if left_out:
+            return
+        begin = time.process_time()
+        make_steps(*arguments)
+        physics.append(time.process_time() - begin)
+
+    def without_physics(_: int) -> None:
+        nonlocal left_out
+        left_out = True
+        step()
+        left_out = False
+
+    batch.step = timed
+    contenders = {'with': lambda _: step(), 'without': without_physics}
+    result = race(contenders, reset, rounds=1, steps=2 * turns, turn=2, clock=time.process_time)
+    batch.step = make_steps
+    return float(np.median(physics)), result.quartiles('without')
+
+
+def _zero_action(env: Env, config: Config, learning: LearningCfg | None) -> dict[str, Any]:
+    """What the list API takes as the learner's action of zeros, for one env."""
+    task = config.task_configs[0]
+    learning = learning or task.learning
+    assert learning is not None and learning.action is not None
+    robot, controller = task.robots[0].name, learning.action.controller
+    space = env.action_space(0, robot, controller)
+    assert space is not None
+    return {robot: {controller: np.zeros(space.shape or (), np.float32)}}
+
+
+def _h1_joints(env_num: int) -> Config:
+    return h1_config(env_num, ['scenes/empty.xml'])
+
+
+# How to configure n envs, and their learner where the task names none
+WORKLOADS: dict[str, tuple[Callable[[int], Config], LearningCfg | None]] = {
+    'H1 joints': (_h1_joints, h1_learning()),
+    'H1 velocity': (lambda env_num: velocity.config(env_num, 0), None),
+    'Ant': (ant.config, ant.learning()),
+    'cart-pole': (lambda env_num: cart_pole.config(env_num, 0), None),
+    'Franka reach': (lambda env_num: reach.config(env_num, 0), None),
+}
