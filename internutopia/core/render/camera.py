@@ -7,15 +7,18 @@ row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.render.markers import Marker
+
 Floats = NDArray[np.float64]
 Quality = Literal['fast', 'full']
+Layer = Literal['all', 'still', 'moving']
 PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
@@ -166,11 +169,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class RenderRequest:
-    """One picture of one env."""
+    """One picture of one env, with markers, env frame.
+
+    A `layer` is a part of what is there: what is fixed to the world and the sky, `'still'`, or the rest, `'moving'`, of
+    which one sees what is nearer than the still layer's depth. What is `'still'` and transparent is there in colour
+    alone, since one sees through it. Layers are for `'fast'` pictures: in others things cast shadows on each other.
+    """
 
     env_id: int
     camera_pose: CameraPose
     frame: Frame
+    markers: Sequence[Marker] = ()
+    layer: Layer = 'all'
 
 
 def half_angle(fovy: float) -> float:

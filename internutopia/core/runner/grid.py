@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 _SHOWN_HEIGHT = 1.0  # m, about that of what stands in the envs
 _FOVY = 40.0  # degrees
-_FREE_FOVY = 45.0  # degrees, of a camera that a caller places
+FREE_FOVY = 45.0  # degrees, of a camera that a caller places
 _ELEVATION = math.radians(35.0)  # of the camera above what it looks at
 _AZIMUTH = math.radians(-125.0)  # where it stands, seen from what it looks at
 _DRAWN_WHOLE = 16  # envs, at most
@@ -60,12 +60,26 @@ def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPos
     return CameraPose(target + distance * towards, pose.rotation, lens)
 
 
+def top_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
+    """A camera above a box, from `low` to `high` `(3,)` [m], that looks straight down on all of it."""
+    lens = Intrinsics.of_height(half_angle(_FOVY), size)
+    target, (x, y, _) = 0.5 * (low + high), 0.5 * (high - low)
+    distance = max(x / lens.half_width, y / lens.half_height)
+    return CameraPose.looking_at(target, [target[0], target[1], high[2] + distance], lens)
+
+
+def env_box(cell: float) -> tuple[Floats, Floats]:
+    """Lowest and highest corner `(3,)` [m] of what is shown of an env whose cell has sides of this length [m]."""
+    half = 0.5 * np.array([cell, cell, 0.0])
+    return -half, half + [0.0, 0.0, _SHOWN_HEIGHT]
+
+
 def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
-    if camera is None:
-        half = 0.5 * np.array([cell, cell, 0.0])
-        low, high = world.env_origins.min(axis=0) - half, world.env_origins.max(axis=0) + half
-        return overview_pose(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
+    if camera is None or camera == 'top':
+        low, high = env_box(cell)
+        box = low + world.env_origins.min(axis=0), high + world.env_origins.max(axis=0)
+        return overview_pose(*box, size) if camera is None else top_pose(*box, size)
     if isinstance(camera, str):
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
@@ -75,7 +89,7 @@ def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
-    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(_FREE_FOVY), size))
+    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(FREE_FOVY), size))
 
 
 @dataclass(frozen=True)
@@ -144,16 +158,6 @@ def merge_tiles(tiles: Sequence[GridTile]) -> Image:
         front = tile.distance < nearest
         picture[front], nearest[front] = tile.picture[front], tile.distance[front]
     return picture
-
-
-def render_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell: float) -> list[Image]:
-    """A picture of each env alone, RGB `(height, width, 3)`, seen like the whole grid by default."""
-    half = 0.5 * np.array([cell, cell, 0.0])
-    pose = overview_pose(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
-    requests = [RenderRequest(env_id, pose, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
-    if requests:
-        world.render(requests)
-    return [request.frame.rgba[..., :3] for request in requests if request.frame.rgba is not None]
 
 
 def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:

@@ -28,7 +28,7 @@ from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image, StepWatcher
-from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
+from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
@@ -316,14 +316,6 @@ class SimulatorRunner:
                 self._reach.add(slot.handle)
             self._reach.warn_of_overlap(self.spacing)
         return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.spacing)
-
-    def render_each(self, size: tuple[int, int]) -> list[Image]:
-        """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""
-        shown = sorted(self.scenes.loaded)
-        images = [np.zeros((size[1], size[0], 3), np.uint8) for _ in range(self.env_num)]
-        for env_id, image in zip(shown, render_each(self.world, shown, size, self.spacing), strict=True):
-            images[env_id] = image
-        return images
 
     def _scene(self, env_id: int) -> IScene:
         """The scene of an env that runs an episode. KeyError for another one."""
