@@ -32,7 +32,11 @@ class Crop:
 
 
 def crop_around(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int] | NDArray[np.intp], camera_pose: CameraPose, size: tuple[int, int]
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    geoms: Sequence[int] | NDArray[np.intp],
+    camera_pose: CameraPose,
+    size: tuple[int, int],
 ) -> Crop:
     """The part of a picture of `size` (width, height) [pixels] outside of which none of some geoms can be seen.
 
