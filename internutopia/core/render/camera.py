@@ -105,10 +105,17 @@ class CameraPose:
 
     def points(self, depth: NDArray[Any]) -> Floats:
         """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
-        x, y = self.intrinsics.pixels((depth.shape[1], depth.shape[0]))
+        rows, columns = np.indices(depth.shape)
+        return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
+
+    def points_at(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], depth: NDArray[Any], size: tuple[int, int]
+    ) -> Floats:
+        """The points `(..., 3)` [m] that pixels of a picture of `size` [pixels] show, which have this depth `(...)`."""
+        x, y = self.intrinsics.pixels(size)
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
         scale = 1.0 if self.intrinsics.orthographic else ahead
-        local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
+        local = np.stack([x[columns] * scale + 0.0 * ahead, y[rows] * scale + 0.0 * ahead, -ahead], axis=-1)
         return local @ self.rotation.T + self.position
 
     def moved(self, offset: Any) -> CameraPose:

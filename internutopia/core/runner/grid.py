@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.rotations import quat_to_matrix
 from internutopia.core.world.base import World
@@ -113,15 +113,41 @@ def render_tile(
         size: width and height of the picture [pixels].
         cell: length of a cell's side [m].
     """
+    requests = part_requests(world, env_ids, shown, pose, size, cell)
+    if requests:
+        world.render([request for _, request in requests])
+    return merge_parts([part_of(*each, shown, cell) for each in requests], shown, size)
+
+
+Where = tuple[slice, slice]
+"""Rows and columns of a part of a picture."""
+
+
+@dataclass(frozen=True)
+class GridPart:
+    """What a camera sees of one env: `picture` and `distance`, as in a `GridTile`, in a part of the picture."""
+
+    env_id: int
+    where: Where
+    picture: Image
+    distance: Floats
+
+
+def part_requests(
+    world: World,
+    env_ids: Sequence[int],
+    shown: Sequence[int],
+    pose: CameraPose,
+    size: tuple[int, int],
+    cell: float,
+    layer: Layer = 'all',
+) -> list[tuple[Where, RenderRequest]]:
+    """What has to be rendered of each env that is seen, and where that goes; see `render_tile` for the arguments."""
     width, height = size
-    picture = np.zeros((height, width, 3), np.uint8)
-    nearest = np.full((height, width), np.inf)
-    numbers = {env_id: number for number, env_id in enumerate(shown)}
-    parts: list[tuple[slice, slice]] = []
-    requests: list[RenderRequest] = []
+    requests: list[tuple[Where, RenderRequest]] = []
     for env_id in env_ids:
         own = pose.moved(-world.env_origins[env_id])
-        whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
+        whole = env_id == shown[0] or len(shown) <= _DRAWN_WHOLE
         part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:
             continue
@@ -130,25 +156,47 @@ def render_tile(
             (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
             (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
         )
-        shape = bottom - top, right - left
-        frame = Frame(np.zeros((*shape, 4), np.uint8), np.zeros(shape, np.float32))
-        parts.append((slice(top, bottom), slice(left, right)))
-        requests.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
-    if requests:
-        world.render(requests)
-    for part, request in zip(parts, requests, strict=True):
-        assert request.frame.rgba is not None and request.frame.depth is not None
-        number = numbers[request.env_id]
-        depth = request.frame.depth.astype(np.float64)
-        inside = (np.abs(request.camera_pose.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
-        depth[inside] *= 1.0 - _OWN_CELL
-        depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
-        front = depth < nearest[part]
-        nearest[part][front] = depth[front]
-        if number == 0:
+        frame = Frame.blank((right - left, bottom - top), ('rgba', 'depth'))
+        where = slice(top, bottom), slice(left, right)
+        requests.append((where, RenderRequest(env_id, replace(own, intrinsics=lens), frame, layer=layer)))
+    return requests
+
+
+def part_of(where: Where, request: RenderRequest, shown: Sequence[int], cell: float) -> GridPart:
+    """What was rendered of an env."""
+    rgba, depth = request.frame.rgba, request.frame.depth
+    assert rgba is not None and depth is not None
+    number = shown.index(request.env_id)
+    distance = tile_distance(depth, request.camera_pose.points(depth), cell, number)
+    return GridPart(request.env_id, where, rgba[..., :3], distance)
+
+
+def merge_parts(parts: Sequence[GridPart], shown: Sequence[int], size: tuple[int, int]) -> GridTile:
+    """One tile of what is nearest in any part; the sky is that of the first env of all that are shown."""
+    width, height = size
+    picture = np.zeros((height, width, 3), np.uint8)
+    nearest = np.full((height, width), np.inf)
+    for part in parts:
+        front = part.distance < nearest[part.where]
+        nearest[part.where][front] = part.distance[front]
+        if part.env_id == shown[0]:
             front[:] = True  # the sky
-        picture[part][front] = request.frame.rgba[front, :3]
+        picture[part.where][front] = part.picture[front]
     return GridTile(picture, nearest)
+
+
+def tile_distance(depth: NDArray[Any], points: Floats, cell: float, number: int) -> Floats:
+    """How far away what an env shows counts as being, so that of what lies in one another the right thing is seen.
+
+    Args:
+        depth: how far away it is `(...)` [m].
+        points: where it is `(..., 3)` [m], env frame.
+        cell: length of a cell's side [m].
+        number: of the env among those in the picture.
+    """
+    inside = (np.abs(points[..., :2]) <= 0.5 * cell).all(axis=-1)
+    # of floors outside all cells, always the first one's
+    return depth.astype(np.float64) * np.where(inside, 1.0 - _OWN_CELL, 1.0 + _SAME * number)
 
 
 def merge_tiles(tiles: Sequence[GridTile]) -> Image:

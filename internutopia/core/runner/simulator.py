@@ -312,10 +312,14 @@ class SimulatorRunner:
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
         """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
         if len(shown) > 1:
-            for slot in self.slots(range(self.env_num)):
-                self._reach.add(slot.handle)
-            self._reach.warn_of_overlap(self.spacing)
+            self.warn_of_overlap()
         return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.spacing)
+
+    def warn_of_overlap(self) -> None:
+        """Warn once if envs are too near to each other to be seen in one picture."""
+        for slot in self.slots(range(self.env_num)):
+            self._reach.add(slot.handle)
+        self._reach.warn_of_overlap(self.spacing)
 
     def _scene(self, env_id: int) -> IScene:
         """The scene of an env that runs an episode. KeyError for another one."""
