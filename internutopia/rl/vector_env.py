@@ -11,6 +11,7 @@ makes the host wait for nothing (`device_core.py` says when it must).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -102,7 +103,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._pictures = EnvPictures(
             *(self, self.core.runner, render_mode, camera, size),
-            *(self.core.learning.robot, lambda env_id, robot: command_markers(self.core, env_id, robot)),
+            *(self.core.learning.robot, functools.partial(command_markers, self.core)),
         )
         self._nobody = self.core.select(np.zeros(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet

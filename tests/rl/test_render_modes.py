@@ -53,7 +53,8 @@ def test_the_robot_fills_a_good_part_of_the_picture(task: Any) -> None:
     frame = Frame.blank(SIZE, ('rgba', 'depth'))
     envs.core.runner.world.render([RenderRequest(0, camera_of(envs), frame, layer='moving')])
     envs.close()
-    rows, columns = np.nonzero(np.isfinite(frame.depth))
+    assert frame.rgba is not None
+    rows, columns = np.nonzero(frame.rgba[..., 3])
     assert 0.3 < max(np.ptp(rows) / SIZE[1], np.ptp(columns) / SIZE[0]) < 0.95
     middle = np.array([columns.mean() / SIZE[0], rows.mean() / SIZE[1]])
     assert (np.abs(middle - 0.5) < 0.2).all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -132,12 +132,16 @@ class Frame:
     or `BACKGROUND`; `occlusion` `(height, width)` float32, with labels only: of the thing that a pixel shows, which
     share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold a picture of
     each env.
+
+    `bounds` `(4,)` are first and last row and first and last column, the last ones not included, of what was written:
+    with the layer `'moving'` that is no more than is needed; of others it is zero.
     """
 
     rgba: NDArray[np.uint8] | None = None
     depth: NDArray[np.float32] | None = None
     labels: NDArray[np.int32] | None = None
     occlusion: NDArray[np.float32] | None = None
+    bounds: NDArray[np.intp] = field(default_factory=lambda: np.zeros(4, np.intp))
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:

@@ -173,10 +173,10 @@ class _ModelScene:
             self._render_plain(rect, camera_pose, frame, labels)
 
     def _render_moving(self, request: RenderRequest) -> None:
-        """Render the part of the picture that shows what moves; there is nothing in the rest of it."""
+        """Render the part of the picture that shows what moves."""
         frame = request.frame
         assert frame.rgba is not None and frame.depth is not None and frame.labels is None
-        frame.rgba[:], frame.depth[:] = 0, np.inf
+        frame.bounds[:] = 0
         if not self._scene.ngeom:
             return
         part = Crop(request.camera_pose, frame.size)
@@ -184,16 +184,17 @@ class _ModelScene:
             part = crop_around(self._model, self._data, self._moving, request.camera_pose, frame.size)
         self._set_camera(part.camera_pose)
         (left, top), (width, height) = part.corner, part.size
+        frame.bounds[:] = top, top + height, left, left + width
         rect = mujoco.MjrRect(0, 0, width, height)
         pixels, depth = np.empty((height, width, 3), np.uint8), np.empty((height, width), np.float32)
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SKYBOX] = 0
         mujoco.mjr_render(rect, self._scene, self._context)
         mujoco.mjr_readPixels(pixels, depth, rect, self._context)
         self._scene.flags[:] = self._flags
-        where = slice(top, top + height), slice(left, left + width)
-        frame.depth[where] = _metres(depth, part.camera_pose.intrinsics.orthographic)[::-1]
-        frame.rgba[where][..., :3] = pixels[::-1]
-        frame.rgba[..., 3] = 255 * np.isfinite(frame.depth)
+        rgba = frame.rgba[top : top + height, left : left + width]
+        rgba[..., :3], rgba[..., 3] = pixels[::-1], 255 * (depth[::-1] > 0.0)
+        metres = _metres(depth, part.camera_pose.intrinsics.orthographic)[::-1]
+        frame.depth[top : top + height, left : left + width] = metres
 
     def free(self) -> None:
         """Give everything back."""

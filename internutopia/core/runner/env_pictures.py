@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import Frame, RenderRequest
+from internutopia.core.render.camera import Frame, Quality, RenderRequest
 from internutopia.core.render.markers import Marker
 from internutopia.core.runner.env_cameras import Camera, EnvCameras
 from internutopia.core.runner.robot_camera import RobotCamera
@@ -61,6 +61,7 @@ class EnvPictures:
         size: width and height [pixels]. ValueError if they are not positive.
         robot: name of the robot that is followed and has the markers; None for the first.
         markers: says what is marked.
+        quality: None for that of the world.
     """
 
     def __init__(
@@ -72,11 +73,13 @@ class EnvPictures:
         size: tuple[int, int],
         robot: str | None = None,
         markers: MarkerMaker | None = None,
+        quality: Quality | None = None,
     ):
         self.mode = checked_render_mode(mode)
         self._env, self._runner, self._size = env, runner, checked_resolution(size)
         self._cameras = EnvCameras(runner, camera, self._size, robot)
         self._markers = markers
+        self._quality: Quality | None = quality
         self._kept: list[list[Any]] = [[] for _ in range(runner.env_num)]
         self._viewer: Any = None
 
@@ -114,7 +117,7 @@ class EnvPictures:
         with runner.scenes.entered():
             requests = {env_id: self._request(env_id, deep) for env_id in sorted(runner.scenes.loaded)}
             if requests:
-                runner.world.render(list(requests.values()))
+                runner.world.render(list(requests.values()), self._quality)
         width, height = self._size
         nothing = np.full((height, width), np.inf, np.float32) if deep else np.zeros((height, width, 3), np.uint8)
         pictures: list[Any] = [nothing.copy() for _ in range(runner.env_num)]

@@ -95,7 +95,9 @@ class GridFilm:
     def _found(self, where: Where, request: RenderRequest) -> _Moving:
         rgba, depth = request.frame.rgba, request.frame.depth
         assert rgba is not None and depth is not None
-        rows, columns = np.nonzero(rgba[..., 3])
+        top, bottom, left, right = request.frame.bounds
+        rows, columns = np.nonzero(rgba[top:bottom, left:right, 3])
+        rows, columns = rows + top, columns + left
         shown = depth[rows, columns]
         points = request.camera_pose.points_at(rows, columns, shown, request.frame.size)
         number = list(self._slots).index(request.env_id)

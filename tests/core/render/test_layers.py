@@ -38,6 +38,8 @@ def start(make_env: Any, make_task: Any, write_model: Any, opengl: None) -> Any:
 
 def picture(env: Any, layer: Layer = 'all', *markers: Marker) -> tuple[np.ndarray, np.ndarray]:
     frame = Frame.blank(SIZE, ('rgba', 'depth'))
+    assert frame.depth is not None
+    frame.depth[:] = np.inf
     env.runner.world.render([RenderRequest(0, POSE, frame, markers, layer)])
     assert frame.rgba is not None and frame.depth is not None
     return frame.rgba, frame.depth
