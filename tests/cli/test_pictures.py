@@ -80,7 +80,7 @@ def test_wrong_options_of_a_video_are_named(write, tmp_path, opengl):
     file = write()
     video = '--out', tmp_path, '--no-picture', '--overwrite', '--video', tmp_path / 'a.gif'
     result = run(file, *video, '--camera', 'follow:bb')
-    assert result.exit_code == 2 and "no robot 'bb'; known: 'a', 'b'" in result.stderr
+    assert result.exit_code == 2 and "no robot 'bb'; did you mean 'b'" in result.stderr
     result = run(file, *video, '--camera', 'eye')
     assert result.exit_code == 2 and "camera 'eye': expected 'follow:ROBOT', 'top'" in result.stderr
     result = run(file, *video, '--env', 99)
