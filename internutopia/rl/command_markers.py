@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 _TOLD: Colour = (0.1, 0.8, 0.2, 1.0)
 _IS: Colour = (0.1, 0.4, 1.0, 1.0)
 _BALL, _SHAFT = 0.06, 0.03  # radii, as shares of the robot's radius
-_SEEN_FROM_AFAR = 0.02  # m, radius of an arrow over the ground, at least
+_SEEN_FROM_AFAR, _LENGTH = 0.02, 0.25  # m, radius and length of an arrow over the ground, at least
 _PER_SPEED = 0.8  # length of an arrow for 1 m/s or 1 rad/s, in radii of the robot
 _SLOW = 0.02  # m/s, rad/s: shown as nothing
 _HEAD = 0.75  # height of arrows above the robot's middle, in its radii
@@ -52,7 +52,8 @@ def _goal(goal: Floats, in_space: bool, radius: float) -> list[Marker]:
     """A ball there, or, on the ground, an arrow that points at it from above."""
     if in_space:
         return [Marker(goal, _BALL * radius, _TOLD)]
-    return [Marker(goal + [0.0, 0.0, radius], max(2 * _SHAFT * radius, _SEEN_FROM_AFAR), _TOLD, goal)]
+    top = goal + [0.0, 0.0, max(radius, _LENGTH)]
+    return [Marker(top, max(2 * _SHAFT * radius, _SEEN_FROM_AFAR), _TOLD, goal)]
 
 
 def _velocity(command: Floats, state: RobotState, env_id: int, robot: RobotCamera) -> list[Marker]:

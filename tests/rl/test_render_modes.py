@@ -165,7 +165,7 @@ def test_gymnasium_passes_sizes_on(env_id: str, space: str) -> None:
 
 def test_pushes_of_the_discrete_cart_pole() -> None:
     envs = VectorEnv(cart_pole.config(2, 0, start=0.0, discrete=True))
-    envs.reset(seed=0)
+    obs, _ = envs.reset(seed=0)
     for _ in range(5):
         obs, *_ = envs.step(np.array([0, 1]))
     envs.close()

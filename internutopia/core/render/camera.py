@@ -105,7 +105,7 @@ class CameraPose:
 
     def points(self, depth: NDArray[Any]) -> Floats:
         """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
-        rows, columns = np.indices(depth.shape)
+        rows, columns = (np.asarray(index, np.intp) for index in np.indices(depth.shape))
         return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
 
     def points_at(
@@ -174,8 +174,10 @@ class Frame:
 
     def row(self, index: int) -> Frame:
         """The frame of one env."""
-        arrays = self.rgba, self.depth, self.labels, self.occlusion
-        return Frame(*(None if array is None else array[index] for array in arrays))
+        rgba, depth, labels, occlusion = (
+            None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
+        )
+        return Frame(rgba, depth, labels, occlusion)
 
 
 @dataclass(frozen=True)

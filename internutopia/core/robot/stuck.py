@@ -45,8 +45,8 @@ class StuckDetector:
         return [self._anchor, self._told]
 
     @property
-    def stuck(self) -> NDArray[np.bool_]:
-        """`(*batch_shape,)`, as of the last command."""
+    def stuck(self) -> Any:
+        """Bool `(*batch_shape,)`, as of the last command."""
         return (self._told >= [_TOLD_DISTANCE, _TOLD_ANGLE]).any(axis=-1)
 
     def update(self, speed: Any, turn: Any, env_ids: Any) -> None:

@@ -36,6 +36,7 @@ def start(make_env: Callable[..., Env], make_task: Any, write_model: Any) -> Cal
 
 
 def drive(env: Env, seconds: float, **action: Any) -> list[Any]:
+    info: list[Any] = []
     for _ in range(round(seconds / STEP)):
         *_, info = env.step([{'jetbot': action}] * 2)
     return [each.get('stuck') for each in info]
@@ -61,6 +62,7 @@ def test_commands_of_other_controllers_count(start: Callable[..., Env]) -> None:
 
 def test_without_a_command_nobody_is_stuck(start: Callable[..., Env]) -> None:
     env = start(move_by_speed_cfg)
+    info: list[Any] = []
     for _ in range(240):
         *_, info = env.step([None, {}])
     assert all('stuck' not in each for each in info)

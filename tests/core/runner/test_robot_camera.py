@@ -32,7 +32,8 @@ def start(make_env: Callable[..., Env], make_task: Any, write_model: Any) -> Cal
 def test_a_box_around_a_robot(start: Callable[..., Env]) -> None:
     env = start(FLOOR)
     low, high = env.runner.world.articulation('jetbot', 0).box(0)
-    model, data = env.runner.world.model(0), env.runner.world.data(0)
+    world: Any = env.runner.world
+    model, data = world.model(0), world.data(0)
     centres = data.geom_xpos[(model.geom_bodyid > 0) & (model.geom_group < 3)]
     assert (low <= centres.min(axis=0)).all() and (high >= centres.max(axis=0)).all()
     assert low[2] == pytest.approx(0.0, abs=0.005)  # the wheels
