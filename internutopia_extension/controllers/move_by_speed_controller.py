@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
 
 @BaseController.register('MoveBySpeedController')
@@ -89,7 +90,6 @@ class MoveBySpeedController(BoxActionController):
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._stuck = None if self._on_device else StuckDetector(self)
-        self._warned: set[str] = set()  # of whose commands
         self._check_fit()
 
     @override
@@ -210,18 +210,21 @@ class MoveBySpeedController(BoxActionController):
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
         """Say once of a robot and controller what was commanded, and by whom."""
-        outermost = next(name for name, each in self.robot.controllers.items() if _commands(each, self))
-        by = 'its action' if outermost == self.config.name else f'controller {outermost!r}'
-        if by in self._warned:
+        own = self.config.name
+        outermost = next((name for name, each in self.robot.controllers.items() if _commands(each, self)), own)
+        by = 'its action' if outermost == own else f'controller {outermost!r}'
+        robot = self.robot.articulation.view.name
+        key = str(self.policy.path), robot, own, by
+        if key in _warned:
             return
-        self._warned.add(by)
+        _warned.add(key)
         row, column = np.argwhere(clamped != command)[0]
         what = ('forward', 'lateral', 'rotation')[column]
         unit = 'rad/s' if what == 'rotation' else 'm/s'
         log.warning(
             '%s of robot %r: %s commands a %s speed of %.4g %s in env %d; policy %s was trained on %.4g to %.4g: '
             'commanded speeds beyond those that it was trained on are clamped',
-            *(f'controller {self.config.name!r}', self.robot.articulation.view.name, by),
+            *(f'controller {own!r}', robot, by),
             *(what, command[row, column], unit, selection.host_ids[row]),
             *(self.policy.path.name, self._lowest[column], self._highest[column]),
         )
