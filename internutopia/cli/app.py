@@ -97,6 +97,18 @@ def run_command(
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
+    camera: Annotated[
+        str | None,
+        typer.Option(
+            help='With --video: a camera by its name, follow:ROBOT, or top; default: above a corner of all envs.',
+            metavar='CAMERA',
+        ),
+    ] = None,
+    env: Annotated[int | None, typer.Option(min=0, help='With --video: film this env alone.', metavar='NUMBER')] = None,
+    size: Annotated[
+        tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='With --video: its size.', metavar='WIDTH HEIGHT')
+    ] = (640, 480),
+    fps: Annotated[float, typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most.')] = 24.0,
     viewer: _Viewer = False,
     viewer_address: _ViewerAddress = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
@@ -113,8 +125,10 @@ def run_command(
     quiet: Annotated[bool, typer.Option('--quiet', help='Print errors only.')] = False,
 ) -> None:
     """Run the episodes of a YAML config and write one line of results for each."""
-    from internutopia.cli.run import run
+    from internutopia.cli.run import VideoOptions, run
 
+    if video is None and (camera is not None or env is not None):
+        raise typer.BadParameter('--camera and --env need --video, the file to film into')
     raise typer.Exit(
         run(
             config,
@@ -125,7 +139,7 @@ def run_command(
             resume='force' if resume_force else resume,
             overwrite=overwrite,
             picture=not no_picture,
-            video=video,
+            video=None if video is None else VideoOptions(video, size, camera, env, fps),
             viewer=viewer_address or (LOOPBACK if viewer else None),
             processes=processes,
             head_address=head_address,

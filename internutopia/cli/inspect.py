@@ -15,7 +15,14 @@ from internutopia.cli.errors import guarded
 from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.model.asset_bounds import limited_by
 from internutopia.core.model.assets import resolve
-from internutopia.core.model.description import BodyFacts, ColliderFacts, Description, JointFacts, describe
+from internutopia.core.model.description import (
+    ActuatorFacts,
+    BodyFacts,
+    ColliderFacts,
+    Description,
+    JointFacts,
+    describe,
+)
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
 
@@ -35,7 +42,9 @@ def _inspect(file: str, as_json: bool, time: float | None, memory: int | None) -
     if not console.is_terminal:
         console.width = 1000  # a file has room for whole lines
     console.print(_tree(description))
-    for title, lines in (('constraints', description.constraints), ('dropped', description.dropped)):
+    actuators = [_actuator_text(actuator) for actuator in description.actuators]
+    listed = {'actuators': actuators, 'constraints': description.constraints, 'dropped': description.dropped}
+    for title, lines in listed.items():
         if lines:
             console.print(f'\n[bold]{title}[/]', *(f'- {escape(line)}' for line in lines), sep='\n')
     return 0
@@ -50,7 +59,8 @@ def _tree(description: Description) -> Tree:
 
 def _add_body(parent: Tree, body: BodyFacts) -> None:
     mass = f' {body.mass:.6g} kg' if body.mass else ''
-    node = parent.add(f'[bold cyan]{escape(body.name)}[/]{mass}{" (kinematic)" if body.kinematic else ""}')
+    place = f' at ({", ".join(f"{value:.4g}" for value in body.position)}) m' if any(body.position) else ''
+    node = parent.add(f'[bold cyan]{escape(body.name)}[/]{mass}{place}{" (kinematic)" if body.kinematic else ""}')
     for joint in body.joints:
         node.add(f'[yellow]joint[/] {_joint_text(joint)}')
     for collider in body.colliders[:_COLLIDERS_SHOWN]:
@@ -83,6 +93,15 @@ def _joint_text(joint: JointFacts) -> str:
     for value, name in ((joint.passive_damping, 'damping'), (joint.armature, 'armature'), (joint.friction, 'friction')):
         if value:
             parts.append(f'{name} {value:g}')
+    return ', '.join(parts)
+
+
+def _actuator_text(actuator: ActuatorFacts) -> str:
+    parts = [f'{actuator.name}: {actuator.control} of {actuator.drives}']
+    parts += [f'gear {actuator.gear:g}'] if actuator.gear != 1.0 else []
+    for limits, name in ((actuator.control_range, 'control'), (actuator.force_range, 'force')):
+        if limits is not None:
+            parts.append(f'{name} {limits[0]:.4g}..{limits[1]:.4g}')
     return ', '.join(parts)
 
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
@@ -27,6 +27,16 @@ from internutopia.overview.recording import Recording
 _PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
 
 
+class VideoOptions(NamedTuple):
+    """What is recorded: arguments of `Recording`, in its order."""
+
+    file: Path
+    size: tuple[int, int]
+    camera: str | None
+    env_id: int | None
+    fps: float
+
+
 def run(
     path: Path,
     *,
@@ -37,7 +47,7 @@ def run(
     resume: bool | Literal['force'],
     overwrite: bool,
     picture: bool,
-    video: Path | None,
+    video: VideoOptions | None,
     viewer: str | None,
     processes: int | None,
     head_address: str | None,
@@ -54,7 +64,7 @@ def run(
         resume: leave out the episodes that have a result; with `'force'`, also those of another config.
         overwrite: replace earlier results.
         picture: render `overview.png`.
-        video: record the run into this file.
+        video: how to record the run; None for not at all.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
@@ -124,7 +134,7 @@ def _with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'],
 def _run(
     run_file: RunFile,
     picture: Path | None,
-    video: Path | None,
+    video: VideoOptions | None,
     viewer: str | None,
     max_steps: int | None,
     again: str | None,
@@ -137,7 +147,7 @@ def _run(
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
-        recording = stack.enter_context(Recording(env, video)) if video else None
+        recording = stack.enter_context(Recording(env, *video)) if video else None
         if viewer is not None:
             stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work shall not cost the old results
@@ -163,7 +173,10 @@ def _run(
         stack.close()
         if again is not None:
             assert config.results_file is not None
-            files = [Path(config.results_file), *(file for file in (picture, video) if file and stats.steps)]
+            files = [
+                Path(config.results_file),
+                *(file for file in (picture, video and video.file) if file and stats.steps),
+            ]
             print_summary(stats, files)
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)

@@ -12,6 +12,8 @@ from internutopia.core import vec_env
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.config.config import check_config
 from internutopia.core.gym_spaces import conform, space_of
+from internutopia.core.runner.env_cameras import Camera
+from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 
@@ -25,18 +27,26 @@ class Env(gymnasium.Env):
 
     Args:
         config: what to run, with `env_num=1`, one process, and at most one robot a task; ValueError otherwise.
-        render_mode: `'rgb_array'` lets `render` give pictures.
+        render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
+        width: of pictures [pixels].
+        height: of pictures [pixels].
+        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot.
     """
 
     RESET_INFO_TASK_CONFIG = 'task_config'
-    metadata: dict[str, Any] = {'render_modes': ['rgb_array']}
+    metadata: dict[str, Any] = {'render_modes': list(RENDER_MODES)}
 
-    def __init__(self, config: Config, render_mode: str | None = None):
+    def __init__(
+        self,
+        config: Config,
+        render_mode: str | None = None,
+        width: int = PICTURE_SIZE[0],
+        height: int = PICTURE_SIZE[1],
+        camera: Camera = None,
+    ):
         self._guard = CallGuard(self)
         check_config(config, 'GymEnv')
-        if render_mode not in (None, 'rgb_array'):
-            raise ValueError(f"render_mode={render_mode!r}: expected 'rgb_array' or None")
-        self.render_mode = render_mode
+        self.render_mode = checked_render_mode(render_mode)
         if config.env_num != 1:
             raise ValueError(f'gym_env.Env runs one env, got env_num={config.env_num}; use vec_env.Env for more')
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
@@ -56,6 +66,11 @@ class Env(gymnasium.Env):
         self._env = vec_env.Env(config)
         if self._env.compat is not None:
             self._env.compat.unrewarded = 0.0
+        simulator = config.simulator
+        step_dt = float(simulator.physics_dt) * simulator.substeps
+        self.metadata = {'render_modes': list(RENDER_MODES), 'render_fps': round(1.0 / step_dt)}
+        local = None if self._env.is_remote else self._env.runner
+        self._pictures = local and EnvPictures(self, local, render_mode, camera, (width, height))
         self.env_num = 1
         self._robot_name: str | None = None  # of the episode that runs
         self._was_reset = False
@@ -98,6 +113,8 @@ class Env(gymnasium.Env):
         if task_config is None:
             return None, None
         self._robot_name = task_config.robots[0].name if task_config.robots else None
+        if self._pictures is not None:
+            self._pictures.on_reset(everywhere=True)
         return self._robot_obs(obs), {Env.RESET_INFO_TASK_CONFIG: task_config}
 
     @exclusive
@@ -107,6 +124,8 @@ class Env(gymnasium.Env):
         (obs,), (reward,), (terminated,), (truncated,), (info,) = self._env.step([actions])
         if self._env.compat is not None and not self._was_reset:
             return GYM_BEFORE_RESET
+        if self._pictures is not None:
+            self._pictures.on_step()
         return None if info is None else self._robot_obs(obs), reward, terminated, truncated, info
 
     @reading
@@ -126,11 +145,13 @@ class Env(gymnasium.Env):
 
     @reading
     def render(self, mode: str = 'human') -> Any:
-        """A picture of the env, see `vec_env.Env.render`; None without `render_mode='rgb_array'`.
+        """What `render_mode` says, see `internutopia.core.runner.env_pictures`; None without one.
 
         `mode` is accepted for 2.x scripts.
         """
-        return None if self.render_mode is None else self._env.render()
+        if self._pictures is None:
+            return None if self.render_mode is None else self._env.render()
+        return self._pictures.render()[0]
 
     def finished(self) -> bool:
         """Whether every episode has been run to its end."""
@@ -139,6 +160,8 @@ class Env(gymnasium.Env):
     @closing
     def close(self) -> None:
         """Free everything; twice is fine."""
+        if self._pictures is not None:
+            self._pictures.close()
         self._env.close()
 
     def _robot_obs(self, obs: dict[str, Any] | None) -> Any:

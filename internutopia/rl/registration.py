@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
 
+PICTURE_OPTIONS = ('render_mode', 'width', 'height', 'camera')
+"""Arguments of `VectorEnv` that say what `render` gives, whatever the task."""
+
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
 
@@ -47,21 +50,26 @@ def list_tasks() -> list[str]:
     return sorted(env_id for env_id, spec in registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT)
 
 
-def make_single(task: str, render_mode: str | None = None, **options: Any) -> SingleEnv:
-    """One env of a task; `options` are those of its `config`. ValueError for an unknown option."""
+def make_single(task: str, **options: Any) -> SingleEnv:
+    """One env of a task; `options` are those of its `config`, and `PICTURE_OPTIONS`. ValueError for an unknown one."""
     from internutopia.rl.single_env import SingleEnv
 
-    return SingleEnv(task_config(task, options), render_mode=render_mode)
+    pictures = _taken_out(options)
+    return SingleEnv(task_config(task, options), **pictures)
 
 
-def make_vector(
-    task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', render_mode: str | None = None, **options: Any
-) -> VectorEnv:
-    """Batched envs of a task; `options` are those of its `config`. ValueError for an unknown option."""
+def make_vector(task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', **options: Any) -> VectorEnv:
+    """Batched envs of a task; the other arguments are those of `make_single`."""
     from internutopia.rl.vector_env import VectorEnv
 
+    pictures = _taken_out(options)
     config = task_config(task, {**options, 'num_envs': num_envs})
-    return VectorEnv(config, autoreset_mode=autoreset_mode, render_mode=render_mode)
+    return VectorEnv(config, autoreset_mode=autoreset_mode, **pictures)
+
+
+def _taken_out(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are about pictures, taken out of those of a task."""
+    return {name: options.pop(name) for name in PICTURE_OPTIONS if name in options}
 
 
 def make(

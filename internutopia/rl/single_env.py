@@ -12,7 +12,9 @@ from typing_extensions import override
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
-from internutopia.rl.vector_env import RENDER_MODES, VectorEnv
+from internutopia.core.runner.env_cameras import Camera
+from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES
+from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
 
@@ -26,15 +28,34 @@ class SingleEnv(gymnasium.Env[Array, Any]):
     Args:
         config: what to run, with `env_num=1`; ValueError otherwise.
         learning: what is learned; None takes `TaskCfg.learning` of the tasks.
-        render_mode: `'rgb_array'` lets `render` give pictures.
+        render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
+        width: of pictures [pixels].
+        height: of pictures [pixels].
+        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
     """
 
     metadata: dict[str, Any] = {'render_modes': list(RENDER_MODES)}
 
-    def __init__(self, config: Config, learning: LearningCfg | None = None, *, render_mode: str | None = None):
+    def __init__(
+        self,
+        config: Config,
+        learning: LearningCfg | None = None,
+        *,
+        render_mode: str | None = None,
+        width: int = PICTURE_SIZE[0],
+        height: int = PICTURE_SIZE[1],
+        camera: Camera = None,
+    ):
         if config.env_num != 1:
             raise ValueError(f'SingleEnv runs one env, got env_num={config.env_num}; use VectorEnv for more')
-        self._envs = VectorEnv(config, learning, autoreset_mode=AutoresetMode.DISABLED, render_mode=render_mode)
+        self._envs = VectorEnv(
+            *(config, learning),
+            autoreset_mode=AutoresetMode.DISABLED,
+            render_mode=render_mode,
+            width=width,
+            height=height,
+            camera=camera,
+        )
         self.render_mode = render_mode
         self.metadata = {key: self._envs.metadata[key] for key in ('render_modes', 'render_fps')}
         self.observation_space = self._envs.single_observation_space
@@ -71,7 +92,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
 
     @override
     def render(self) -> Any:
-        """A picture of the env, RGB `(480, 640, 3)`; None without `render_mode='rgb_array'`."""
+        """What `render_mode` says; see `VectorEnv.render`."""
         return self._envs.render()[0]
 
     @override

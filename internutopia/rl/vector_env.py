@@ -11,6 +11,7 @@ makes the host wait for nothing (`device_core.py` says when it must).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -24,15 +25,16 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config
 from internutopia.core.config.config import check_config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.runner.env_cameras import Camera
+from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
+from internutopia.core.sensor.camera import checked_resolution
 from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
-
-RENDER_MODES = ('rgb_array',)
-_PICTURE_SIZE = 640, 480  # pixels
+from internutopia.rl.command_markers import command_markers
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -47,7 +49,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         autoreset_mode: when an env that ended starts its next episode: in the next step (whose action is ignored), in
             the same step (`info['final_obs']` has the last observation, `info['final_info']` its info), or when `reset`
             is called with its `reset_mask`.
-        render_mode: `'rgb_array'` lets `render` give pictures.
+        render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
+        width: of pictures [pixels].
+        height: of pictures [pixels].
+        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
 
     On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
@@ -67,15 +72,17 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        width: int = PICTURE_SIZE[0],
+        height: int = PICTURE_SIZE[1],
+        camera: Camera = None,
         arrays: Literal['numpy', 'torch'] = 'numpy',
     ):
         self._guard = CallGuard(self)
         check_config(config, 'VectorEnv')
         if arrays not in ('numpy', 'torch'):
             raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
-        if render_mode not in (None, *RENDER_MODES):
-            raise ValueError(f'render_mode={render_mode!r}: expected {" or ".join(map(repr, RENDER_MODES))} or None')
-        self.render_mode = render_mode
+        self.render_mode = checked_render_mode(render_mode)
+        size = checked_resolution((width, height))
         self.num_envs = self.env_num = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         observation_size, critic_size, self.action_format = _probe(config, learning)
@@ -94,6 +101,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.critic_size = critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._pictures = EnvPictures(
+            *(self, self.core.runner, render_mode, camera, size),
+            *(self.core.learning.robot, functools.partial(command_markers, self.core)),
+        )
         self._nobody = self.core.select(np.zeros(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
@@ -119,6 +130,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         rows = self.core.select(mask)
         self.core.reset(rows)
         self._ended = self._ended.without(mask)
+        self._pictures.on_reset(everywhere=bool(mask.all()))
         return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
 
     @exclusive
@@ -142,6 +154,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         info = self._info(outcome)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
+        self._pictures.on_step()
         rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
         return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
 
@@ -181,18 +194,22 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @reading
     def render(self) -> tuple[Any, ...]:
-        """A picture of each env, RGB `(480, 640, 3)`, as `render_mode` says; None for each without one.
+        """What `render_mode` says, one entry per env.
 
-        An env whose episodes are exhausted is black. For one picture of all envs in their places there is
-        `core.runner.render(None, (width, height))`.
+        A picture `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
+        `'depth_array'` distances `(height, width)` [m]; None with `'human'`, which shows the envs in a browser, or
+        without a mode. An env whose episodes are exhausted is black. Goals and commanded velocities are marked.
+
+        Raises:
+            ValueError: there is no such camera, or (KeyError) no such robot to follow.
+            NoOpenGLError: nothing can be rendered here; the message says what to install.
         """
-        if self.render_mode is None:
-            return (None,) * self.num_envs
-        return tuple(self.core.runner.render_each(_PICTURE_SIZE))
+        return tuple(self._pictures.render())
 
     @closing
     def close_extras(self, **kwargs: Any) -> None:
         """Free everything."""
+        self._pictures.close()
         self.core.close()
 
     def _checked(self, actions: Any) -> Any:

@@ -11,6 +11,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import namespace_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
@@ -41,6 +42,7 @@ class DifferentialDriveController(BoxActionController):
         self.wheel_radius = config.wheel_radius * scale
         self.wheel_base = config.wheel_base * scale
         self.joint_subset = ArticulationSubset(robot.articulation, WHEEL_JOINTS)
+        self._stuck = None if scene.world.arrays.on_device else StuckDetector(self)
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -50,6 +52,8 @@ class DifferentialDriveController(BoxActionController):
 
     def forward(self, forward_speed: Any = 0, rotation_speed: Any = 0, env_ids: Any = ...) -> ArticulationAction:
         """Wheel velocities for speeds in m/s and rad/s, one of each or `(n,)`."""
+        if self._stuck is not None:
+            self._stuck.update(forward_speed, rotation_speed, env_ids)
         turn = rotation_speed * self.wheel_base
         left = (2.0 * forward_speed - turn) / (2.0 * self.wheel_radius)
         right = (2.0 * forward_speed + turn) / (2.0 * self.wheel_radius)
@@ -57,6 +61,11 @@ class DifferentialDriveController(BoxActionController):
             joint_velocities=namespace_of(left).stack([left, right], axis=-1),
             joint_indices=self.joint_subset.joint_indices,
         )
+
+    @override
+    def find_stuck(self) -> Any:
+        """Whether the robot stands still although it is told to move; False on a device, where nobody looks."""
+        return False if self._stuck is None else self._stuck.stuck
 
     @override
     def action_space(self) -> gymnasium.Space[Any]:

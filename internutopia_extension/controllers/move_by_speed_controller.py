@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import DeviceArrays, check_alike, to_host
@@ -30,7 +29,10 @@ from internutopia_extension.controllers.actions import BoxActionController
 if TYPE_CHECKING:
     import gymnasium
 
+Floats = NDArray[Any]
+
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
 
 @BaseController.register('MoveBySpeedController')
@@ -87,6 +89,7 @@ class MoveBySpeedController(BoxActionController):
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
+        self._stuck = None if self._on_device else StuckDetector(self)
         self._check_fit()
 
     @override
@@ -102,6 +105,8 @@ class MoveBySpeedController(BoxActionController):
         rows = self._rows(env_ids)
         command = self._robot_state.arrays.zeros((len(rows), 3))
         command[:, 0], command[:, 1], command[:, 2] = forward_speed, lateral_speed, rotation_speed
+        if self._stuck is not None:
+            self._stuck.update(np.hypot(forward_speed, lateral_speed), rotation_speed, env_ids)
         now = self.scene.world.times[rows]
         due = now >= self._due[rows] - 0.5 * self.scene.world.step_dt
         if self._on_device:
@@ -129,9 +134,15 @@ class MoveBySpeedController(BoxActionController):
                     env_ids=selection.ids,
                 )
 
+    @override
+    def find_stuck(self) -> Any:
+        """Whether the robot stands still although it is told to move; False on a device, where nobody looks."""
+        return False if self._stuck is None else self._stuck.stuck
+
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
         """What it remembers of these envs, see `internutopia.core.runner.object_state`."""
-        return [to_host(array[self._rows(env_ids)]) for array in self._memory()]
+        stuck = [] if self._stuck is None else [array[env_ids].copy() for array in self._stuck.memory]
+        return [*(to_host(array[self._rows(env_ids)]) for array in self._memory()), *stuck]
 
     def check_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
         """ValueError if this was not saved by a controller of the same robot and policy."""
@@ -139,8 +150,12 @@ class MoveBySpeedController(BoxActionController):
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
         """Remember what was saved."""
-        for array, rows in zip(self._memory(), state, strict=True):
+        memory = self._memory()
+        for array, rows in zip(memory, state, strict=False):
             array[self._rows(env_ids)] = self._robot_state.arrays.asarray(rows, rows.dtype.name)
+        if self._stuck is not None:
+            for array, rows in zip(self._stuck.memory, state[len(memory) :], strict=True):
+                array[env_ids] = rows
 
     @override
     def action_space(self) -> gymnasium.Space[Any]:
@@ -177,7 +192,7 @@ class MoveBySpeedController(BoxActionController):
         state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
         clamped = xp.clip(command, self._lowest, self._highest)
         if not self._on_device and not np.array_equal(clamped, command):
-            _warn_of_clamping(self.policy.path)
+            self._warn_of_clamping(selection, command, clamped)
         state.changed()
         selection.put(state.commands[metadata.command], clamped)
         actions = self.policy(selection.take(self._observations.compute()))
@@ -192,6 +207,27 @@ class MoveBySpeedController(BoxActionController):
         # a whole number of policy steps after the last action, unless nobody asked for a while
         due = selection.take(self._due)
         selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
+
+    def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
+        """Say once of a robot and controller what was commanded, and by whom."""
+        own = self.config.name
+        outermost = next((name for name, each in self.robot.controllers.items() if _commands(each, self)), own)
+        by = 'its action' if outermost == own else f'controller {outermost!r}'
+        robot = self.robot.articulation.view.name
+        key = str(self.policy.path), robot, own, by
+        if key in _warned:
+            return
+        _warned.add(key)
+        row, column = np.argwhere(clamped != command)[0]
+        what = ('forward', 'lateral', 'rotation')[column]
+        unit = 'rad/s' if what == 'rotation' else 'm/s'
+        log.warning(
+            '%s of robot %r: %s commands a %s speed of %.4g %s in env %d; policy %s was trained on %.4g to %.4g: '
+            'commanded speeds beyond those that it was trained on are clamped',
+            *(f'controller {own!r}', robot, by),
+            *(what, command[row, column], unit, selection.host_ids[row]),
+            *(self.policy.path.name, self._lowest[column], self._highest[column]),
+        )
 
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
@@ -228,6 +264,6 @@ class MoveBySpeedController(BoxActionController):
             log.warning('%s: %s', where, warning)
 
 
-@functools.cache
-def _warn_of_clamping(path: Path) -> None:
-    log.warning('policy %s: commanded speeds beyond those that it was trained on are clamped', path.name)
+def _commands(controller: BaseController, other: BaseController) -> bool:
+    """Whether a controller is another one or has it below."""
+    return controller is other or any(_commands(sub, other) for sub in controller.sub_controllers)

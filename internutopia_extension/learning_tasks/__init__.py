@@ -13,6 +13,7 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
 }
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
+    'InternUtopia/CartPole-Discrete-v0': (f'{__name__}.cart_pole', {'discrete': True}),
     'InternUtopia/Jetbot-Goal-v0': (f'{__name__}.jetbot_goal', {}),
     'InternUtopia/H1-Stand-v0': (f'{__name__}.h1_stand', {}),
     'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),

@@ -37,6 +37,7 @@ def config(
     cart_mass: float = 1.0,
     force: float = 10.0,
     start: float = 0.05,
+    discrete: bool = False,
     threads: int | None = None,
 ) -> Config:
     """Envs with one cart-pole each, at 50 steps per second.
@@ -55,10 +56,11 @@ def config(
         cart_mass: mass of the cart [kg].
         force: push of an action of 1 [N].
         start: positions and speeds at the start of an episode are sampled from -start..start; 0 always starts upright.
+        discrete: whether the action is a choice instead, 0 for a full push to the left (-x), 1 for one to the right.
         threads: threads of the physics engine; None means one per core.
     """
     learning = LearningCfg(
-        action=ActionCfg(controller='actuators'),
+        action=ActionCfg(controller='actuators', choices=[[-1.0], [1.0]] if discrete else None),
         observations=[ObservationTermCfg(term='joint_positions'), ObservationTermCfg(term='joint_velocities')],
         rewards=[RewardTermCfg(term='alive')],
         terminations=[

@@ -56,7 +56,7 @@ def config(
     learning = LearningCfg(
         action=ActionCfg(controller='arm', scale=1.25, offset='home'),
         commands={
-            TARGET: CommandTermCfg(term='uniform', params={'low': low, 'high': high}, resample_time=half or None)
+            TARGET: CommandTermCfg(term='position', params={'low': low, 'high': high}, resample_time=half or None)
         },
         observations=[
             ObservationTermCfg(term='joint_positions', params=arm | {'relative': True}),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.robot.stuck import has_moved
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse, wrap_angle, yaw_of
@@ -124,9 +125,8 @@ class NavigationTask(BaseTask):
         """Whether the robot has neither moved nor turned for too long."""
         if self.config.stuck_seconds is None:
             return False
-        x, y, last_yaw, last_time = self._anchor
-        moved = math.hypot(position[0] - x, position[1] - y) >= self.config.stuck_distance
-        if moved or abs(float(wrap_angle(np.array(yaw - last_yaw)))) >= self.config.stuck_angle:
-            self._anchor[:] = *position[:2], yaw, time
+        pose = np.array([*position[:2], yaw])
+        if has_moved(pose, self._anchor[:3], self.config.stuck_distance, self.config.stuck_angle):
+            self._anchor[:] = *pose, time
             return False
-        return time - last_time >= self.config.stuck_seconds
+        return time - self._anchor[3] >= self.config.stuck_seconds

@@ -29,7 +29,7 @@ ARM = """
   <equality><weld body1="tip" body2="crate"/></equality>
   <actuator>
     <position name="turn" joint="shoulder" kp="50" kv="5" forcerange="-8 8"/>
-    <motor name="push" joint="slide"/>
+    <motor name="push" joint="slide" gear="2" ctrlrange="-1 1"/>
   </actuator>
 </mujoco>
 """
@@ -87,6 +87,9 @@ def test_the_tree_of_a_robot(write: Any) -> None:
         '1 visual geom',
         'joint slide: prismatic, axis (0, 0, 1)\n',
         'crate 1 kg',
+        'upper 0.5 kg at (0, 0, 0.3) m\n',
+        '- turn: position of joint shoulder, force -8..8\n',
+        '- push: effort of joint slide, gear 2, control -1..1\n',
         '- weld: tip, crate',
     ):
         assert line in result.stdout, line
@@ -95,7 +98,7 @@ def test_the_tree_of_a_robot(write: Any) -> None:
 
 def test_json(write: Any) -> None:
     data = json.loads(inspect(write('arm.xml', ARM), '--json').stdout)
-    assert (data['mass'], data['dof'], data['actuators']) == (5.75, 8, ['turn', 'push'])
+    assert (data['mass'], data['dof'], [each['name'] for each in data['actuators']]) == (5.75, 8, ['turn', 'push'])
     base, crate = data['world']['bodies']
     shoulder = base['bodies'][0]['joints'][0]
     assert (shoulder['type'], shoulder['stiffness'], shoulder['damping'], shoulder['max_force']) == (

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 from runs import run, task
@@ -61,3 +62,28 @@ def test_an_mp4_is_written(write, tmp_path, opengl):
     result = run(file, '--out', tmp_path, '--no-picture', '--video', tmp_path / 'run.mp4')
     assert result.exit_code == 0, result.output
     assert (tmp_path / 'run.mp4').read_bytes()[4:8] == b'ftyp'
+
+
+@pytest.mark.parametrize('options', [('--camera', 'follow:b'), ('--camera', 'top', '--env', 1), ('--env', 1)])
+def test_cameras_of_one_env(write, tmp_path, opengl, options):
+    video = tmp_path / 'run.gif'
+    file = write(task_configs=[task(max_steps=6)] * 2, env_num=2)
+    size = '--size', 80, 60, '--fps', 10
+    result = run(file, '--out', tmp_path, '--no-picture', '--video', video, *size, *options)
+    assert result.exit_code == 0, result.output
+    with Image.open(video) as film:
+        frames = [np.asarray(frame.convert('RGB')) for frame in ImageSequence.Iterator(film)]
+    assert frames[0].shape == (60, 80, 3) and frames[0].std() > 5.0 and len(frames) == 1  # of 6 steps of 1/60 s
+
+
+def test_wrong_options_of_a_video_are_named(write, tmp_path, opengl):
+    file = write()
+    video = '--out', tmp_path, '--no-picture', '--overwrite', '--video', tmp_path / 'a.gif'
+    result = run(file, *video, '--camera', 'follow:bb')
+    assert result.exit_code == 2 and "no robot 'bb'; did you mean 'b'" in result.stderr
+    result = run(file, *video, '--camera', 'eye')
+    assert result.exit_code == 2 and "camera 'eye': expected 'follow:ROBOT', 'top'" in result.stderr
+    result = run(file, *video, '--env', 99)
+    assert result.exit_code == 2 and 'env 99 cannot be recorded' in result.stderr
+    result = run(file, '--out', tmp_path, '--camera', 'top')
+    assert result.exit_code == 2 and '--camera and --env need --video' in result.stderr

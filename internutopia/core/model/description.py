@@ -23,6 +23,7 @@ from internutopia.core.model.own_process import call_in_own_process
 from internutopia.core.util import log
 
 _JOINTS = {0: 'free', 1: 'ball', 2: 'prismatic', 3: 'revolute'}  # by mjtJoint
+_TRANSMISSIONS = {0: 'joint', 1: 'joint', 2: 'site', 3: 'tendon', 4: 'site', 5: 'body'}  # by mjtTrn
 _EQUALITIES = {0: 'connect', 1: 'weld', 2: 'joint', 3: 'tendon'}  # by mjtEq; those of flexes have no two ends
 
 
@@ -58,6 +59,22 @@ class ColliderFacts:
 
 
 @dataclass(frozen=True)
+class ActuatorFacts:
+    """An actuator of the file.
+
+    `drives` is the name of the joint, tendon or else that it acts on, with what kind of thing that is; `control` what
+    it takes: a position or velocity target, or an effort. Ranges [of that unit, N·m or N] are None where unlimited.
+    """
+
+    name: str
+    drives: str
+    control: str
+    gear: float
+    control_range: list[float] | None
+    force_range: list[float] | None
+
+
+@dataclass(frozen=True)
 class BodyFacts:
     """A body and all that hangs on it. `visuals`: number of geoms that are only seen."""
 
@@ -82,7 +99,7 @@ class Description:
     dof: int
     mass: float
     world: BodyFacts
-    actuators: list[str]
+    actuators: list[ActuatorFacts]
     constraints: list[str]
     dropped: list[str]
 
@@ -103,7 +120,7 @@ def describe(path: Path) -> Description:
         dof=model.nv,
         mass=float(model.body_mass[1:].sum()),
         world=_body(model, 0),
-        actuators=[model.actuator(i).name for i in range(model.nu)],
+        actuators=[_actuator(model, i) for i in range(model.nu)],
         constraints=[_constraint(model, i) for i in range(model.neq)],
         dropped=[line for message in dropped for line in _lines(message.removeprefix(f'{path}: '))],
     )
@@ -169,6 +186,21 @@ def _joint(model: mujoco.MjModel, joint: int) -> JointFacts:
         passive_damping=float(np.ravel(model.dof_damping[dof])[0]),
         armature=float(model.dof_armature[dof]),
         friction=float(model.dof_frictionloss[dof]),
+    )
+
+
+def _actuator(model: mujoco.MjModel, index: int) -> ActuatorFacts:
+    kind = _TRANSMISSIONS.get(int(model.actuator_trntype[index]), 'body')
+    target: Any = getattr(model, kind)(int(model.actuator_trnid[index, 0]))
+    by_position, by_velocity = (float(model.actuator_biasprm[index, i]) for i in (1, 2))
+    limited, forced = model.actuator_ctrllimited[index], model.actuator_forcelimited[index]
+    return ActuatorFacts(
+        name=model.actuator(index).name or f'actuator {index}',
+        drives=f'{kind} {target.name}',
+        control='position' if by_position else 'velocity' if by_velocity else 'effort',
+        gear=float(model.actuator_gear[index, 0]),
+        control_range=_numbers(model.actuator_ctrlrange[index]) if limited else None,
+        force_range=_numbers(model.actuator_forcerange[index]) if forced else None,
     )
 
 

@@ -1,17 +1,21 @@
-"""Part boxes: boxes around the geoms of a thing, each in the frame of the body that it moves with.
+"""Part boxes: boxes around the geoms of a thing, each in the frame of the body that it moves with, or around a robot.
 
 They are exact for primitives and meshes; a plane that is infinite counts as its origin. Lengths in metres.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
+
+from internutopia.core.util.rotations import quat_rotate
 
 Array = NDArray[np.float64]
 
@@ -48,6 +52,30 @@ def part_boxes(
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     return [_boxes_of(model, data, bodies, geoms) for geoms in things]
+
+
+def robot_box(
+    model: mujoco.MjModel, links: Iterable[int], positions: NDArray[Any], orientations: NDArray[Any]
+) -> tuple[Array, Array]:
+    """Lowest and highest corner `(3,)` [m] of a box around what pictures show of a robot.
+
+    Args:
+        model: of its scene.
+        links: the k bodies that it consists of.
+        positions: of its links `(k, 3)` [m].
+        orientations: of its links `(k, 4)`.
+    """
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    corners: list[Array] = [positions]
+    for body, position, orientation in zip(links, positions, orientations, strict=True):
+        geoms = np.flatnonzero((model.geom_bodyid == body) & _SHOWN[model.geom_group])
+        boxes = [geom_bounds(model, data, geom, body) for geom in geoms.tolist()]
+        for box in boxes:
+            local = np.array(list(itertools.product(*zip(*box, strict=True))))
+            corners.append(position + quat_rotate(np.tile(orientation, (8, 1)), local))
+    points = np.concatenate(corners)
+    return points.min(axis=0), points.max(axis=0)
 
 
 def _boxes_of(

@@ -7,15 +7,18 @@ row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.render.markers import Marker
+
 Floats = NDArray[np.float64]
 Quality = Literal['fast', 'full']
+Layer = Literal['all', 'still', 'moving']
 PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
@@ -102,10 +105,17 @@ class CameraPose:
 
     def points(self, depth: NDArray[Any]) -> Floats:
         """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
-        x, y = self.intrinsics.pixels((depth.shape[1], depth.shape[0]))
+        rows, columns = (np.asarray(index, np.intp) for index in np.indices(depth.shape))
+        return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
+
+    def points_at(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], depth: NDArray[Any], size: tuple[int, int]
+    ) -> Floats:
+        """The points `(..., 3)` [m] that pixels of a picture of `size` [pixels] show, which have this depth `(...)`."""
+        x, y = self.intrinsics.pixels(size)
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
         scale = 1.0 if self.intrinsics.orthographic else ahead
-        local = np.stack([x[None, :] * scale + 0.0 * ahead, y[:, None] * scale + 0.0 * ahead, -ahead], axis=-1)
+        local = np.stack([x[columns] * scale + 0.0 * ahead, y[rows] * scale + 0.0 * ahead, -ahead], axis=-1)
         return local @ self.rotation.T + self.position
 
     def moved(self, offset: Any) -> CameraPose:
@@ -122,12 +132,16 @@ class Frame:
     or `BACKGROUND`; `occlusion` `(height, width)` float32, with labels only: of the thing that a pixel shows, which
     share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold a picture of
     each env.
+
+    `bounds` `(4,)` are first and last row and first and last column, the last ones not included, of what was written:
+    with the layer `'moving'` that is no more than is needed; of others it is zero.
     """
 
     rgba: NDArray[np.uint8] | None = None
     depth: NDArray[np.float32] | None = None
     labels: NDArray[np.int32] | None = None
     occlusion: NDArray[np.float32] | None = None
+    bounds: NDArray[np.intp] = field(default_factory=lambda: np.zeros(4, np.intp))
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
@@ -160,17 +174,26 @@ class Frame:
 
     def row(self, index: int) -> Frame:
         """The frame of one env."""
-        arrays = self.rgba, self.depth, self.labels, self.occlusion
-        return Frame(*(None if array is None else array[index] for array in arrays))
+        rgba, depth, labels, occlusion = (
+            None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
+        )
+        return Frame(rgba, depth, labels, occlusion)
 
 
 @dataclass(frozen=True)
 class RenderRequest:
-    """One picture of one env."""
+    """One picture of one env, with markers, env frame.
+
+    A `layer` is a part of what is there: what is fixed to the world and the sky, `'still'`, or the rest, `'moving'`, of
+    which one sees what is nearer than the still layer's depth. What is `'still'` and transparent is there in colour
+    alone, since one sees through it. Layers are for `'fast'` pictures: in others things cast shadows on each other.
+    """
 
     env_id: int
     camera_pose: CameraPose
     frame: Frame
+    markers: Sequence[Marker] = ()
+    layer: Layer = 'all'
 
 
 def half_angle(fovy: float) -> float:

@@ -17,17 +17,31 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, CameraPose, Frame, Intrinsics, Quality
+from internutopia.core.render.camera import (
+    BACKGROUND,
+    FAR,
+    NEAR,
+    UNLABELLED,
+    CameraPose,
+    Frame,
+    Intrinsics,
+    Layer,
+    Quality,
+    RenderRequest,
+)
 from internutopia.core.render.gl import open_context
-from internutopia.core.render.occlusion import count_pixels, crop_around, occlusion_picture
+from internutopia.core.render.markers import add_markers
+from internutopia.core.render.occlusion import Crop, count_pixels, crop_around, occlusion_picture
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
-_SEEN = int(mujoco.mjtCatBit.mjCAT_STATIC | mujoco.mjtCatBit.mjCAT_DYNAMIC)
+_STILL, _MOVING = int(mujoco.mjtCatBit.mjCAT_STATIC), int(mujoco.mjtCatBit.mjCAT_DYNAMIC)
+_CATEGORIES: dict[Layer, int] = {'all': _STILL | _MOVING, 'still': _STILL, 'moving': _MOVING}
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
+_GROUPS_SHOWN = 3  # the first ones
 _model_lock = threading.Lock()
 
 
@@ -44,7 +58,7 @@ class Canvas:
         model: mujoco.MjModel,
         state: NDArray[np.float64],
         labels: NDArray[np.int32],
-        views: Sequence[tuple[CameraPose, Frame]],
+        requests: Sequence[RenderRequest],
     ) -> None:
         """Render one env as seen by some cameras.
 
@@ -52,9 +66,9 @@ class Canvas:
             model: of the env; it must stay as it is.
             state: of the env, `mjSTATE_INTEGRATION`.
             labels: label of each geom, -1 for none.
-            views: cameras, and where their pictures go.
+            requests: the pictures.
         """
-        size = [max(frame.size[k] for _, frame in views) for k in (0, 1)]
+        size = [max(request.frame.size[k] for request in requests) for k in (0, 1)]
         scene = self._scenes.get(id(model))
         if scene is None:
             scene = self._scenes[id(model)] = _ModelScene(model, size, self._quality)
@@ -63,8 +77,8 @@ class Canvas:
         self._scenes.move_to_end(id(model))
         scene.reserve(size)
         scene.pose(state)
-        for camera_pose, frame in views:
-            scene.render(camera_pose, frame, labels)
+        for request in requests:
+            scene.render(request, labels)
 
     def free(self) -> None:
         """Give everything back."""
@@ -90,6 +104,8 @@ class _ModelScene:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
         self._flags = self._scene.flags.copy()
         self._sky = _sky_distance(model)
+        self._moving = _moving_geoms(model)
+        self._shown: Layer | None = None
         self._size = list(size)
         self._context = _context(model, self._size, quality)
 
@@ -111,16 +127,32 @@ class _ModelScene:
         if model.ntendon:
             mujoco.mj_tendon(model, data)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)  # models share the OpenGL context
-        with _far_floor(model):
-            mujoco.mjv_updateScene(model, data, self._options, None, self._free_camera, _SEEN, self._scene)
+        self._shown = None
 
-    def render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32]) -> None:
+    def render(self, request: RenderRequest, labels: NDArray[np.int32]) -> None:
         """Render one picture."""
+        if request.layer != self._shown:
+            self._shown = request.layer
+            with _far_floor(self._model):
+                mujoco.mjv_updateScene(
+                    *(self._model, self._data, self._options, None, self._free_camera),
+                    *(_CATEGORIES[request.layer], self._scene),
+                )
+        count = self._scene.ngeom
+        add_markers(self._scene, request.markers)
+        if request.layer == 'moving':
+            self._render_moving(request)
+        else:
+            self._render(request.camera_pose, request.frame, labels, request.layer)
+        self._scene.ngeom = count
+
+    def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
+        """Render what is shown, all of the picture."""
         self._set_camera(camera_pose)
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
         # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
-        depth_in_colour = in_colour and not self._smooth and frame.labels is None
+        depth_in_colour = in_colour and not self._smooth and frame.labels is None and layer == 'all'
         if frame.rgba is not None:
             pixels = np.empty((*frame.rgba.shape[:2], 3), np.uint8)
             depth = np.empty(frame.rgba.shape[:2], np.float32) if depth_in_colour and frame.depth is not None else None
@@ -132,8 +164,37 @@ class _ModelScene:
                 self._clear_sky(depth, rect, camera_pose)
                 frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
                 return
+        if layer == 'still':
+            for geom in self._scene.geoms[: self._scene.ngeom]:
+                if geom.rgba[3] < 1.0:
+                    geom.segid = -1  # without a number it has no depth
+            self._shown = None
         if frame.depth is not None or frame.labels is not None:
             self._render_plain(rect, camera_pose, frame, labels)
+
+    def _render_moving(self, request: RenderRequest) -> None:
+        """Render the part of the picture that shows what moves."""
+        frame = request.frame
+        assert frame.rgba is not None and frame.depth is not None and frame.labels is None
+        frame.bounds[:] = 0
+        if not self._scene.ngeom:
+            return
+        part = Crop(request.camera_pose, frame.size)
+        if len(self._moving) and not request.markers:
+            part = crop_around(self._model, self._data, self._moving, request.camera_pose, frame.size)
+        self._set_camera(part.camera_pose)
+        (left, top), (width, height) = part.corner, part.size
+        frame.bounds[:] = top, top + height, left, left + width
+        rect = mujoco.MjrRect(0, 0, width, height)
+        pixels, depth = np.empty((height, width, 3), np.uint8), np.empty((height, width), np.float32)
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_SKYBOX] = 0
+        mujoco.mjr_render(rect, self._scene, self._context)
+        mujoco.mjr_readPixels(pixels, depth, rect, self._context)
+        self._scene.flags[:] = self._flags
+        rgba = frame.rgba[top : top + height, left : left + width]
+        rgba[..., :3], rgba[..., 3] = pixels[::-1], 255 * (depth[::-1] > 0.0)
+        metres = _metres(depth, part.camera_pose.intrinsics.orthographic)[::-1]
+        frame.depth[top : top + height, left : left + width] = metres
 
     def free(self) -> None:
         """Give everything back."""
@@ -267,6 +328,13 @@ def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
             yield
         finally:
             sight.zfar = kept
+
+
+def _moving_geoms(model: mujoco.MjModel) -> NDArray[np.intp]:
+    """The geoms that are not fixed to the world; none if other things move that have no geoms."""
+    if model.nflex or model.ntendon or model.nskin:
+        return np.zeros(0, np.intp)
+    return np.flatnonzero((model.body_weldid[model.geom_bodyid] != 0) & (model.geom_group < _GROUPS_SHOWN))
 
 
 def _sky_distance(model: mujoco.MjModel) -> float | None:

@@ -21,14 +21,22 @@ _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of a picture that consists of whole pixels: the camera that sees it, and its size [pixels]."""
+    """A part of a picture that consists of whole pixels.
+
+    `camera_pose` is the camera that sees it, `size` its width and height, `corner` its first column and row [pixels].
+    """
 
     camera_pose: CameraPose
     size: tuple[int, int]
+    corner: tuple[int, int] = (0, 0)
 
 
 def crop_around(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int], camera_pose: CameraPose, size: tuple[int, int]
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    geoms: Sequence[int] | NDArray[np.intp],
+    camera_pose: CameraPose,
+    size: tuple[int, int],
 ) -> Crop:
     """The part of a picture of `size` (width, height) [pixels] outside of which none of some geoms can be seen.
 
@@ -48,7 +56,8 @@ def crop_around(
     edges: list[Any] = [tuple((each * 2.0 / pixels - 1.0).tolist()) for each in (low, high)]
     intrinsics = camera_pose.intrinsics.crop(*edges)
     width, height = (high - low).astype(int).tolist()
-    return Crop(replace(camera_pose, intrinsics=intrinsics), (width, height))
+    corner = int(low[0]), int(size[1] - high[1])
+    return Crop(replace(camera_pose, intrinsics=intrinsics), (width, height), corner)
 
 
 def count_pixels(labels: NDArray[np.int32]) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Quality, RenderRequest
+from internutopia.core.render.camera import Quality, RenderRequest
 
 if TYPE_CHECKING:
     from internutopia.core.render.renderer import Renderer
@@ -35,10 +35,10 @@ class RendererPool:
         quality = quality or self._quality
         if quality not in self._renderers:
             self._renderers[quality] = Renderer(self._threads, quality)
-        by_env: dict[int, list[tuple[CameraPose, Frame]]] = {}
+        by_env: dict[int, list[RenderRequest]] = {}
         for request in requests:
-            by_env.setdefault(request.env_id, []).append((request.camera_pose, request.frame))
-        self._renderers[quality].render([RenderJob(*snapshot(env_id), views) for env_id, views in by_env.items()])
+            by_env.setdefault(request.env_id, []).append(request)
+        self._renderers[quality].render([RenderJob(*snapshot(env_id), own) for env_id, own in by_env.items()])
 
     def close(self) -> None:
         """End the threads; the next picture starts again."""

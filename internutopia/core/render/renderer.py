@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Quality
+from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.render.canvas import Canvas
 
 
@@ -30,7 +30,7 @@ class RenderJob:
     model: mujoco.MjModel
     state: NDArray[np.float64]
     labels: NDArray[np.int32]
-    views: Sequence[tuple[CameraPose, Frame]]
+    requests: Sequence[RenderRequest]
 
 
 class Renderer:
@@ -101,7 +101,7 @@ class _RenderThread:
             try:
                 canvas = canvas or Canvas(self._quality)
                 for job in jobs:
-                    canvas.render(job.model, job.state, job.labels, job.views)
+                    canvas.render(job.model, job.state, job.labels, job.requests)
                 done.set_result(None)
             except BaseException as error:
                 done.set_exception(error)

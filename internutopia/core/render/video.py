@@ -20,6 +20,7 @@ from internutopia.core.util.install import install_hint
 Image = NDArray[np.uint8]
 
 SUFFIXES = ('.mp4', '.gif')
+_FAST = ['-preset', 'veryfast']  # half the time of libx264's default, at the same size for pictures as plain as ours
 
 
 class Video:
@@ -77,7 +78,7 @@ def _mp4(path: Path, rate: float) -> Generator[None, Image, None]:
             f'an MP4 video needs imageio-ffmpeg ({error}): {install_hint("video")}, or write a .gif'
         ) from error
     writer: Any = None
-    options: dict[str, Any] = {'fps': rate, 'macro_block_size': 2}
+    options: dict[str, Any] = {'fps': rate, 'macro_block_size': 2, 'output_params': _FAST}
     try:
         while True:
             image = yield

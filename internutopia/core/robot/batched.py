@@ -182,6 +182,15 @@ class BatchedRobots:
         for batch in self._batches.values():
             batch.observe(env_ids)
 
+    def find_stuck(self) -> dict[int, list[str]]:
+        """Names of the robots that stand still although a controller tells them to move, by env id."""
+        found: dict[int, list[str]] = {}
+        for batch in self._batches.values():
+            for env_id in np.flatnonzero(batch.robot.find_stuck()).tolist():
+                if env_id in batch.robots:
+                    found.setdefault(env_id, []).append(batch.name)
+        return found
+
 
 def _fingerprint(config: RobotCfg) -> Any:
     """Equal for configs that may share controllers and sensors: all but name and pose."""

@@ -199,6 +199,10 @@ class BaseController(OrderedKeys, ABC):
             sub_controller.forward(**command) if env_ids is ... else sub_controller.forward(**command, env_ids=env_ids)
         )
 
+    def find_stuck(self) -> Any:
+        """Whether the robot stands still although it is told to move, bool `(*batch_shape,)`; False if nobody knows."""
+        return functools.reduce(np.logical_or, (sub.find_stuck() for sub in self.sub_controllers), False)
+
     def get_joint_subset(self) -> ArticulationSubset | None:
         """The joints it drives: its own `joint_subset`, else its first sub-controller's."""
         own = getattr(self, 'joint_subset', None)

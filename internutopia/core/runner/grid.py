@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.rotations import quat_to_matrix
 from internutopia.core.world.base import World
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 _SHOWN_HEIGHT = 1.0  # m, about that of what stands in the envs
 _FOVY = 40.0  # degrees
-_FREE_FOVY = 45.0  # degrees, of a camera that a caller places
+FREE_FOVY = 45.0  # degrees, of a camera that a caller places
 _ELEVATION = math.radians(35.0)  # of the camera above what it looks at
 _AZIMUTH = math.radians(-125.0)  # where it stands, seen from what it looks at
 _DRAWN_WHOLE = 16  # envs, at most
@@ -60,12 +60,26 @@ def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPos
     return CameraPose(target + distance * towards, pose.rotation, lens)
 
 
+def top_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
+    """A camera above a box, from `low` to `high` `(3,)` [m], that looks straight down on all of it."""
+    lens = Intrinsics.of_height(half_angle(_FOVY), size)
+    target, (x, y, _) = 0.5 * (low + high), 0.5 * (high - low)
+    distance = max(x / lens.half_width, y / lens.half_height)
+    return CameraPose.looking_at(target, [target[0], target[1], high[2] + distance], lens)
+
+
+def env_box(cell: float) -> tuple[Floats, Floats]:
+    """Lowest and highest corner `(3,)` [m] of what is shown of an env whose cell has sides of this length [m]."""
+    half = 0.5 * np.array([cell, cell, 0.0])
+    return -half, half + [0.0, 0.0, _SHOWN_HEIGHT]
+
+
 def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
     """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
-    if camera is None:
-        half = 0.5 * np.array([cell, cell, 0.0])
-        low, high = world.env_origins.min(axis=0) - half, world.env_origins.max(axis=0) + half
-        return overview_pose(low, high + [0.0, 0.0, _SHOWN_HEIGHT], size)
+    if camera is None or camera == 'top':
+        low, high = env_box(cell)
+        box = low + world.env_origins.min(axis=0), high + world.env_origins.max(axis=0)
+        return overview_pose(*box, size) if camera is None else top_pose(*box, size)
     if isinstance(camera, str):
         scene = IScene.at(camera)
         view = scene.camera_at(camera)
@@ -75,7 +89,7 @@ def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')
-    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(_FREE_FOVY), size))
+    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(FREE_FOVY), size))
 
 
 @dataclass(frozen=True)
@@ -99,15 +113,41 @@ def render_tile(
         size: width and height of the picture [pixels].
         cell: length of a cell's side [m].
     """
+    requests = part_requests(world, env_ids, shown, pose, size, cell)
+    if requests:
+        world.render([request for _, request in requests])
+    return merge_parts([part_of(*each, shown, cell) for each in requests], shown, size)
+
+
+Where = tuple[slice, slice]
+"""Rows and columns of a part of a picture."""
+
+
+@dataclass(frozen=True)
+class GridPart:
+    """What a camera sees of one env: `picture` and `distance`, as in a `GridTile`, in a part of the picture."""
+
+    env_id: int
+    where: Where
+    picture: Image
+    distance: Floats
+
+
+def part_requests(
+    world: World,
+    env_ids: Sequence[int],
+    shown: Sequence[int],
+    pose: CameraPose,
+    size: tuple[int, int],
+    cell: float,
+    layer: Layer = 'all',
+) -> list[tuple[Where, RenderRequest]]:
+    """What has to be rendered of each env that is seen, and where that goes; see `render_tile` for the arguments."""
     width, height = size
-    picture = np.zeros((height, width, 3), np.uint8)
-    nearest = np.full((height, width), np.inf)
-    numbers = {env_id: number for number, env_id in enumerate(shown)}
-    parts: list[tuple[slice, slice]] = []
-    requests: list[RenderRequest] = []
+    requests: list[tuple[Where, RenderRequest]] = []
     for env_id in env_ids:
         own = pose.moved(-world.env_origins[env_id])
-        whole = numbers[env_id] == 0 or len(shown) <= _DRAWN_WHOLE
+        whole = env_id == shown[0] or len(shown) <= _DRAWN_WHOLE
         part = (0, 0, width, height) if whole else _part(own, size, cell)
         if part is None:
             continue
@@ -116,25 +156,47 @@ def render_tile(
             (2.0 * left / width - 1.0, 1.0 - 2.0 * bottom / height),
             (2.0 * right / width - 1.0, 1.0 - 2.0 * top / height),
         )
-        shape = bottom - top, right - left
-        frame = Frame(np.zeros((*shape, 4), np.uint8), np.zeros(shape, np.float32))
-        parts.append((slice(top, bottom), slice(left, right)))
-        requests.append(RenderRequest(env_id, CameraPose(own.position, own.rotation, lens), frame))
-    if requests:
-        world.render(requests)
-    for part, request in zip(parts, requests, strict=True):
-        assert request.frame.rgba is not None and request.frame.depth is not None
-        number = numbers[request.env_id]
-        depth = request.frame.depth.astype(np.float64)
-        inside = (np.abs(request.camera_pose.points(depth)[..., :2]) <= 0.5 * cell).all(axis=-1)
-        depth[inside] *= 1.0 - _OWN_CELL
-        depth[~inside] *= 1.0 + _SAME * number  # of floors outside all cells, always the first one's
-        front = depth < nearest[part]
-        nearest[part][front] = depth[front]
-        if number == 0:
+        frame = Frame.blank((right - left, bottom - top), ('rgba', 'depth'))
+        where = slice(top, bottom), slice(left, right)
+        requests.append((where, RenderRequest(env_id, replace(own, intrinsics=lens), frame, layer=layer)))
+    return requests
+
+
+def part_of(where: Where, request: RenderRequest, shown: Sequence[int], cell: float) -> GridPart:
+    """What was rendered of an env."""
+    rgba, depth = request.frame.rgba, request.frame.depth
+    assert rgba is not None and depth is not None
+    number = shown.index(request.env_id)
+    distance = tile_distance(depth, request.camera_pose.points(depth), cell, number)
+    return GridPart(request.env_id, where, rgba[..., :3], distance)
+
+
+def merge_parts(parts: Sequence[GridPart], shown: Sequence[int], size: tuple[int, int]) -> GridTile:
+    """One tile of what is nearest in any part; the sky is that of the first env of all that are shown."""
+    width, height = size
+    picture = np.zeros((height, width, 3), np.uint8)
+    nearest = np.full((height, width), np.inf)
+    for part in parts:
+        front = part.distance < nearest[part.where]
+        nearest[part.where][front] = part.distance[front]
+        if part.env_id == shown[0]:
             front[:] = True  # the sky
-        picture[part][front] = request.frame.rgba[front, :3]
+        picture[part.where][front] = part.picture[front]
     return GridTile(picture, nearest)
+
+
+def tile_distance(depth: NDArray[Any], points: Floats, cell: float, number: int) -> Floats:
+    """How far away what an env shows counts as being, so that of what lies in one another the right thing is seen.
+
+    Args:
+        depth: how far away it is `(...)` [m].
+        points: where it is `(..., 3)` [m], env frame.
+        cell: length of a cell's side [m].
+        number: of the env among those in the picture.
+    """
+    inside = (np.abs(points[..., :2]) <= 0.5 * cell).all(axis=-1)
+    # of floors outside all cells, always the first one's
+    return depth.astype(np.float64) * np.where(inside, 1.0 - _OWN_CELL, 1.0 + _SAME * number)
 
 
 def merge_tiles(tiles: Sequence[GridTile]) -> Image:
@@ -144,16 +206,6 @@ def merge_tiles(tiles: Sequence[GridTile]) -> Image:
         front = tile.distance < nearest
         picture[front], nearest[front] = tile.picture[front], tile.distance[front]
     return picture
-
-
-def render_each(world: World, env_ids: Sequence[int], size: tuple[int, int], cell: float) -> list[Image]:
-    """A picture of each env alone, RGB `(height, width, 3)`, seen like the whole grid by default."""
-    half = 0.5 * np.array([cell, cell, 0.0])
-    pose = overview_pose(-half, half + [0.0, 0.0, _SHOWN_HEIGHT], size)
-    requests = [RenderRequest(env_id, pose, Frame(np.zeros((size[1], size[0], 4), np.uint8))) for env_id in env_ids]
-    if requests:
-        world.render(requests)
-    return [request.frame.rgba[..., :3] for request in requests if request.frame.rgba is not None]
 
 
 def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:

@@ -159,8 +159,10 @@ class LocalRunner:
         """Observation, reward and end of each env, by env id."""
         env_ids, steps = envs.host_ids.tolist(), self.simulator.steps.tolist()
         slots = self.simulator.slots(env_ids)
+        stuck = self.simulator.batches.find_stuck()
         return {
-            i: self._judge(i, slot, steps[i], failures.errors.get(i)) for i, slot in zip(env_ids, slots, strict=True)
+            i: self._judge(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+            for i, slot in zip(env_ids, slots, strict=True)
         }
 
     def _step(self, env_ids: Sequence[int]) -> list[StepResult]:
@@ -183,7 +185,7 @@ class LocalRunner:
             return action
         return {**(action or {}), **overrides[env_id]}
 
-    def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None) -> StepResult:
+    def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
         limit = slot.task.config.max_episode_steps
         truncated = error is not None or (limit is not None and step >= limit)
         if error is None:
@@ -195,6 +197,9 @@ class LocalRunner:
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
         info = {**slot.labels, 'step': step}
+        stuck = [*stuck, *(name for name, robot in slot.task.robots.items() if robot.find_stuck())]  # those in no batch
+        if stuck:
+            info['stuck'] = stuck
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails

@@ -28,7 +28,7 @@ from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.base import EnvApi, Failures, Image, StepWatcher
-from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_each, render_tile
+from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
@@ -312,18 +312,14 @@ class SimulatorRunner:
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
         """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
         if len(shown) > 1:
-            for slot in self.slots(range(self.env_num)):
-                self._reach.add(slot.handle)
-            self._reach.warn_of_overlap(self.spacing)
+            self.warn_of_overlap()
         return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.spacing)
 
-    def render_each(self, size: tuple[int, int]) -> list[Image]:
-        """A picture of each env, RGB `(height, width, 3)`; black for those without an episode."""
-        shown = sorted(self.scenes.loaded)
-        images = [np.zeros((size[1], size[0], 3), np.uint8) for _ in range(self.env_num)]
-        for env_id, image in zip(shown, render_each(self.world, shown, size, self.spacing), strict=True):
-            images[env_id] = image
-        return images
+    def warn_of_overlap(self) -> None:
+        """Warn once if envs are too near to each other to be seen in one picture."""
+        for slot in self.slots(range(self.env_num)):
+            self._reach.add(slot.handle)
+        self._reach.warn_of_overlap(self.spacing)
 
     def _scene(self, env_id: int) -> IScene:
         """The scene of an env that runs an episode. KeyError for another one."""

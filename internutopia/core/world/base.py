@@ -306,6 +306,10 @@ class ArticulationView(ABC):
         """The link of that name. KeyError with close matches."""
 
     @abstractmethod
+    def box(self, env_id: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lowest and highest corner `(3,)` [m] of a box around what pictures show of it in an env, env frame."""
+
+    @abstractmethod
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
         """The joints between two links, `''` being the root, as the model of one env has them.
 

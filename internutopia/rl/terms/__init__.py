@@ -32,6 +32,7 @@ from internutopia.rl.terms import (
     observations,
     randomizations,
     rewards,
+    sensors,
     terminations,
 )
 from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms, term
@@ -48,6 +49,7 @@ __all__ = [
     'randomizations',
     'registered_terms',
     'rewards',
+    'sensors',
     'term',
     'terminations',
 ]

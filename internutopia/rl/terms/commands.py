@@ -20,7 +20,13 @@ def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequ
     return state.rng.uniform(low, high, (len(env_ids), len(low)))
 
 
-@term('command', mirror=(1.0, -1.0, -1.0))
+@term('command', marker='point')
+def position(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
+    """A point (x, y, z) [m] in the env frame, each coordinate uniform between `low` and `high`."""
+    return uniform(state, env_ids, low, high)
+
+
+@term('command', mirror=(1.0, -1.0, -1.0), marker='velocity')
 def velocity(
     state: RobotState,
     env_ids: EnvIds,
@@ -49,7 +55,7 @@ def velocity(
     return state.xp.where(share < zero_below, 0.0, commands)
 
 
-@term('command')
+@term('command', marker='point')
 def goal(
     state: RobotState,
     env_ids: EnvIds,

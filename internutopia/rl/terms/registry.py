@@ -12,13 +12,19 @@ from internutopia.rl.symmetry import TermMirror
 
 Kind = Literal['observation', 'reward', 'termination', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CommandMarker = Literal['point', 'velocity']
 
 _terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _mirrors: dict[tuple[Kind, str], TermMirror | None] = {}
+_markers: dict[str, CommandMarker | None] = {}
 
 
 def term(
-    kind: Kind, name: str | None = None, *, mirror: TermMirror | None = None
+    kind: Kind,
+    name: str | None = None,
+    *,
+    mirror: TermMirror | None = None,
+    marker: CommandMarker | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: make a function the term of that kind called `name` (default: the function's own name).
 
@@ -27,6 +33,8 @@ def term(
         name: what it is called.
         mirror: of an observation or command: what it is when left and right are swapped, see `rl.symmetry`. A sign for
             each element, or a function of the state and the term's parameters.
+        marker: of a command: what pictures show of it. `'point'`: (x, y) or (x, y, z) in the env frame [m];
+            `'velocity'`: forward, lateral [m/s] and yaw speed [rad/s] of the base.
     """
     if kind not in _terms:
         raise ValueError(f'there is no term of kind {kind!r}; {did_you_mean(kind, KINDS)}')
@@ -34,6 +42,8 @@ def term(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         key = name or function.__name__
         _terms[kind][key], _mirrors[kind, key] = function, mirror
+        if kind == 'command':
+            _markers[key] = marker
         return function
 
     return register
@@ -47,6 +57,11 @@ def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
 def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
     """How a registered term is mirrored; None if it does not say."""
     return _mirrors[kind, name]
+
+
+def look_up_marker(name: str) -> CommandMarker | None:
+    """What pictures show of a registered command term; None if it does not say."""
+    return _markers[name]
 
 
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:

@@ -1,11 +1,11 @@
 """Pictures and videos of a policy: what a camera beside the robots sees, as a picture over time or as a video.
 
-Every env has a tile with a camera of its own, which stands to the right of the robot when an episode starts and follows
-it. Pictures are rendered by MuJoCo, off screen.
+Every env has a tile with the camera that follows its robot. Pictures are rendered by MuJoCo, off screen.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -14,19 +14,17 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.render import video
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia.core.render.video import Video
+from internutopia.core.runner.env_pictures import EnvPictures
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import to_host
 from internutopia.core.util.install import install_hint
-from internutopia.core.util.rotations import yaw_of
+from internutopia.rl.command_markers import command_markers
 from internutopia.rl.training.evaluation import velocity_command, walking_test
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
@@ -35,9 +33,6 @@ Image = NDArray[np.uint8]
 SUFFIXES = ('.png', *video.SUFFIXES)
 VIDEO_RATE = 24.0  # frames per second, at most
 STRIP_FRAMES = 8
-_ELEVATION = math.radians(12.0)  # of the camera above what it looks at
-_FOVY = 45.0  # degrees
-_NEAREST, _FARTHEST = 1.2, 4.5  # m, of the camera
 _TILE = {'.png': (300, 240), '.gif': (320, 240), '.mp4': (640, 480)}  # width, height [pixels]
 
 
@@ -140,60 +135,19 @@ def _tiles(
     envs = VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
     try:
         obs = started(policy, envs)
-        cameras = [_Camera(envs, i, size) for i in range(envs.num_envs)]
+        core = envs.core
+        pictures = EnvPictures(
+            *(envs, core.runner, 'rgb_array', None, size, core.learning.robot),
+            markers=functools.partial(command_markers, core),
+            quality='full',
+        )
         for step in range(shown[-1] + 1):
             if step:
                 obs, *_ = envs.step(policy(obs))
             if step in shown:
-                envs.core.runner.world.render([camera.request() for camera in cameras], quality='full')
-                yield step, [camera.image() for camera in cameras]
+                yield step, pictures.render()
     finally:
         envs.close()
-
-
-class _Camera:
-    """Follows the robot of an env."""
-
-    def __init__(self, envs: VectorEnv, env_id: int, size: tuple[int, int]):
-        self._core, self._env_id = envs.core, env_id
-        self._world: Any = envs.core.runner.world  # pictures need more than its contract: the engine's own objects
-        self._intrinsics = Intrinsics.of_height(half_angle(_FOVY), size)
-        self._frame = Frame(np.zeros((size[1], size[0], 4), np.uint8))
-        self._episode = -1
-
-    def request(self) -> RenderRequest:
-        """The picture to take of it now."""
-        if self._episode != self._core.episode_ids[self._env_id]:
-            self._reset()
-        x, y, _ = to_host(self._core.state.base_position[self._env_id])
-        target = np.array([x, y, self._height])  # a fixed height: who falls, falls in the picture
-        pose = CameraPose.looking_at(target, target + self._arm, self._intrinsics)
-        return RenderRequest(self._env_id, pose, self._frame)
-
-    def image(self) -> Image:
-        """What it saw last `(height, width, 3)`."""
-        assert self._frame.rgba is not None
-        return self._frame.rgba[..., :3].copy()
-
-    def _reset(self) -> None:
-        """An episode was started, perhaps in another scene: stand beside its robot."""
-        self._episode = int(self._core.episode_ids[self._env_id])
-        state = self._core.state
-        base = to_host(state.base_position[self._env_id])
-        self._height = 0.8 * float(base[2])
-        model: mujoco.MjModel = self._world.model(self._env_id)
-        distance = np.clip(2.5 * _reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
-        side = float(yaw_of(to_host(state.base_orientation[self._env_id]))) - 0.5 * math.pi  # to the right of the robot
-        level = math.cos(_ELEVATION)
-        self._arm = distance * np.array([level * math.cos(side), level * math.sin(side), math.sin(_ELEVATION)])
-
-
-def _reach(model: mujoco.MjModel, data: mujoco.MjData, base: NDArray[np.float32]) -> float:
-    """Distance from the base to the farthest point of what moves [m]."""
-    moving = np.flatnonzero(model.body_weldid[model.geom_bodyid] != 0)
-    if not len(moving):
-        return 0.0
-    return float((np.linalg.norm(data.geom_xpos[moving] - base, axis=-1) + model.geom_rbound[moving]).max())
 
 
 def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -249,3 +251,13 @@ def test_opengl_starts_with_the_first_picture(make_env, make_task, monkeypatch, 
     assert not opened
     env.render()
     assert opened
+
+
+def test_a_choice_that_mujoco_does_not_know_is_named_with_those_it_knows() -> None:
+    environment = {**os.environ, 'MUJOCO_GL': 'nonsense'}
+    script = [sys.executable, '-c', 'from internutopia import Env']
+    ended = subprocess.run(script, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(
+        "ValueError: the environment variable MUJOCO_GL is 'nonsense': expected 'egl', 'osmesa'"
+    )

@@ -133,5 +133,5 @@ def test_gym_env_renders_if_told_so(make_config, make_task, opengl):
     silent = gym_env.Env(config)
     assert silent.render() is None
     silent.close()
-    with pytest.raises(ValueError, match="'human'"):
-        gym_env.Env(config, render_mode='human')
+    with pytest.raises(ValueError, match="'ansi': expected None or 'human'"):
+        gym_env.Env(config, render_mode='ansi')

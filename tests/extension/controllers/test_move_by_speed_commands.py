@@ -28,6 +28,10 @@ class TestCommands:
             for _ in range(3):
                 send(env, [9.0, 9.0, 9.0], [-0.6, 0.0, 0.0])
         assert len(caplog.records) == 1 and 'beyond those that it was trained on are clamped' in caplog.text
+        assert (
+            "controller 'walk' of robot 'hopper': its action commands a forward speed of 9 m/s in env 0" in caplog.text
+        )
+        assert f'policy {Path(path).name} was trained on -0.5 to 1' in caplog.text
         seen = np.array(walk_of(env).policy.batches)
         np.testing.assert_allclose(seen[1:, 0], [high] * 3, rtol=1e-6)
         np.testing.assert_allclose(seen[1:, 1], [[-0.5, 0.0, 0.0]] * 3, rtol=1e-6)

@@ -13,8 +13,10 @@ from typing_extensions import override
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.layouts import ArticulationLayout, BodyLayout
+from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import SCENE_PREFIX, Probe
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.arrays import to_host
 from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
@@ -309,11 +311,19 @@ class MujocoArticulationView(View, ArticulationView):
         return self._bodies[name]
 
     @override
+    def box(self, env_id: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        poses = (to_host(values)[env_id] for values in self.get_link_poses(self.body_names))
+        links = [body.body for body in self._layout_in(env_id).bodies.values()]
+        return robot_box(self._world.scene(env_id).model, links, *poses)
+
+    @override
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
-        scene = self._world.scene(env_id)
-        layout = scene.articulation(self.name)
+        return chain_of(self._world.scene(env_id).model, self._layout_in(env_id), base, tip)
+
+    def _layout_in(self, env_id: int) -> ArticulationLayout:
+        layout = self._world.scene(env_id).articulation(self.name)
         assert layout is not None, f'env {env_id} is none of this view'
-        return chain_of(scene.model, layout, base, tip)
+        return layout
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from internutopia.core.model.drives import DRIVE_KINDS
 from internutopia.core.model.kinematics import KinematicChain
+from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import Probe
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 from internutopia.core.world.base import Array, ArticulationView, BodyView, EnvIds
@@ -220,6 +221,13 @@ class IsaacArticulationView(IsaacView, ArticulationView):
     @override
     def body(self, name: str) -> BodyView:
         return self.links.body(name)
+
+    @override
+    def box(self, env_id: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        compiled = self._world.compiled(env_id)
+        poses = (values[env_id] for values in self.get_link_poses(self.body_names))
+        links = [body.body for body in compiled.robots[self.name].bodies.values()]
+        return robot_box(compiled.model, links, *poses)
 
     @override
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:

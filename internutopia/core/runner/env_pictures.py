@@ -1,0 +1,134 @@
+"""Env pictures: what `render` of Gymnasium's envs gives, a picture of each env by itself.
+
+| mode | `render` gives |
+|---|---|
+| `'rgb_array'` | what the env looks like now, `(height, width, 3)` uint8 |
+| `'rgb_array_list'` | the same after the last full reset and every step since, or since the last `render` |
+| `'depth_array'` | distance along the viewing direction `(height, width)` float32 [m], infinite where nothing is |
+| `'human'` | nothing: the envs are live in a browser, from the first reset on |
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.camera import Frame, Quality, RenderRequest
+from internutopia.core.render.markers import Marker
+from internutopia.core.runner.env_cameras import Camera, EnvCameras
+from internutopia.core.runner.robot_camera import RobotCamera
+from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.sensor.camera import checked_resolution
+from internutopia.core.util import did_you_mean
+
+RENDER_MODES = ('human', 'rgb_array', 'rgb_array_list', 'depth_array')
+PICTURE_SIZE = 640, 480  # pixels
+
+
+@dataclass(frozen=True)
+class EnvMarkers:
+    """What pictures of an env show beside what is there, and which points `(3,)` [m] of it they should not miss."""
+
+    markers: Sequence[Marker] = ()
+    goals: Sequence[NDArray[np.float64]] = ()
+
+
+MarkerMaker = Callable[[int, RobotCamera], EnvMarkers]
+"""Makes the markers of an env; it is given the camera that follows the env's robot."""
+
+
+def checked_render_mode(mode: str | None) -> str | None:
+    """The mode. ValueError if there is none of that name."""
+    if mode is not None and mode not in RENDER_MODES:
+        hint = did_you_mean(mode, RENDER_MODES)
+        raise ValueError(f'render_mode={mode!r}: expected None or {", ".join(map(repr, RENDER_MODES))}; {hint}')
+    return mode
+
+
+class EnvPictures:
+    """Pictures of the envs of a runner.
+
+    Args:
+        env: the env that a user has, for a viewer.
+        runner: what steps its envs.
+        mode: see the module; None for no pictures.
+        camera: see `env_cameras`.
+        size: width and height [pixels]. ValueError if they are not positive.
+        robot: name of the robot that is followed and has the markers; None for the first.
+        markers: says what is marked.
+        quality: None for that of the world.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        runner: SimulatorRunner,
+        mode: str | None,
+        camera: Camera,
+        size: tuple[int, int],
+        robot: str | None = None,
+        markers: MarkerMaker | None = None,
+        quality: Quality | None = None,
+    ):
+        self.mode = checked_render_mode(mode)
+        self._env, self._runner, self._size = env, runner, checked_resolution(size)
+        self._cameras = EnvCameras(runner, camera, self._size, robot)
+        self._markers = markers
+        self._quality: Quality | None = quality
+        self._kept: list[list[Any]] = [[] for _ in range(runner.env_num)]
+        self._viewer: Any = None
+
+    def on_reset(self, everywhere: bool) -> None:
+        """Envs were reset, all of them or some."""
+        if self.mode == 'human' and self._viewer is None:
+            # by name: the viewer stands above everything that it can show
+            self._viewer = importlib.import_module('internutopia.viewer').attach(self._env, speed=1.0)
+            print(f'viewer: open {self._viewer.url}', flush=True)
+        if everywhere:
+            self._kept = [[] for _ in self._kept]
+        self.on_step()
+
+    def on_step(self) -> None:
+        """The envs made a step."""
+        if self.mode == 'rgb_array_list':
+            for kept, picture in zip(self._kept, self._take(), strict=True):
+                kept.append(picture)
+
+    def render(self) -> list[Any]:
+        """What the mode says, one entry per env; black or infinitely far away where no episode is."""
+        if self.mode == 'rgb_array_list':
+            kept, self._kept = self._kept, [[] for _ in self._kept]
+            return kept
+        return self._take() if self.mode in ('rgb_array', 'depth_array') else [None] * self._runner.env_num
+
+    def close(self) -> None:
+        """Close the page, if there is one."""
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+
+    def _take(self) -> list[Any]:
+        runner, deep = self._runner, self.mode == 'depth_array'
+        with runner.scenes.entered():
+            requests = {env_id: self._request(env_id, deep) for env_id in sorted(runner.scenes.loaded)}
+            if requests:
+                runner.world.render(list(requests.values()), self._quality)
+        width, height = self._size
+        nothing = np.full((height, width), np.inf, np.float32) if deep else np.zeros((height, width, 3), np.uint8)
+        pictures: list[Any] = [nothing.copy() for _ in range(runner.env_num)]
+        for env_id, request in requests.items():
+            frame = request.frame
+            pictures[env_id] = frame.depth if frame.rgba is None else np.ascontiguousarray(frame.rgba[..., :3])
+        return pictures
+
+    def _request(self, env_id: int, deep: bool) -> RenderRequest:
+        follower = self._cameras.follower(env_id) if self._markers is not None else None
+        shown = EnvMarkers() if follower is None or self._markers is None else self._markers(env_id, follower)
+        pose = self._cameras.pose(env_id, shown.goals)
+        frame = Frame.blank(self._size, ('depth',) if deep else ('rgba',))
+        return RenderRequest(env_id, pose, frame, () if deep else shown.markers)

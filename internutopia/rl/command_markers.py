@@ -1,0 +1,75 @@
+"""Command markers: goals and velocities that a robot is told, as balls and arrows in pictures.
+
+Goals are green. Of a velocity, the green arrow is what is commanded, the blue one how the base moves, and a green one
+across it the yaw rate: to the left for a turn to the left.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.render.markers import Colour, Marker
+from internutopia.core.runner.env_pictures import EnvMarkers
+from internutopia.core.runner.robot_camera import RobotCamera
+from internutopia.core.util.arrays import to_host
+from internutopia.core.util.rotations import yaw_of
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import look_up_marker
+
+Floats = NDArray[np.float64]
+
+_TOLD: Colour = (0.1, 0.8, 0.2, 1.0)
+_IS: Colour = (0.1, 0.4, 1.0, 1.0)
+_BALL, _SHAFT = 0.06, 0.03  # radii, as shares of the robot's radius
+_SEEN_FROM_AFAR, _LENGTH = 0.02, 0.25  # m, radius and length of an arrow over the ground, at least
+_PER_SPEED = 0.8  # length of an arrow for 1 m/s or 1 rad/s, in radii of the robot
+_SLOW = 0.02  # m/s, rad/s: shown as nothing
+_HEAD = 0.75  # height of arrows above the robot's middle, in its radii
+
+
+def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvMarkers:
+    """What the robot of an env that holds an episode is told now; commands whose terms say of no marker have none."""
+    state = core.state
+    markers: list[Marker] = []
+    goals: list[Floats] = []
+    for name, cfg in core.learning.commands.items():
+        values = to_host(state.commands[name][env_id]).astype(np.float64)
+        kind = look_up_marker(cfg.term)
+        if kind == 'point':
+            goal = np.array([*values[:2], values[2] if len(values) > 2 else robot.ground])
+            goals.append(goal)
+            markers += _goal(goal, len(values) > 2, robot.radius)
+        elif kind == 'velocity':
+            markers += _velocity(values, state, env_id, robot)
+    return EnvMarkers(markers, goals)
+
+
+def _goal(goal: Floats, in_space: bool, radius: float) -> list[Marker]:
+    """A ball there, or, on the ground, an arrow that points at it from above."""
+    if in_space:
+        return [Marker(goal, _BALL * radius, _TOLD)]
+    top = goal + [0.0, 0.0, max(radius, _LENGTH)]
+    return [Marker(top, max(2 * _SHAFT * radius, _SEEN_FROM_AFAR), _TOLD, goal)]
+
+
+def _velocity(command: Floats, state: RobotState, env_id: int, robot: RobotCamera) -> list[Marker]:
+    start = robot.middle + [0.0, 0.0, _HEAD * robot.radius]
+    yaw = float(yaw_of(to_host(state.base_orientation[env_id]).astype(np.float64)))
+    heading = np.array([math.cos(yaw), math.sin(yaw), 0.0])
+    left = np.array([-heading[1], heading[0], 0.0])
+    moves = to_host(state.base_linear_velocity[env_id]).astype(np.float64) * [1.0, 1.0, 0.0]
+    front = start + 0.5 * robot.radius * heading
+    arrows = [
+        (start, command[0] * heading + command[1] * left, _TOLD),
+        (start + [0.0, 0.0, 3 * _SHAFT * robot.radius], moves, _IS),
+        (front, command[2] * left, _TOLD),
+    ]
+    return [
+        Marker(begin, _SHAFT * robot.radius, colour, begin + _PER_SPEED * robot.radius * way)
+        for begin, way, colour in arrows
+        if np.linalg.norm(way) > _SLOW
+    ]

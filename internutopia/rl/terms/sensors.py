@@ -1,0 +1,25 @@
+"""Observation terms that read sensors."""
+
+from __future__ import annotations
+
+from internutopia.core.util import did_you_mean
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import term
+
+
+@term('observation')
+def sensor(state: RobotState, name: str, key: str) -> Array:
+    """What the sensor `name` reads now under `key`, `(n, k)`: the value of each env in one row.
+
+    ValueError if the robot has no such sensor that serves all envs, or the sensor has no such value.
+    """
+    sensors = state.robot.sensors
+    if name not in sensors:
+        raise ValueError(
+            f"observation term 'sensor': robot {state.robot.name!r} has no batched sensor {name!r}; "
+            f'{did_you_mean(name, sensors)}'
+        )
+    data = sensors[name].get_data()
+    if key not in data:
+        raise ValueError(f"observation term 'sensor': sensor {name!r} has no {key!r}; {did_you_mean(key, data)}")
+    return state.arrays.asarray(data[key], 'float32').reshape(state.env_num, -1)

@@ -1,0 +1,68 @@
+"""Robots that stand still although they are told to move, in what `info` says of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import ControllerCfg
+from internutopia.core.vec_env import Env
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg, move_to_point_cfg
+
+import_extensions()
+
+WALL = """<worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="0.1 2 1" pos="0.3 0 1"/></worldbody>"""
+STEP = 4 / 240  # s
+
+
+@pytest.fixture
+def start(make_env: Callable[..., Env], make_task: Any, write_model: Any) -> Callable[..., Env]:
+    """Two Jetbots: that of env 0 faces a wall, that of env 1 has it behind."""
+
+    def start(*controllers: ControllerCfg) -> Env:
+        scene = write_model('wall', WALL)
+        robots = [
+            JetbotRobotCfg(position=(0, 0, 0.03), orientation=turned, controllers=list(controllers))
+            for turned in ((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+        ]
+        tasks = [make_task(scene, robots=[robot], max_steps=999) for robot in robots]
+        env = make_env(tasks=tasks * 2, env_num=2, sim={'physics_dt': STEP / 4, 'substeps': 4})
+        env.reset()
+        return env
+
+    return start
+
+
+def drive(env: Env, seconds: float, **action: Any) -> list[Any]:
+    info: list[Any] = []
+    for _ in range(round(seconds / STEP)):
+        *_, info = env.step([{'jetbot': action}] * 2)
+    return [each.get('stuck') for each in info]
+
+
+def test_who_does_not_get_on_is_stuck(start: Callable[..., Env]) -> None:
+    env = start(move_by_speed_cfg)
+    assert drive(env, 2.0, move_by_speed=[0.5, 0.0]) == [None, None]  # told to go 1 m, of which it could go 0.1 m
+    assert drive(env, 1.0, move_by_speed=[0.5, 0.0]) == [['jetbot'], None]
+    state = env.get_state()
+    assert drive(env, STEP, move_by_speed=[0.0, 0.0]) == [None, None]  # nobody wants it to move
+    env.set_state(state)
+    assert drive(env, STEP, move_by_speed=[0.5, 0.0]) == [['jetbot'], None]
+    assert drive(env, 1.5, move_by_speed=[-0.5, 0.0])[0] is None  # away from the wall
+    env.reset()
+    assert drive(env, 1.0, move_by_speed=[0.5, 0.0]) == [None, None]
+
+
+def test_commands_of_other_controllers_count(start: Callable[..., Env]) -> None:
+    env = start(move_to_point_cfg)
+    assert drive(env, 4.0, move_to_point=[np.array([3.0, 0.0, 0.0])])[0] == ['jetbot']
+
+
+def test_without_a_command_nobody_is_stuck(start: Callable[..., Env]) -> None:
+    env = start(move_by_speed_cfg)
+    info: list[Any] = []
+    for _ in range(240):
+        *_, info = env.step([None, {}])
+    assert all('stuck' not in each for each in info)
