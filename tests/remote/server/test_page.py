@@ -12,6 +12,7 @@ import pytest
 from browsers import chromium
 from playwright.sync_api import Browser, Page, expect
 
+from internutopia.cli.demo import demo_file
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config
 from internutopia.core.render.gl import NoOpenGLError, open_context
@@ -20,7 +21,7 @@ from internutopia.remote.server.users import add_token
 
 pytestmark = pytest.mark.slow
 
-SERVED = Path(__file__).parents[3] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 _PATIENCE = 300_000  # ms, within which the page shows what it is to show
 
 expect.set_options(timeout=_PATIENCE)
