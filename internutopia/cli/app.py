@@ -273,6 +273,9 @@ def train_command(
     setting: Annotated[
         list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
     ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help='YAML file of such fields; those of --setting count more.', metavar='FILE')
+    ] = None,
 ) -> None:
     """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
     from internutopia.cli.train import train
@@ -289,6 +292,7 @@ def train_command(
             backend=backend,
             device=device,
             options=option or [],
+            settings_file=settings,
             settings=setting or [],
             command=['internutopia', *sys.argv[1:]],
         )
@@ -331,6 +335,20 @@ def play_command(
             device=device,
         )
     )
+
+
+@app.command('export')
+def export_command(
+    source: Source,
+    env_id: TaskId = None,
+    out: Annotated[
+        Path | None, typer.Option(help='The policy file (.onnx); default: policy.onnx beside what is exported.')
+    ] = None,
+) -> None:
+    """Write a policy as an ONNX file that says how it is run."""
+    from internutopia.cli.export import export
+
+    raise typer.Exit(export(source, env_id, out))
 
 
 app.command('episodes')(episodes_command)
