@@ -4,8 +4,8 @@
 
     save_model(model, 'model.zip', 'InternUtopia/CartPole-v0')
 
-`internutopia play`, `evaluate` and `export` take such a file, and `PPO.load` and its like as well. A file of `model.save`
-alone says neither what the task is (`--id`) nor how observations were normalized.
+`internutopia play`, `evaluate` and `export` take such a file, and `PPO.load` and its like as well. A file of
+`model.save` alone says neither what the task is (`--id`) nor how observations were normalized.
 """
 
 from __future__ import annotations
