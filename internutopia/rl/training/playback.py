@@ -182,13 +182,13 @@ class _Camera:
         base = to_host(state.base_position[self._env_id])
         self._height = 0.8 * float(base[2])
         model: mujoco.MjModel = self._world.model(self._env_id)
-        distance = np.clip(2.5 * _reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
+        distance = np.clip(2.5 * reach(model, self._world.data(self._env_id), base), _NEAREST, _FARTHEST)
         side = float(yaw_of(to_host(state.base_orientation[self._env_id]))) - 0.5 * math.pi  # to the right of the robot
         level = math.cos(_ELEVATION)
         self._arm = distance * np.array([level * math.cos(side), level * math.sin(side), math.sin(_ELEVATION)])
 
 
-def _reach(model: mujoco.MjModel, data: mujoco.MjData, base: NDArray[np.float32]) -> float:
+def reach(model: mujoco.MjModel, data: mujoco.MjData, base: NDArray[np.float32]) -> float:
     """Distance from the base to the farthest point of what moves [m]."""
     moving = np.flatnonzero(model.body_weldid[model.geom_bodyid] != 0)
     if not len(moving):
