@@ -171,6 +171,7 @@ def test_charts_fill_their_width_from_the_start(page: Page, serve: Any, config: 
     expect(page.locator('#returns')).to_be_hidden()
     env.step([1, 1])
     expect(page.locator('#returns-title')).to_contain_text('Returns of the last 2 episodes, ')
+    expect(page.locator('#returns')).to_be_visible()
     for chart in ('#returns', '#detail [aria-label]'):
         points = page.locator(f'{chart} polyline').get_attribute('points') or ''
         across = [float(point.split(',')[0]) for point in points.split()]

@@ -143,7 +143,8 @@ function describeQueue({ left, started, ended }) {
 }
 
 function showReturns(returns) {
-  byId('returns').hidden = byId('returns-title').hidden = returns.length === 0;
+  byId('returns-title').hidden = returns.length === 0;
+  byId('returns').toggleAttribute('hidden', returns.length === 0); // SVG has no property for it
   drawSparkline(byId('returns'), returns);
   const mean = returns.reduce((total, value) => total + value, 0) / returns.length;
   byId('returns-title').textContent = `Returns of the last ${count(returns.length, 'episode')}, ${number(mean)} on average`;
