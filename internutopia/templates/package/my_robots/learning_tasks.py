@@ -13,11 +13,16 @@ from my_robots.configs import GlideControllerCfg, LiftCfg
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {'MyRobots/Lift-v0': (__name__, {})}
 
 
+@term('observation', 'my_robots_missing_height')
+def missing_height(state: Any, name: str) -> Any:
+    """How far the platform is below the height that command `name` gives `(n, 1)` [m]."""
+    return state.command(name) - state.joint_positions
+
+
 @term('reward', 'my_robots_at_height')
 def at_height(state: Any, name: str, tolerance: float = 0.2) -> Any:
-    """1 - |error| / tolerance, at least -1, where the error is the distance from the height of command `name` [m]."""
-    error = abs(state.joint_positions[:, 0] - state.command(name)[:, 0])
-    return (1.0 - error / tolerance).clip(-1.0)
+    """1 - |missing| / tolerance, with what is missing to the height that command `name` gives [m]."""
+    return 1.0 - abs(missing_height(state, name)[:, 0]) / tolerance
 
 
 def config(num_envs: int = 1, seed: int | None = None, *, seconds: float = 4.0, threads: int | None = None) -> Config:
@@ -31,11 +36,10 @@ def config(num_envs: int = 1, seed: int | None = None, *, seconds: float = 4.0, 
     """
     step_dt = 0.02
     learning = LearningCfg(
-        action=ActionCfg(controller='glide'),
+        action=ActionCfg(controller='glide', scale=0.5),  # actions around -1..1 are up to 0.5 m/s
         commands={'height': CommandTermCfg(term='uniform', params={'low': [0.1], 'high': [0.9]})},
         observations=[
-            ObservationTermCfg(term='joint_positions'),
-            ObservationTermCfg(term='command', params={'name': 'height'}),
+            ObservationTermCfg(term='my_robots_missing_height', params={'name': 'height'}, scale=5.0),  # around -1..1
         ],
         rewards=[RewardTermCfg(term='my_robots_at_height', params={'name': 'height'})],
     )
