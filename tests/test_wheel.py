@@ -40,9 +40,10 @@ from my_robots.learning_tasks import config
 torch.set_num_threads(1)
 import_extensions()
 envs = SB3VecEnv(config(num_envs=16, seed=0, threads=1))
-model = PPO('MlpPolicy', envs, n_steps=64, batch_size=256, learning_rate=2e-3, gamma=0.95, device='cpu', seed=0)
+settings = {'n_steps': 32, 'batch_size': 128, 'learning_rate': 1e-3, 'gamma': 0.95, 'device': 'cpu', 'seed': 0}
+model = PPO('MlpPolicy', envs, policy_kwargs={'log_std_init': -0.5}, **settings)
 save_model(model, 'before.zip', 'MyRobots/Lift-v0')
-model.learn(32768)
+model.learn(18432)
 save_model(model, 'after.zip', 'MyRobots/Lift-v0')
 envs.close()
 config(num_envs=2).to_yaml('lift.yaml')
@@ -54,12 +55,12 @@ from internutopia.remote import create_vectorized_env
 
 assert b'InternUtopia' in urllib.request.urlopen(sys.argv[1]).read()  # the page
 env = create_vectorized_env(num_envs=2, step_size=10, base_url=sys.argv[1])
-observations, _ = env.reset()
+first, _ = env.reset()
 for _ in range(10):
-    observations, *_ , infos = env.step(np.full((2, 1), 0.2, np.float32))
+    observations, *_, infos = env.step(np.full((2, 1), 0.2, np.float32))
 assert [info['step'] for info in infos] == [100, 100]
-heights = [rows[-1][0] for rows in observations]  # 0.2 m/s for 2 s; the drive lags behind
-assert np.allclose(heights, 0.4, atol=0.05), heights
+ways = [(start[0] - rows[-1][0]) / 5.0 for start, rows in zip(first, observations)]
+assert np.allclose(ways, 0.2, atol=0.03), ways  # m, in 2 s at 0.2 of 0.5 m/s; the drive lags behind
 env.close()
 """
 
@@ -149,8 +150,7 @@ def test_demo_init_run_and_list(installation: Installation) -> None:
     installation.internutopia('demo walking --env-num 1 --steps 10')
     assert Image.open(files / 'out' / 'walking' / 'overview.png').width > 300
     installation.internutopia('init my_run.yaml')
-    assert '4 episodes' not in installation.internutopia('run my_run.yaml --no-picture --steps 5')
-    installation.internutopia('run my_run.yaml --no-picture --overwrite')
+    installation.internutopia('run my_run.yaml --no-picture')
     results = [json.loads(line) for line in (files / 'out' / 'my_run' / 'results.jsonl').read_text().splitlines()]
     assert len(results) == 8 and all(result['metrics']['distance'] > 1.0 for result in results)
 
@@ -168,7 +168,8 @@ def test_a_package_of_ones_own_is_trained_played_and_served(installation: Instal
     for name in ('before', 'after'):
         installation.internutopia(f'evaluate {name}.zip --env-num 32 --threads 1 --json {name}.json')
         returns[name] = json.loads((files / f'{name}.json').read_text())['mean_return']
-    assert returns['before'] < 1.0 and returns['after'] > 2.5  # of at most 4: 1 for each second at the height
+    # 1 for each of 4 s at the height; on the way there, at 0.5 m/s, about -0.25
+    assert returns['before'] < 0.0 and returns['after'] > 1.5
     installation.internutopia('play after.zip --seconds 2 --out lift.png')
     assert Image.open(files / 'lift.png').width > 1000
 
