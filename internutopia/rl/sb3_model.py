@@ -72,6 +72,11 @@ class Network(torch.nn.Module):
         statistics: how its observations were normalized.
     """
 
+    mean: torch.Tensor
+    deviation: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+
     def __init__(self, policy: BasePolicy, statistics: ObservationStatistics | None):
         super().__init__()
         self.policy = policy
@@ -94,8 +99,8 @@ class Network(torch.nn.Module):
         if not self._bounded:
             return actions
         if self.policy.squash_output:
-            return self.low + 0.5 * (actions + 1.0) * (self.high - self.low)  # pyright: ignore[reportOperatorIssue]
-        return torch.clamp(actions, self.low, self.high)  # pyright: ignore[reportCallIssue, reportArgumentType]
+            return self.low + 0.5 * (actions + 1.0) * (self.high - self.low)
+        return torch.clamp(actions, self.low, self.high)
 
 
 def save_model(
@@ -152,7 +157,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return Model(Network(policy, None if card is None else card.statistics).eval(), card)
 
 
-def _policy(data: dict[str, Any], weights: Mapping[str, Any]) -> BasePolicy:
+def _policy(data: dict[str, Any], weights: Any) -> BasePolicy:
     """The policy of any algorithm: it says its class, spaces and arguments itself."""
     arguments = dict(data['policy_kwargs'])
     if issubclass(data['policy_class'], ActorCriticPolicy):

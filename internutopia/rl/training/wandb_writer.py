@@ -33,7 +33,7 @@ class WandbWriter(WandbLogWriter):
 
     @override
     def store_config(self, env_cfg: Mapping[str, Any] | object, train_cfg: dict[str, Any]) -> None:
-        import wandb
+        import wandb  # pyright: ignore[reportMissingImports] - an extra of its own
 
         wandb.config.update({'train_cfg': train_cfg, 'env_cfg': env_cfg})  # theirs takes no mapping
 

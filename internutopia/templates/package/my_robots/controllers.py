@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from internutopia import ArticulationAction, BaseController
 from internutopia.core.robot.controller import box_action
+from my_robots.configs import GlideControllerCfg
 
 
 @BaseController.register('MyRobotsGlideController')
@@ -17,14 +18,14 @@ class GlideController(BaseController):
 
     batched = True  # arrays have a row for each env that sent an action
 
-    def __init__(self, config: Any, robot: Any, scene: Any):
+    def __init__(self, config: GlideControllerCfg, robot: Any, scene: Any):
         super().__init__(config, robot, scene)
+        self.top_speed, self.step_dt = config.top_speed, config.step_dt
         self.target = self.state((1,))  # (env_num, 1), m; 0 again when an env is reset
 
     def action_space(self) -> spaces.Space[Any]:
         """What a learner may send."""
-        top_speed = self.config.top_speed
-        return spaces.Box(-top_speed, top_speed, (1,), np.float32)
+        return spaces.Box(-self.top_speed, self.top_speed, (1,), np.float32)
 
     def parse_action(self, action: Any) -> np.ndarray:
         """Check the action of one env."""
@@ -32,9 +33,8 @@ class GlideController(BaseController):
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Targets of the joint, of the envs that sent an action."""
-        top_speed = self.config.top_speed
-        speed = np.clip(self.parsed(action, env_ids), -top_speed, top_speed)
-        self.target[env_ids] = np.clip(self.target[env_ids] + speed * self.config.step_dt, 0.0, 1.0)
+        speed = np.clip(self.parsed(action, env_ids), -self.top_speed, self.top_speed)
+        self.target[env_ids] = np.clip(self.target[env_ids] + speed * self.step_dt, 0.0, 1.0)
         return ArticulationAction(joint_positions=self.target[env_ids])
 
     def get_obs(self) -> dict[str, Any]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from internutopia import BaseTask
+from my_robots.configs import LiftTaskCfg
 
 
 @BaseTask.register('MyRobotsLiftTask')
 class LiftTask(BaseTask):
     """Done when the platform is at the goal."""
+
+    def __init__(self, config: LiftTaskCfg, scene: Any):
+        super().__init__(config, scene)
+        self.goal = config.goal
 
     def height(self) -> float:
         """Position of the platform's joint [m]."""
@@ -18,9 +23,9 @@ class LiftTask(BaseTask):
     def get_observations(self) -> dict[str, Any]:
         """Called once per step."""
         obs = super().get_observations()
-        obs['lift']['missing'] = self.config.goal - self.height()
+        obs['lift']['missing'] = self.goal - self.height()
         return obs
 
     def is_done(self) -> bool:
         """Called after `get_observations`."""
-        return self.height() >= self.config.goal
+        return self.height() >= self.goal

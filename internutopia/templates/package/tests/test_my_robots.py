@@ -46,7 +46,8 @@ def test_holding_the_height_is_paid():
     obs, _ = envs.reset()
     assert obs.shape == (4, 1) and (obs > 0.0).all()  # the platform is below the height that is wanted
     for _ in range(150):
-        obs, reward, *_ = envs.step(np.clip(2.0 * obs, -1.0, 1.0))
+        obs, *_ = envs.step(np.clip(2.0 * obs, -1.0, 1.0))
+    obs, reward, *_ = envs.step(np.zeros((4, 1), np.float32))
     envs.close()
     error = np.abs(obs[:, 0]) / 5.0  # m
     assert error.max() < 0.05
