@@ -9,7 +9,7 @@ PYTEST = $(BIN)/pytest -n auto --dist loadgroup
 .PHONY: demo test test-all lint format docs bench clean
 
 demo: $(VENV)/.demo
-	$(BIN)/internutopia run configs/demo.yaml --out out/demo --overwrite
+	$(BIN)/internutopia demo
 
 test: $(VENV)/.dev
 	tools/install_system_packages.sh

@@ -1,17 +1,18 @@
 """Jetbots drive to their goals in a simulator behind HTTP, ten steps a call, by a rule of one line.
 
-Without `--url` the example starts the server itself; with it, start one before: internutopia serve configs/served.yaml
+Without `--url` the example starts the server itself; with it, start one before:
+`internutopia init served.yaml --from served`, then `internutopia serve served.yaml`.
 """
 
 import argparse
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 
+from internutopia.cli.demo import demo_file
 from internutopia.remote import create_vectorized_env, local_server
 
-SERVED = Path(__file__).parents[1] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 LEFT, AHEAD, RIGHT = range(3)
 
 parser = argparse.ArgumentParser(description=__doc__)

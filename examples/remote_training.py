@@ -1,17 +1,18 @@
 """A linear policy learns to drive Jetbots to their goals: policy gradients, with the simulator behind HTTP.
 
-Without `--url` the example starts the server itself; with it, start one before: internutopia serve configs/served.yaml
+Without `--url` the example starts the server itself; with it, start one before:
+`internutopia init served.yaml --from served`, then `internutopia serve served.yaml`.
 """
 
 import argparse
 from contextlib import closing, nullcontext
-from pathlib import Path
 
 import numpy as np
 
+from internutopia.cli.demo import demo_file
 from internutopia.remote import VectorEnv, local_server
 
-SERVED = Path(__file__).parents[1] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 ROLLOUT = 15  # calls between two updates
 GAMMA = 0.9  # per call
 RATE = 5.0

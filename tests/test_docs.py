@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -89,7 +88,6 @@ COMMANDS = [
 def test_commands_work_one_after_the_other(
     page: Path, commands: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
     write_saved(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # modules that a page lets its reader write

@@ -1,4 +1,4 @@
-"""Every example and every run file in configs/ runs; the examples check their own outcome."""
+"""Every example and every demo runs; the examples check their own outcome."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app
+from internutopia.cli.demo import demo_file, demo_files
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.py'))
@@ -27,9 +28,9 @@ def test_example(example, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize('config', sorted((ROOT / 'configs').glob('*.yaml')), ids=lambda path: path.name)
-def test_run_file(config, tmp_path):
-    result = CliRunner().invoke(app.app, ['run', str(config), '--out', str(tmp_path), '--steps', '5', '--seed', '1'])
+@pytest.mark.parametrize('name', demo_files())
+def test_demo(name, tmp_path):
+    result = CliRunner().invoke(app.app, ['demo', name, '--out', str(tmp_path), '--steps', '5', '--seed', '1'])
     assert result.exit_code == 0, result.stderr
     assert (tmp_path / 'overview.png').stat().st_size > 10_000
     assert (tmp_path / 'results.jsonl').read_text() == ''
@@ -38,7 +39,7 @@ def test_run_file(config, tmp_path):
 @pytest.mark.slow
 def test_the_demo_ends_with_every_robot_at_the_end_of_its_path(tmp_path):
     """Each of its tasks once, in four envs."""
-    text = (ROOT / 'configs' / 'demo.yaml').read_text()
+    text = demo_file('demo').read_text()
     text = text.replace('env_num: 16', 'env_num: 4').replace('repeat: 16', 'repeat: 1')
     (tmp_path / 'demo.yaml').write_text(text)
     result = CliRunner().invoke(app.app, ['run', str(tmp_path / 'demo.yaml'), '--out', str(tmp_path), '--no-picture'])

@@ -82,7 +82,9 @@ def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -
     )
 
 
-def measure_parts(world: World, reset: Callable[[], object], step: Callable[[], object], turns: int) -> tuple[float, Ratio]:
+def measure_parts(
+    world: World, reset: Callable[[], object], step: Callable[[], object], turns: int
+) -> tuple[float, Ratio]:
     """Seconds of physics, and of a step without it, in turns of two steps each."""
     reset()
     batch = mujoco_world(world).batch(0)[0]

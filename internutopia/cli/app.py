@@ -20,6 +20,7 @@ from typing_extensions import override
 
 import internutopia
 from internutopia.cli.assets_commands import assets_app
+from internutopia.cli.demo import DemoCommand, run_arguments
 from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
 from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
@@ -74,7 +75,7 @@ class _RunCommand(typer.core.TyperCommand):
 
 @app.command('run', cls=_RunCommand)
 def run_command(
-    config: Annotated[Path, typer.Argument(help='YAML file, see configs/README.md.', metavar='CONFIG.yaml')],
+    config: Annotated[Path, typer.Argument(help='YAML file; `internutopia init` writes one.', metavar='CONFIG.yaml')],
     env_num: Annotated[
         int | None,
         typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, instead of the one in the file.'),
@@ -148,6 +149,40 @@ def run_command(
     )
 
 
+@app.command(
+    'demo', cls=DemoCommand, context_settings={'ignore_unknown_options': True, 'allow_interspersed_args': False}
+)
+def demo_command(
+    name: Annotated[str, typer.Argument(help='Which, see `internutopia list demos`.', metavar='[NAME]')],
+    options: Annotated[
+        list[str] | None, typer.Argument(help='Those of `internutopia run`.', metavar='[OPTIONS OF RUN]')
+    ] = None,
+) -> None:
+    """Run one of the run files that come with InternUtopia; `demo` if none is named."""
+    command: Any = typer.main.get_command(app)
+    raise typer.Exit(command.main(run_arguments(name, options or []), 'internutopia', standalone_mode=False))
+
+
+@app.command('init')
+def init_command(
+    file: Annotated[Path | None, typer.Argument(help='Run file to write.', metavar='MY_RUN.yaml')] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option('--from', help='The demo that it shall be a copy of; default: a short run.', metavar='DEMO'),
+    ] = None,
+    package: Annotated[
+        str | None,
+        typer.Option(
+            help='Package to write: a folder with a robot, a controller, tasks, entry points and tests.', metavar='NAME'
+        ),
+    ] = None,
+) -> None:
+    """Write a run file, or a package, to start from."""
+    from internutopia.cli.init import init
+
+    raise typer.Exit(init(file, start_from, package))
+
+
 @app.command('show')
 def show_command(
     source: Annotated[
@@ -177,13 +212,14 @@ class Kind(StrEnum):
     REWARDS = 'rewards'
     TASKS = 'tasks'
     TERMS = 'terms'
+    DEMOS = 'demos'
 
 
 @app.command('list')
 def list_command(
     kind: Annotated[Kind, typer.Argument(help='What to list.', metavar='KIND')],
 ) -> None:
-    """List what configs can name: robots, scenes, controllers, ..., ids of learning tasks, and their terms."""
+    """List what configs can name: robots, scenes, controllers, ..., ids of learning tasks, their terms, demos."""
     from internutopia.cli.listing import list_names
 
     raise typer.Exit(list_names(kind))
@@ -251,6 +287,9 @@ def train_command(
     setting: Annotated[
         list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
     ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help='YAML file of such fields; those of --setting count more.', metavar='FILE')
+    ] = None,
 ) -> None:
     """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
     from internutopia.cli.train import train
@@ -267,6 +306,7 @@ def train_command(
             backend=backend,
             device=device,
             options=option or [],
+            settings_file=settings,
             settings=setting or [],
             command=['internutopia', *sys.argv[1:]],
         )
@@ -309,6 +349,20 @@ def play_command(
             device=device,
         )
     )
+
+
+@app.command('export')
+def export_command(
+    source: Source,
+    env_id: TaskId = None,
+    out: Annotated[
+        Path | None, typer.Option(help='The policy file (.onnx); default: policy.onnx beside what is exported.')
+    ] = None,
+) -> None:
+    """Write a policy as an ONNX file that says how it is run."""
+    from internutopia.cli.export import export
+
+    raise typer.Exit(export(source, env_id, out))
 
 
 app.command('episodes')(episodes_command)

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 
 from internutopia.asset_tools.listing import list_assets
+from internutopia.cli.demo import demo_files, first_line
 from internutopia.cli.errors import guarded
 from internutopia.core.registries import REGISTRIES
 from internutopia.rl import list_tasks
@@ -46,6 +47,10 @@ def _terms() -> Names:
     return {f'{kind} {name}': _meaning(term) for kind in KINDS for name, term in registered_terms(kind).items()}
 
 
+def _demos() -> Names:
+    return {name: first_line(file) for name, file in demo_files().items()}
+
+
 def _meaning(thing: Any) -> str:
     """The first line of its docstring, not of one that it inherits."""
     return inspect.cleandoc(thing.__doc__ or '').partition('\n')[0]
@@ -62,5 +67,6 @@ LISTS: dict[str, Callable[[], Names]] = {
     'scenes': _scenes,
     'tasks': _tasks,
     'terms': _terms,
+    'demos': _demos,
 }
 """The names of each kind."""

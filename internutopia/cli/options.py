@@ -17,7 +17,12 @@ Backend = Annotated[
     str | None,
     typer.Option(help='Physics engine, mujoco or mujoco_warp; default: that for the device.', metavar='BACKEND'),
 ]
-Source = Annotated[Path, typer.Argument(help='Folder of a run, or a policy file.', metavar='DIR|POLICY.onnx')]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help='Folder of a run, a policy file, or a model of Stable-Baselines3 (.zip).', metavar='DIR|POLICY'
+    ),
+]
 TaskId = Annotated[
     str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
 ]

@@ -14,6 +14,7 @@ from rich.progress import Progress as Bar
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
+from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util.install import install_hint
 from internutopia.core.util.interrupts import interrupts
 
@@ -34,6 +35,7 @@ def train(
     backend: str | None,
     device: str | None,
     options: Sequence[str],
+    settings_file: Path | None,
     settings: Sequence[str],
     command: Sequence[str],
 ) -> int:
@@ -50,7 +52,8 @@ def train(
         backend: physics engine; None means the one that is made for the device.
         device: what physics and learning compute on; None means the CPU, or as the task or the run says.
         options: options of the task, `name=value`.
-        settings: settings of the training, `name=value`.
+        settings_file: YAML file with settings of the training.
+        settings: settings of the training that count more, `name=value`.
         command: the command line.
     """
 
@@ -64,7 +67,8 @@ def train(
 
         engine = choose_engine(backend, device)
         task = find_task(env_id, parse_key_values(options, '--option'))
-        changes = parse_key_values(settings, '--setting')
+        changes = {} if settings_file is None else read_mapping(settings_file)
+        changes |= parse_key_values(settings, '--setting')
         own_options: dict[str, Any] = {'env_num': envs, 'iterations': iterations}
         changes |= {name: value for name, value in own_options.items() if value is not None}
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'

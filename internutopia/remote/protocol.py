@@ -320,6 +320,16 @@ class SessionStatus(Reply):
     queue: QueueStatus
     results: list[EndedEpisode]
     """The last episodes that ended, newest first, at most 10."""
+    returns: list[float | None]
+    """Returns of the last episodes that ended, oldest first, at most 240."""
+    cameras: list[str]
+    """Cameras in its envs, which a picture of one of them can be taken with."""
+
+
+class EnvAt(Reply):
+    """Which env a point of a picture shows."""
+
+    env: int
 
 
 class ServerStatus(Reply):

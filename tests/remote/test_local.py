@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from internutopia.cli.demo import demo_file
 from internutopia.core.config import Config
 from internutopia.remote import ServerUnavailableError, create_vectorized_env, local_server
 from internutopia_extension.learning_tasks import cart_pole
 
-SERVED = Path(__file__).parents[2] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 
 
 @pytest.mark.parametrize(

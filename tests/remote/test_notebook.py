@@ -1,23 +1,23 @@
-"""The cells of a student's notebook, as one script against a real server: `configs/served.yaml`."""
+"""The cells of a student's notebook, as one script against a real server: the demo `served`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from markers import slow_but
 from waiting import PATIENCE
 
+from internutopia.cli.demo import demo_file
 from internutopia.cli.run_file import read_run_file
 from internutopia_extension import import_extensions
 
 import_extensions()
 
-SERVED = Path(__file__).parents[2] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 LOG_LINES = [
     'GET version: 200',
     'Client is up to date',

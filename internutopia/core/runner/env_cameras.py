@@ -6,6 +6,7 @@
 | `'follow:ROBOT'` | the same, of that robot |
 | `'top'` | above the middle of the env, looking down |
 | a name or the end of a prim path | the camera of that name of a robot, or else of the scene |
+| `'robots/ROBOT/PATH'`, `'scene/PATH'` | that camera of that robot, or of the scene |
 | `(position, target)` | at the first point, looking at the second, env frame [m] |
 """
 
@@ -83,9 +84,17 @@ class EnvCameras:
     def _mounted(self, env_id: int, name: str) -> CameraPose:
         """The camera of that name, of a robot or the scene."""
         faults: list[str] = []
-        for owner in (*self._runner.slot(env_id).task.robots, None):
+        robots = self._runner.slot(env_id).task.robots
+        places = [(robot, name) for robot in (*robots, None)]
+        kind, _, rest = name.partition('/')
+        robot, _, path = rest.partition('/')
+        if kind == 'robots' and robot in robots:
+            places = [(robot, path)]
+        elif kind == 'scene':
+            places = [(None, rest)]
+        for owner, path in places:
             try:
-                view = self._runner.world.camera(owner, name, env_id)
+                view = self._runner.world.camera(owner, path, env_id)
             except ValueError as error:
                 faults.append(str(error))
                 continue

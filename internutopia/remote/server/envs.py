@@ -14,10 +14,12 @@ from internutopia.core.episodes.record import plain
 from internutopia.core.world.base import EnvIds
 from internutopia.core.world.env_selection import EnvIdSelection
 from internutopia.remote.protocol import Autoreset
+from internutopia.remote.server.env_camera import camera_names, env_at, env_picture
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
 
 RESULTS_SHOWN = 10
+RETURNS_SHOWN = 240
 
 
 @dataclass
@@ -30,6 +32,10 @@ class Progress:
     left: int | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
     """Of the last episodes that ended, newest first: as `protocol.EndedEpisode`."""
+    returns: list[float | None] = field(default_factory=list)
+    """Those of more of them, oldest first."""
+    cameras: list[str] = field(default_factory=list)
+    """Names of the cameras in the env that started an episode last."""
 
 
 @dataclass
@@ -132,13 +138,22 @@ class SessionEnvs:
             'errors': {str(rows[env_id]): text for env_id, text in rollout.errors.items()},
         }
 
-    def picture(self, width: int, height: int) -> bytes:
-        """All envs in their places, as PNG."""
+    def picture(self, width: int, height: int, env_id: int | None, camera: str) -> bytes:
+        """All envs in their places (None), or what a camera of one of them sees (`env_camera`), as PNG."""
         from PIL import Image
 
+        size = width, height
+        if env_id is None:
+            picture = self._core.runner.render(None, size)
+        else:
+            picture = env_picture(self._core, env_id, camera, size)
         file = io.BytesIO()
-        Image.fromarray(self._core.runner.render(None, (width, height))).save(file, 'png', compress_level=1)
+        Image.fromarray(picture).save(file, 'png', compress_level=1)
         return file.getvalue()
+
+    def env_at(self, x: float, y: float, width: int, height: int) -> int:
+        """The env at a point of the picture of all envs; see `env_camera`."""
+        return env_at(self._core, x, y, (width, height))
 
     def _advance(self, held: NDArray[np.float32], step_size: int, starting: EnvIds) -> _Rollout:
         """Step the running envs, each up to its end; at last start others, which are first seen together with them."""
@@ -177,6 +192,8 @@ class SessionEnvs:
         self._terminated[env_ids] = self._truncated[env_ids] = False
         started = int((self._core.episode_ids[env_ids] >= 0).sum())
         self.progress.started += started
+        if started:
+            self.progress.cameras = camera_names(self._core, int(env_ids[self._core.episode_ids[env_ids] >= 0][0]))
         if self.progress.left is not None:
             self.progress.left -= started
 
@@ -194,3 +211,5 @@ class SessionEnvs:
             for env_id in ended[-RESULTS_SHOWN:][::-1].tolist()
         ]
         self.progress.results = (results + self.progress.results)[:RESULTS_SHOWN]
+        returns = [plain(self._core.returns[env_id]) for env_id in ended[-RETURNS_SHOWN:].tolist()]
+        self.progress.returns = (self.progress.returns + returns)[-RETURNS_SHOWN:]

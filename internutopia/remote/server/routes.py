@@ -33,6 +33,7 @@ Key = Annotated[
         description='A request with a key that was used before is answered with the stored reply and does nothing.',
     ),
 ]
+Share = Annotated[float, Query(ge=0.0, le=1.0)]
 Pixels = Annotated[int, Query(ge=16, le=1024, description='[pixels]')]
 
 public = APIRouter(tags=['server'])
@@ -178,10 +179,33 @@ async def picture(
     session_id: SessionId,
     width: Pixels = 640,
     height: Pixels = 480,
+    env: Annotated[int | None, Query(ge=0, description='Env that alone is shown.')] = None,
+    camera: Annotated[
+        str, Query(max_length=256, description="Its camera: 'follow', 'top', or one of the session's `cameras`.")
+    ] = 'follow',
 ) -> Response:
-    """All envs of a session in their places; rendered about once a second, in between the last picture comes again."""
-    png = await sessions.find(user, session_id, as_admin=True).picture(width, height)
+    """All envs of a session in their places, or one of them.
+
+    It is rendered about once a second; in between the last picture comes again.
+    """
+    png = await sessions.find(user, session_id, as_admin=True).picture(width, height, env, camera)
     return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
+
+
+@simulator.get('/session/{session_id}/env_at', **replies(protocol.EnvAt, 404, 422))
+async def env_at(
+    request: Request,
+    user: Caller,
+    sessions: Sessions,
+    session_id: SessionId,
+    x: Share,
+    y: Share,
+    width: Pixels = 640,
+    height: Pixels = 480,
+) -> Response:
+    """The env at a point of the picture of all envs, which goes from (0, 0), left and top, to (1, 1)."""
+    env = await sessions.find(user, session_id, as_admin=True).env_at(x, y, width, height)
+    return _answer(request, protocol.EnvAt(env=env))
 
 
 @insight.get('/metrics', **replies(None, content={'text/plain': {'schema': {'type': 'string'}}}))

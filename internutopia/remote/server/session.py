@@ -65,7 +65,9 @@ class Session:
         self._step_marks: deque[tuple[float, int]] = deque([(self._created, 0)])
         self._picture_lock = asyncio.Lock()
         self._viewers = Line(1 + settings.waiting, 'requests for a picture of this session are waiting')
-        self._picture = 0.0, b''  # when it was rendered
+        self._picture = b''
+        self._view: tuple[int | None, str] | None = None  # what it shows: which env, through which camera
+        self._rendered = 0.0
 
     @property
     def age(self) -> float:
@@ -114,19 +116,33 @@ class Session:
         self._used = time.monotonic()
         return body
 
-    async def picture(self, width: int, height: int) -> bytes:
-        """All envs in their places, as PNG; the last one again if it was made a moment ago, or while many calls wait.
+    async def picture(self, width: int, height: int, env_id: int | None = None, camera: str = 'follow') -> bytes:
+        """All envs in their places, or one of them, as PNG.
 
-        Looking does not keep a session from expiring. ServiceError as for calls, if there is no picture yet.
+        The last one again if it was made a moment ago, or while many calls wait; who wants to see something else waits
+        for a moment. Looking does not keep a session from expiring. ServiceError as for calls, if there is no picture
+        yet, and if there is no such env or camera.
         """
+        if env_id is not None and env_id >= self.num_envs:
+            raise invalid(f'env: {env_id}, but the session has {self.num_envs} envs')
+        view = env_id, camera
         with self._viewers:
             async with self._picture_lock:
-                rendered, png = self._picture
-                fresh = time.monotonic() - rendered < self._settings.picture_interval
-                if not png or not (fresh or self._calls.full):
-                    png = await self._queue('picture', {'width': width, 'height': height})
-                    self._picture = time.monotonic(), png
-                return png
+                left = self._rendered + self._settings.picture_interval - time.monotonic()
+                if view == self._view and (left > 0.0 or self._calls.full):
+                    return self._picture
+                await asyncio.sleep(left if self._picture else 0.0)  # however many look at different envs
+                arguments = {'width': width, 'height': height, 'env_id': env_id, 'camera': camera}
+                self._picture = await self._queue('picture', arguments)
+                self._view, self._rendered = view, time.monotonic()
+                return self._picture
+
+    async def env_at(self, x: float, y: float, width: int, height: int) -> int:
+        """The env at a point of the picture of all envs, from (0, 0), left and top, to (1, 1).
+
+        Looking does not keep a session from expiring. ServiceError as for calls.
+        """
+        return int(await self._queue('env_at', {'x': x, 'y': y, 'width': width, 'height': height}))
 
     def status(self) -> SessionStatus:
         """What the page shows."""
@@ -140,6 +156,8 @@ class Session:
             idle=self.idle,
             state='busy' if self.busy else 'idle',
             queue=QueueStatus(left=self.progress.left, started=self.progress.started, ended=self.progress.ended),
+            returns=self.progress.returns,
+            cameras=self.progress.cameras,
             results=self.progress.results,  # pyright: ignore[reportArgumentType] - validated into models
         )
 

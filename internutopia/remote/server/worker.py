@@ -113,11 +113,16 @@ class _Worker:
             return Refused(422, 'invalid', f'actions: {error}')  # by a controller, before anything has moved
         return Done(encode(reply, media_type), self._envs.progress)
 
-    def picture(self, width: int, height: int) -> Done | Refused:
+    def picture(self, **arguments: Any) -> Done | Refused:
         try:
-            return Done(self._envs.picture(width, height), self._envs.progress)
+            return Done(self._envs.picture(**arguments), self._envs.progress)
         except NoOpenGLError as error:
             return Refused(503, 'no_picture', str(error))
+        except ValueError as error:
+            return Refused(422, 'invalid', str(error))
+
+    def env_at(self, **arguments: Any) -> Done:
+        return Done(str(self._envs.env_at(**arguments)).encode(), self._envs.progress)
 
 
 def _describe(config: Config) -> Description:

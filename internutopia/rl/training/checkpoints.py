@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +49,8 @@ def updates_in(path: Path) -> int:
     return read_checkpoint(path)['iter'] + 1  # it names the last one, from 0
 
 
-def policy_in(path: Path, settings: TrainingCfg, device: str | None = None) -> Callable[[Any], Any]:
-    """The policy of a checkpoint, without exploration: observations `(n, dim)` to actions `(n, k)`.
-
-    Both are tensors on the device, or arrays of numpy if it is None.
-    """
+def network_in(path: Path, settings: TrainingCfg) -> torch.nn.Module:
+    """The policy of a checkpoint, without exploration: tensors `(n, dim)` of observations to actions `(n, k)`."""
     weights = read_checkpoint(path)['actor_state_dict']
     layers = [value for name, value in weights.items() if name.startswith('mlp.') and name.endswith('.weight')]
     observation = TensorDict({'policy': torch.zeros(1, layers[0].shape[1])}, batch_size=[1])
@@ -65,12 +61,4 @@ def policy_in(path: Path, settings: TrainingCfg, device: str | None = None) -> C
         actor.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f'checkpoint {path} is not of a network with these settings: {error}') from error
-    module = actor.as_jit().eval().to(device)
-
-    def act(observations: Any) -> Any:
-        with torch.no_grad():
-            if device is None:
-                return module(torch.from_numpy(observations)).numpy()
-            return module(observations)
-
-    return act
+    return actor.as_jit().eval()

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from rsl_rl.models import MLPModel
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
+from internutopia.rl.training.loading import Trained, started
+from internutopia.rl.vector_env import VectorEnv
 
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
 
@@ -43,22 +46,36 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
     )
 
 
-def export_onnx(actor: MLPModel, metadata: PolicyMetadata, path: Path) -> None:
-    """Write a policy, its observation normalizer included, as an ONNX file with its metadata."""
-    module: Any = actor.as_onnx(verbose=False)
-    module.to('cpu').eval()
+def export_trained(trained: Trained, path: Path) -> None:
+    """Write what was trained as an ONNX file with its metadata.
+
+    Raises:
+        ValueError: it is a policy file already, it does not fit the task, or it cannot be exported (`policy_metadata`).
+        ImportError: onnx is missing.
+    """
+    if trained.network is None:
+        raise ValueError(f'{trained.file} is a policy file already')
+    with closing(VectorEnv(trained.config(1, threads=1), arrays=trained.arrays)) as envs:
+        size = started(trained.act, envs).shape[1]
+        training = {'id': trained.task.id, 'options': dict(trained.task.options), 'file': trained.file.name}
+        metadata = policy_metadata(envs.core, training)
+    export_onnx(trained.network, size, metadata, path)
+
+
+def export_onnx(network: torch.nn.Module, observation_size: int, metadata: PolicyMetadata, path: Path) -> None:
+    """Write a policy, observations `(n, observation_size)` to actions, as an ONNX file with its metadata."""
     draft = path.with_suffix('.part.onnx')
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter('ignore')
         torch.onnx.export(
-            module,
-            module.get_dummy_inputs(),
+            network.to('cpu').eval(),
+            (torch.zeros(1, observation_size),),
             os.fspath(draft),
             opset_version=OPSET,
             dynamo=False,
-            input_names=module.input_names,
-            output_names=module.output_names,
-            dynamic_axes={name: {0: 'n'} for name in (*module.input_names, *module.output_names)},
+            input_names=['obs'],
+            output_names=['actions'],
+            dynamic_axes={'obs': {0: 'n'}, 'actions': {0: 'n'}},
         )
     write_metadata(draft, metadata)
     os.replace(draft, path)

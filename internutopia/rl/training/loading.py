@@ -1,11 +1,11 @@
-"""Loading of what was trained: from the folder of a run, or from a policy file."""
+"""Loading of what was trained: from the folder of a run, a policy file, or a model of Stable-Baselines3."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
@@ -15,6 +15,9 @@ from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import read_run
 from internutopia.rl.training.tasks import Task, find_task
 from internutopia.rl.vector_env import VectorEnv
+
+if TYPE_CHECKING:
+    import torch
 
 SUBSTEP = 1 / 240  # s, about, of physics under a policy with a rate of its own
 Arrays = Literal['numpy', 'torch']
@@ -31,7 +34,8 @@ class Trained:
         task: what it does.
         file: where it was read from.
         arrays: what it takes and gives, as `VectorEnv` calls them.
-        metadata: what the file says about it; None for a checkpoint.
+        metadata: what a policy file says about it; None for others.
+        network: the policy as a module on tensors; None for a policy file.
     """
 
     act: ActFn
@@ -39,6 +43,7 @@ class Trained:
     file: Path
     arrays: Arrays
     metadata: PolicyMetadata | None = None
+    network: torch.nn.Module | None = None
 
     def config(
         self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
@@ -53,10 +58,10 @@ class Trained:
 
 
 def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:
-    """What a run's folder (its newest checkpoint) or a policy file holds.
+    """What a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3 holds.
 
     Args:
-        source: the folder or the file.
+        source: the folder or the file; models end in `.zip`.
         env_id: id of the task to run it in; None means the one that it was trained for.
         engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
 
@@ -66,6 +71,8 @@ def load_trained(source: Path, env_id: str | None = None, engine: Engine | None 
     """
     device = None if engine is None else engine.tensor_device
     arrays = 'numpy' if device is None else 'torch'
+    if source.suffix == '.zip':
+        return _load_sb3(source, env_id, device)
     if not source.is_dir():
         policy = load_policy(source, device)
         # described in a YAML file, it is run by its controller, which gets the commands
@@ -77,12 +84,46 @@ def load_trained(source: Path, env_id: str | None = None, engine: Engine | None 
         return Trained(act, task, source, arrays, policy.metadata)
     record = read_run(source)
     task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
-    from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in
+    from internutopia.rl.training.checkpoints import network_in, newest_checkpoint
 
     checkpoint = newest_checkpoint(source)
     if checkpoint is None:
         raise ValueError(f'{source} holds no checkpoint yet')
-    return Trained(policy_in(checkpoint, record.training, device), task, checkpoint, arrays)
+    network = network_in(checkpoint, record.training)
+    return Trained(_acting(network, device), task, checkpoint, arrays, network=network)
+
+
+def _load_sb3(source: Path, env_id: str | None, device: str | None) -> Trained:
+    """What a model of Stable-Baselines3 holds."""
+    from internutopia.rl.sb3_model import load_model
+
+    model = load_model(source)
+    if env_id is not None:
+        task = find_task(env_id)
+    elif model.card is not None:
+        task = find_task(model.card.id, model.card.options)
+    else:
+        raise ValueError(
+            f'{source} does not say what task it was trained for: name one with --id, or write the file with '
+            '`internutopia.rl.sb3_model.save_model`'
+        )
+    arrays = 'numpy' if device is None else 'torch'
+    return Trained(_acting(model.network, device), task, source, arrays, network=model.network)
+
+
+def _acting(network: torch.nn.Module, device: str | None) -> ActFn:
+    """The policy that a network is: on tensors on a device, or in numpy if it is None."""
+    import torch
+
+    network.to(device)
+
+    def act(observations: Any) -> Any:
+        with torch.no_grad():
+            if device is None:
+                return network(torch.from_numpy(observations)).numpy()
+            return network(observations)
+
+    return act
 
 
 def started(act: ActFn, envs: VectorEnv) -> Any:

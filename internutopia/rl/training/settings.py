@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -57,6 +57,10 @@ class TrainingCfg(BaseCfg):
     better than random."""
     save_every: Count = 25
     """Updates between two checkpoints."""
+    logger: Literal['tensorboard', 'wandb'] = 'tensorboard'
+    """Who gets the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
+    wandb_project: str = 'internutopia'
+    """Project of Weights & Biases that runs are in."""
 
     @model_validator(mode='before')
     @classmethod
@@ -94,6 +98,7 @@ class TrainingCfg(BaseCfg):
         return {
             'num_steps_per_env': self.num_steps,
             'save_interval': self.save_every,
+            'logger': self._logger(),
             'obs_groups': {'actor': ['policy'], 'critic': ['critic']},
             'actor': model | {'distribution_cfg': gaussian},
             'critic': model,
@@ -111,3 +116,9 @@ class TrainingCfg(BaseCfg):
                 'max_grad_norm': 1.0,
             },
         }
+
+    def _logger(self) -> str | dict[str, str]:
+        if self.logger == 'tensorboard':
+            return self.logger
+        writer = 'internutopia.rl.training.wandb_writer:WandbWriter'
+        return {'class_name': writer, 'project_name': self.wandb_project}

@@ -13,6 +13,7 @@ that robots can be given (see `policy_metadata`).
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shlex
@@ -106,12 +107,14 @@ def train(
 
     Raises:
         ValueError: the folder holds another run, or an option or setting is wrong. Nothing was written.
+        ImportError: the package of the logger is missing. Nothing was written.
     """
     folder, settings = Path(folder), dict(settings or {})
     record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
     task = find_task(record.id, record.options)
     if resume and engine is None:
         engine = choose_engine(record.backend, record.device)
+    _check_logger(record.training)
     record.commands.append(command)
     if threads is not None:
         torch.set_num_threads(threads)
@@ -170,6 +173,11 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
+def _check_logger(settings: TrainingCfg) -> None:
+    if settings.logger == 'wandb' and importlib.util.find_spec('wandb') is None:
+        raise ImportError(f"logger 'wandb' needs the package wandb: {install_hint('wandb')}")
+
+
 def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:
     try:
         plot_curve(progress, title, path)
@@ -194,7 +202,9 @@ def _export(
         'wall_seconds': progress[-1].seconds if progress else 0.0,
     }
     try:
-        export_onnx(runner.get_inference_policy(), policy_metadata(envs.envs.core, training), path)
+        metadata = policy_metadata(envs.envs.core, training)
+        actor = runner.get_inference_policy()
+        export_onnx(actor.as_onnx(verbose=False), actor.obs_dim, metadata, path)
     except ImportError as error:
         return None, f'it needs onnx ({error}): {install_hint("rl")}'
     except ValueError as error:

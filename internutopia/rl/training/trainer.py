@@ -84,6 +84,7 @@ class Runner(OnPolicyRunner):
             if self.updates > first:  # the last one that is whole
                 self.current_learning_iteration = self.updates - 1
                 self.save(str(self._folder / f'model_{self.current_learning_iteration}.pt'))
+            self.logger.stop_logging_writer()
         return self.updates >= iterations
 
     def _log(self, **values: Any) -> None:

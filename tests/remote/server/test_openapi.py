@@ -44,6 +44,7 @@ OPERATIONS = [
     ('GET', '/api/v1/sessions'),
     ('GET', '/api/v1/session/{session_id}'),
     ('GET', '/api/v1/session/{session_id}/picture'),
+    ('GET', '/api/v1/session/{session_id}/env_at'),
     ('POST', '/api/v1/session/create'),
     ('POST', '/api/v1/session/close'),
     ('POST', '/api/v1/episode/create'),

@@ -12,6 +12,7 @@ import pytest
 from browsers import chromium
 from playwright.sync_api import Browser, Page, expect
 
+from internutopia.cli.demo import demo_file
 from internutopia.cli.run_file import read_run_file
 from internutopia.core.config import Config
 from internutopia.core.render.gl import NoOpenGLError, open_context
@@ -20,7 +21,7 @@ from internutopia.remote.server.users import add_token
 
 pytestmark = pytest.mark.slow
 
-SERVED = Path(__file__).parents[3] / 'configs' / 'served.yaml'
+SERVED = demo_file('served')
 _PATIENCE = 300_000  # ms, within which the page shows what it is to show
 
 expect.set_options(timeout=_PATIENCE)
@@ -133,6 +134,50 @@ def test_the_picture_follows_the_envs(page: Page, serve: Any, config: Config, en
     expect(picture).not_to_have_attribute('src', first)
 
 
+def test_a_click_shows_an_env_and_its_cameras_are_there(page: Page, serve: Any, config: Config, envs: Any):
+    if not can_render():
+        pytest.skip('nothing can be drawn here')
+    url = serve(config, user_sessions=7, picture_interval=0.1).url
+    envs(url, 4)
+    page.goto(url)
+    picture, env, camera = (page.locator(f'#{name}') for name in ('picture', 'env', 'camera'))
+    expect(picture).to_be_visible()
+    expect(camera).to_be_disabled()
+    box = picture.bounding_box()
+    assert box is not None
+    all_envs = picture.get_attribute('src')
+    # env 0 stands in the corner that is nearest to the camera, env 3 opposite
+    picture.click(position={'x': 0.5 * box['width'], 'y': 0.85 * box['height']})
+    expect(env).to_have_value('0')
+    expect(picture).to_have_attribute('alt', 'Env 0')
+    expect(camera).to_be_enabled()
+    followed = picture.get_attribute('src')
+    assert followed != all_envs
+    names = camera.locator('option').all_text_contents()
+    assert names[:2] == ['Follow the robot', 'From above'] and any(name.startswith('robots/jetbot/') for name in names)
+    camera.select_option(names[-1])
+    expect(picture).not_to_have_attribute('src', followed or '')
+    picture.click()
+    expect(env).to_have_value('')
+    picture.click(position={'x': 0.5 * box['width'], 'y': 0.2 * box['height']})
+    expect(env).to_have_value('3')
+
+
+def test_charts_fill_their_width_from_the_start(page: Page, serve: Any, config: Config, envs: Any):
+    short = config.task_configs[0].model_copy(update={'max_episode_steps': 10})
+    url = serve(config.model_copy(update={'task_configs': [short]}), user_sessions=7).url
+    env = envs(url, 2)
+    page.goto(url)
+    expect(page.locator('#returns')).to_be_hidden()
+    env.step([1, 1])
+    expect(page.locator('#returns-title')).to_contain_text('Returns of the last 2 episodes, ')
+    expect(page.locator('#returns')).to_be_visible()
+    for chart in ('#returns', '#detail [aria-label]'):
+        points = page.locator(f'{chart} polyline').get_attribute('points') or ''
+        across = [float(point.split(',')[0]) for point in points.split()]
+        assert across[0] == 0 and across[-1] == 119, chart
+
+
 def test_newest_results_come_first(page: Page, serve: Any, config: Config, envs: Any):
     short = config.task_configs[0].model_copy(update={'max_episode_steps': 10})
     url = serve(config.model_copy(update={'task_configs': [short]}), user_sessions=7).url
@@ -193,6 +238,7 @@ def test_text_from_the_server_is_never_html(page: Page, serve: Any, config: Conf
     session = {
         **{'session_id': evil, 'user': evil, 'state': evil, 'num_envs': 1, 'steps': 1, 'steps_per_second': 1.0},
         **{'age': 1.0, 'idle': 1.0, 'queue': {'left': None, 'started': 1, 'ended': 1}},
+        **{'returns': [1.0, None], 'cameras': [evil]},
         'results': [{'episode': 0, 'return': 1.0, 'length': 1, 'terminated': 0, 'truncated': 1, 'error': evil}],
     }
     status = {'server': {'version': evil, 'uptime': 1.0, 'limits': {}}, 'sessions': [session], 'totals': {}}

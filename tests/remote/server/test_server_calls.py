@@ -261,6 +261,7 @@ def test_status(raw: Raw, session: RawSession) -> None:
     newest, oldest = shown['results']
     assert newest['episode'] == 2 and newest['length'] == 7 and newest['truncated'] and not newest['terminated']
     assert oldest['return'] == pytest.approx(5 * 0.02) and oldest['error'] is None
+    assert shown['returns'] == [oldest['return'], newest['return']]
     totals = status['totals']
     assert (totals['sessions'], totals['envs'], totals['steps'], totals['ended']) == (1, ENVS, 20, 2)
 
@@ -286,5 +287,10 @@ def test_picture(session: RawSession) -> None:
     assert picture.shape == (120, 160, 3) and picture.std() > 1
     session.step(ACTIONS, step_size=4)
     assert session.caller.get(f'/session/{session.id}/picture').body == answer.body  # drawn a moment ago
+    single = session.caller.get(f'/session/{session.id}/picture?width=160&height=120&env=1&camera=top')
+    assert single.status == 200 and single.body != answer.body
+    for query, message in [('env=9', 'has 3 envs'), ('env=0&camera=tip', "did you mean 'top'"), ('env=-1', 'env')]:
+        refused = session.caller.get(f'/session/{session.id}/picture?{query}')
+        assert refused.fault == (422, 'invalid') and message in refused.message
     wrong = session.caller.get(f'/session/{session.id}/picture?width=1025')
     assert wrong.fault == (422, 'invalid') and 'width' in wrong.message

@@ -18,7 +18,7 @@ from toy_walker import ACTION_SCALE, ID, STEP
 from warp_device import DEVICE
 
 from internutopia.rl.policy import load_policy
-from internutopia.rl.training.checkpoints import newest_checkpoint, policy_in, read_checkpoint
+from internutopia.rl.training.checkpoints import newest_checkpoint, read_checkpoint
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained
@@ -73,7 +73,7 @@ def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
 
 def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     policy = load_policy(finished / 'policy.onnx')
-    network = policy_in(finished / 'model_1.pt', read_run(finished).training)
+    network = load_trained(finished).act
     observations = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     actions = policy(observations)
     assert np.abs(actions).max() > 0.01

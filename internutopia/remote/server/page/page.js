@@ -1,14 +1,11 @@
 // The page: asks the server about once a second, shows what it says, and says so when it does not answer.
 
-import { loadPicture, loadStatus, ServerError, token } from './server.js';
+import { follow } from './picture.js';
+import { loadStatus, ServerError, token } from './server.js';
 import { byId, History, showDetail, showList, showTotals } from './view.js';
 
 const PERIOD = 1000; // [ms] between two statuses
 const LONGEST_WAIT = 10_000; // [ms] between two tries while the server is away
-const SETTLED = 3000; // [ms] after the last change nothing moves any more: the picture is the last one
-const UNAVAILABLE = 15_000; // [ms] until a picture that could not be drawn is asked for again
-const LARGEST = 1024; // [pixels] of a picture
-const SHAPE = 10 / 16; // height of a picture by its width
 
 const history = new History();
 let selected = location.hash.slice(1);
@@ -81,7 +78,7 @@ function show() {
   showList(sessions, history, session?.session_id, select);
   if (session) {
     showDetail(session, history.of(session.session_id));
-    picture.follow(session);
+    follow(session);
   }
 }
 
@@ -90,58 +87,6 @@ function select(id) {
   window.history.replaceState(null, '', `#${id}`); // the same session after a reload
   show();
 }
-
-/** The picture of the selected session: one request at a time, and none while nothing moves. */
-const picture = {
-  session: null,
-  progress: '',
-  changed: 0,
-  notBefore: 0,
-  loading: false,
-
-  follow({ session_id, steps, queue }) {
-    const now = performance.now();
-    if (session_id !== this.session) {
-      this.session = session_id;
-      this.progress = '';
-      this.notBefore = 0;
-      this.say('Waiting for a picture');
-      byId('picture').hidden = true;
-    }
-    const progress = `${steps} ${queue.started}`;
-    if (progress !== this.progress) this.changed = now;
-    this.progress = progress;
-    if (!this.loading && now >= this.notBefore && now - this.changed < SETTLED) this.load(session_id);
-  },
-
-  async load(session) {
-    const image = byId('picture');
-    const width = Math.min(LARGEST, Math.round(image.parentElement.clientWidth * devicePixelRatio));
-    this.loading = true;
-    try {
-      const blob = await loadPicture(session, width, Math.round(width * SHAPE));
-      if (session !== this.session) return;
-      const former = image.src;
-      image.src = URL.createObjectURL(blob);
-      if (former) URL.revokeObjectURL(former);
-      image.hidden = false;
-      this.say('');
-    } catch (error) {
-      if (!(error instanceof ServerError)) throw error;
-      if (session !== this.session) return;
-      // a server that is away, or a session that has just been closed, is the business of the status
-      const unavailable = error.status === 503;
-      this.notBefore = this.changed = performance.now() + (unavailable ? UNAVAILABLE : PERIOD); // even if nothing moves
-      if (unavailable) this.say(`No picture: ${error.message}`);
-    } finally {
-      this.loading = false;
-    }
-  },
-
-  say(text) {
-    byId('picture-note').textContent = text;
-  },
-};
 
 byId('sign-in').addEventListener('submit', (event) => {
   event.preventDefault();

@@ -25,11 +25,18 @@ export async function loadStatus() {
   return response.json();
 }
 
-/** Picture of the grid of one session, as a Blob. */
-export async function loadPicture(session, width, height) {
-  const id = encodeURIComponent(session);
-  const response = await get(`api/v1/session/${id}/picture?width=${width}&height=${height}`);
+/** Picture of the grid of one session, or ('0', '1', ...) of one of its envs through a camera, as a Blob. */
+export async function loadPicture(session, width, height, env, camera) {
+  const query = new URLSearchParams({ width, height, ...(env === '' ? {} : { env, camera }) });
+  const response = await get(`api/v1/session/${encodeURIComponent(session)}/picture?${query}`);
   return response.blob();
+}
+
+/** Number of the env at a point of the picture of the grid, from (0, 0), left and top, to (1, 1). */
+export async function loadEnvAt(session, width, height, x, y) {
+  const query = new URLSearchParams({ width, height, x, y });
+  const response = await get(`api/v1/session/${encodeURIComponent(session)}/env_at?${query}`);
+  return (await response.json()).env;
 }
 
 async function get(path) {

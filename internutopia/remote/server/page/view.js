@@ -47,20 +47,22 @@ export class History {
   }
 }
 
-/** Draw values as a line with an area below, newest at the right edge, from 0 to the largest. */
+/** Draw values as a line with an area below, over the whole width, from 0 (or the least) to the largest. */
 export function drawSparkline(svg, values) {
   if (!svg.firstChild) {
     svg.setAttribute('viewBox', `0 0 ${HISTORY - 1} 100`);
     svg.setAttribute('preserveAspectRatio', 'none');
     svg.append(document.createElementNS(SVG, 'polygon'), document.createElementNS(SVG, 'polyline'));
   }
-  const top = Math.max(...values, 1e-9);
-  const x = (index) => HISTORY - values.length + index;
-  const line = values.map((value, index) => `${x(index)},${(98 - 94 * (value / top)).toFixed(1)}`);
+  const points = values.length === 1 ? [values[0], values[0]] : values;
+  const low = Math.min(...points, 0);
+  const range = Math.max(...points, low + 1e-9) - low;
+  const x = (index) => ((index * (HISTORY - 1)) / (points.length - 1)).toFixed(2);
+  const line = points.map((value, index) => `${x(index)},${(98 - 94 * ((value - low) / range)).toFixed(1)}`);
   svg.querySelector('polyline').setAttribute('points', line.join(' '));
   svg
     .querySelector('polygon')
-    .setAttribute('points', [`${x(0)},100`, ...line, `${HISTORY - 1},100`].join(' '));
+    .setAttribute('points', line.length ? ['0,100', ...line, `${HISTORY - 1},100`].join(' ') : '');
 }
 
 export function showTotals(status, history) {
@@ -125,6 +127,7 @@ export function showDetail(session, values) {
   });
   detail.querySelector('.state').dataset.state = session.state;
   drawSparkline(detail.querySelector('[data-sparkline]'), values);
+  showReturns(session.returns.filter(Number.isFinite)); // null where physics failed
   const { left, started, ended } = session.queue;
   byId('queue').hidden = left === null;
   byId('queue').value = left === null ? 0 : ended / Math.max(started + left, 1);
@@ -137,6 +140,14 @@ const userName = (session) => session.user || 'session';
 function describeQueue({ left, started, ended }) {
   const parts = [`${number(started - ended)} running`, `${number(ended)} ended`];
   return [...parts, left === null ? 'no end' : `${number(left)} left`].join(' · ');
+}
+
+function showReturns(returns) {
+  byId('returns-title').hidden = returns.length === 0;
+  byId('returns').toggleAttribute('hidden', returns.length === 0); // SVG has no property for it
+  drawSparkline(byId('returns'), returns);
+  const mean = returns.reduce((total, value) => total + value, 0) / returns.length;
+  byId('returns-title').textContent = `Returns of the last ${count(returns.length, 'episode')}, ${number(mean)} on average`;
 }
 
 function showResults(results) {

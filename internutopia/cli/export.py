@@ -1,0 +1,36 @@
+"""Command `internutopia export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from internutopia.cli.errors import guarded
+from internutopia.core.util.install import install_hint
+
+
+def export(source: Path, env_id: str | None, out: Path | None) -> int:
+    """Write what was trained as a policy file, as the command line says; returns the exit code.
+
+    Args:
+        source: folder of a run, or model of Stable-Baselines3.
+        env_id: the task; None means the one that it was trained for.
+        out: the policy file; None means `policy.onnx` beside what is exported.
+    """
+
+    def start() -> int:
+        try:
+            from internutopia.rl.training.export import export_trained
+        except ImportError as error:
+            raise ImportError(f'export needs torch and rsl_rl ({error}): {install_hint("rl")}') from error
+        from internutopia.rl.training.loading import load_trained
+
+        trained = load_trained(source, env_id)
+        file = out or trained.file.parent / 'policy.onnx'
+        if file.suffix != '.onnx':
+            raise ValueError(f'--out {file}: a policy file ends in .onnx')
+        file.parent.mkdir(parents=True, exist_ok=True)
+        export_trained(trained, file)
+        print(file)
+        return 0
+
+    return guarded(f'export {source}', start)

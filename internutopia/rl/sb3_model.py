@@ -1,0 +1,183 @@
+"""Model of Stable-Baselines3 in a file: that of `model.save`, and in it the task and the statistics of `VecNormalize`.
+
+    from internutopia.rl.sb3_model import save_model
+
+    save_model(model, 'model.zip', 'InternUtopia/CartPole-v0')
+
+`internutopia play`, `evaluate` and `export` take such a file, and `PPO.load` and its like as well. A file of
+`model.save` alone says neither what the task is (`--id`) nor how observations were normalized.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from pydantic import ValidationError
+
+from internutopia.core.config.base import BaseCfg
+from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.util.install import install_hint
+
+try:
+    import torch
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+    from stable_baselines3.common.save_util import load_from_zip_file
+except ImportError as error:
+    raise ImportError(f'models of Stable-Baselines3 need it ({error}): {install_hint("rl")}') from error
+
+_ENTRY = 'internutopia.json'  # in the archive; Stable-Baselines3 reads its own entries only
+
+
+class ObservationStatistics(BaseCfg):
+    """How observations were normalized: `clip((observation - mean) / sqrt(variance + epsilon))`, for each element."""
+
+    mean: list[float]
+    variance: list[float]
+    epsilon: PositiveFloat
+    clip: PositiveFloat
+
+
+class ModelCard(BaseCfg):
+    """What a file says of a model besides its weights."""
+
+    id: str
+    """Id of its task."""
+    options: dict[str, Any] = {}
+    """Options of the task."""
+    statistics: ObservationStatistics | None = None
+    """How its observations were normalized; None for not at all."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model from a file: the network of its policy, and what the file says of it."""
+
+    network: Network
+    card: ModelCard | None
+
+
+class Network(torch.nn.Module):
+    """Policy without exploration: observations `(n, dim)` to actions `(n, k)`, or choices `(n,)`, as envs take them.
+
+    Args:
+        policy: that of the model.
+        statistics: how its observations were normalized.
+    """
+
+    mean: torch.Tensor
+    deviation: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+
+    def __init__(self, policy: BasePolicy, statistics: ObservationStatistics | None):
+        super().__init__()
+        self.policy = policy
+        self._clip = None if statistics is None else statistics.clip
+        if statistics is not None:
+            self.register_buffer('mean', torch.tensor(statistics.mean))
+            deviation = np.sqrt(np.array(statistics.variance) + statistics.epsilon)
+            self.register_buffer('deviation', torch.tensor(deviation, dtype=torch.float32))
+        space = policy.action_space
+        self._bounded = isinstance(space, spaces.Box)
+        if isinstance(space, spaces.Box):
+            self.register_buffer('low', torch.tensor(space.low))
+            self.register_buffer('high', torch.tensor(space.high))
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """What the policy does; within the bounds of its action space."""
+        if self._clip is not None:
+            observations = ((observations - self.mean) / self.deviation).clamp(-self._clip, self._clip)
+        actions = self.policy._predict(observations, deterministic=True)
+        if not self._bounded:
+            return actions
+        if self.policy.squash_output:
+            return self.low + 0.5 * (actions + 1.0) * (self.high - self.low)
+        return torch.clamp(actions, self.low, self.high)
+
+
+def save_model(
+    model: BaseAlgorithm, path: str | os.PathLike[str], env_id: str, options: Mapping[str, Any] | None = None
+) -> None:
+    """Write a model with its task and, if its envs are in a `VecNormalize`, how that normalizes observations.
+
+    Args:
+        model: any algorithm of Stable-Baselines3 without memory.
+        path: the file, which ends in `.zip`.
+        env_id: id of the task, with `module:` in front where that has to be imported first.
+        options: options of the task, as for `gymnasium.make`; what JSON can hold.
+
+    Raises:
+        ValueError: the path ends otherwise, or observations were normalized that are no arrays.
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix != '.zip':
+        raise ValueError(f'{path}: models of Stable-Baselines3 are files that end in .zip')
+    card = ModelCard(id=env_id, options=dict(options or {}), statistics=_statistics(model))
+    model.save(path)
+    with zipfile.ZipFile(path, 'a') as archive:
+        archive.writestr(_ENTRY, card.model_dump_json())
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """The model in a file, on the CPU.
+
+    Stable-Baselines3 keeps spaces and arguments as pickles, which may run any code: open files that you trust only.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it holds no model that Stable-Baselines3 can read here, or one with a memory.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f'model {os.fspath(path)!r} not found')
+    try:
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read(_ENTRY) if _ENTRY in archive.namelist() else None
+        # what only learning needs is left away: such pickles often belong to another version of Python
+        unused: dict[str, Any] = dict.fromkeys(('learning_rate', 'lr_schedule', 'clip_range', 'clip_range_vf'))
+        data, weights, _ = load_from_zip_file(path, custom_objects=unused, device='cpu')
+        assert data is not None
+        policy = _policy(data, weights['policy'])
+    except Exception as error:  # of a broken file, or another version, nearly anything
+        reason = f'{type(error).__name__}: {error}'.partition('\n')[0]
+        raise ValueError(f'{path} holds no model of Stable-Baselines3 that can be read here ({reason})') from error
+    try:
+        card = None if text is None else ModelCard.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f'{path}: wrong {_ENTRY}: {error}') from error
+    return Model(Network(policy, None if card is None else card.statistics).eval(), card)
+
+
+def _policy(data: dict[str, Any], weights: Any) -> BasePolicy:
+    """The policy of any algorithm: it says its class, spaces and arguments itself."""
+    arguments = dict(data['policy_kwargs'])
+    if issubclass(data['policy_class'], ActorCriticPolicy):
+        arguments.setdefault('use_sde', data['use_sde'])
+    policy = data['policy_class'](data['observation_space'], data['action_space'], lambda _: 0.0, **arguments)
+    policy.load_state_dict(weights)
+    policy.set_training_mode(False)
+    return policy
+
+
+def _statistics(model: BaseAlgorithm) -> ObservationStatistics | None:
+    envs = model.get_vec_normalize_env()
+    if envs is None or not envs.norm_obs:
+        return None
+    statistics = envs.obs_rms
+    if isinstance(statistics, dict):
+        raise ValueError('observations of several parts were normalized: only arrays can be taken along')
+    return ObservationStatistics(
+        mean=statistics.mean.tolist(),
+        variance=statistics.var.tolist(),
+        epsilon=envs.epsilon,
+        clip=envs.clip_obs,
+    )

@@ -1,0 +1,35 @@
+"""Configs: what a user of this package writes. `type` says which class is behind one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from internutopia import ControllerCfg, RobotCfg, TaskCfg
+
+
+class LiftCfg(RobotCfg):
+    """A platform that goes up and down."""
+
+    type: str = 'MyRobotsLift'
+    name: str = 'lift'
+    prim_path: str = '/lift'
+    usd_path: str | None = str(Path(__file__).parent / 'lift.xml')
+
+
+class GlideControllerCfg(ControllerCfg):
+    """Moves the platform at a commanded speed."""
+
+    type: str = 'MyRobotsGlideController'
+    name: str = 'glide'
+    top_speed: float = 0.5
+    """Largest speed, m/s."""
+    step_dt: float = 0.02
+    """Time between two commands, s: `physics_dt * substeps` of the simulator."""
+
+
+class LiftTaskCfg(TaskCfg):
+    """Bring the platform up to a height."""
+
+    type: str | None = 'MyRobotsLiftTask'
+    goal: float = 0.8
+    """Height that the platform shall reach, m."""

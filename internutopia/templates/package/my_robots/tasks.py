@@ -1,0 +1,31 @@
+"""Tasks: when an episode is done, and what it observes besides its robots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from internutopia import BaseTask
+from my_robots.configs import LiftTaskCfg
+
+
+@BaseTask.register('MyRobotsLiftTask')
+class LiftTask(BaseTask):
+    """Done when the platform is at the goal."""
+
+    def __init__(self, config: LiftTaskCfg, scene: Any):
+        super().__init__(config, scene)
+        self.goal = config.goal
+
+    def height(self) -> float:
+        """Position of the platform's joint [m]."""
+        return float(self.robots['lift'].articulation.get_joint_positions()[0])
+
+    def get_observations(self) -> dict[str, Any]:
+        """Called once per step."""
+        obs = super().get_observations()
+        obs['lift']['missing'] = self.goal - self.height()
+        return obs
+
+    def is_done(self) -> bool:
+        """Called after `get_observations`."""
+        return self.height() >= self.goal

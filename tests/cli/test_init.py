@@ -1,0 +1,88 @@
+"""`internutopia init`: what it writes works as it is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import results_in, run
+from typer.testing import CliRunner
+
+from internutopia.cli import app as cli_app
+from internutopia.cli.demo import demo_files
+
+ROOT = Path(__file__).parents[2]
+
+
+def init(*arguments: str):
+    return CliRunner().invoke(cli_app.app, ['init', *arguments])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_run_file_runs(folder: Path):
+    assert init('first.yaml').exit_code == 0
+    assert '#   internutopia run first.yaml --viewer' in Path('first.yaml').read_text()
+    result = run('first.yaml', '--no-picture')
+    assert result.exit_code == 0, result.output
+    distances = [line['metrics']['distance'] for line in results_in(folder / 'out' / 'first')]
+    # the path is 2 m long and the last point counts from 0.1 m; a circle at 0.3 m/s for 4 s is 1.2 m
+    assert distances == pytest.approx([1.75, 1.2] * 4, abs=0.1)
+
+
+def test_copies_of_demos():
+    for name, file in demo_files().items():
+        assert init(f'{name}_copy.yaml', '--from', name).exit_code == 0
+        copy = Path(f'{name}_copy.yaml').read_text()
+        assert copy.splitlines()[1:] == file.read_text().splitlines()[1:]  # the first names the file
+
+
+def test_nothing_is_overwritten(folder: Path):
+    Path('mine.yaml').write_text('mine')
+    Path('my_robots').mkdir()
+    for arguments, message in [
+        (('mine.yaml',), 'mine.yaml is there already'),
+        (('other.yaml', '--from', 'wlaking'), "did you mean 'walking'"),
+        (('run.txt',), 'a run file ends in .yaml'),
+        (('--package', 'my_robots'), 'my_robots is there already'),
+        (('--package', 'my-robots'), 'such as my_robots'),
+        (('--package', 'numpy'), 'a module of this name is installed already'),
+        (('--package', 'robots', '--from', 'demo'), '--from is for run files'),
+        ((), 'MY_RUN.yaml for a run file, --package NAME for a package'),
+        (('a.yaml', '--package', 'b'), 'MY_RUN.yaml for a run file, --package NAME for a package'),
+    ]:
+        result = init(*arguments)
+        assert result.exit_code == 2 and message in result.stderr, arguments
+    assert sorted(path.name for path in folder.iterdir()) == ['mine.yaml', 'my_robots']
+    assert Path('mine.yaml').read_text() == 'mine' and not list(Path('my_robots').iterdir())
+
+
+def test_the_package_passes_its_tests_and_runs(folder: Path):
+    assert init('--package', 'acme_bots').exit_code == 0
+    package = folder / 'acme_bots'
+    assert not any('my_robots' in text.lower().replace('my_run', '') for text in texts(package))
+    path = os.pathsep.join([str(package), str(ROOT), os.environ.get('PYTHONPATH', '')])
+
+    def python(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        result = subprocess.run(
+            command, cwd=package, env=os.environ | {'PYTHONPATH': path}, capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    python('-c', 'from setuptools import setup; setup()', '-q', 'egg_info')  # its entry points, as pip would
+    assert '4 passed' in python('-m', 'pytest', '-q', '-p', 'no:cacheprovider')
+    python('-m', 'internutopia', 'run', 'run.yaml', '--no-picture')
+    lines = results_in(package / 'out' / 'run')
+    # 0.8 m at 0.3 m/s are 133 steps of 0.02 s; the drive lags behind
+    assert len(lines) == 4 and all(line['terminated'] and 133 <= line['steps'] < 145 for line in lines)
+
+
+def texts(package: Path) -> list[str]:
+    return [str(file) + file.read_text() for file in package.rglob('*') if file.is_file()]

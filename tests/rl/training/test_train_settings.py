@@ -1,0 +1,61 @@
+"""Settings of `internutopia train` from a file, and the logger that they choose."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from toy_walker import ID
+from typer.testing import CliRunner, Result
+
+from internutopia.cli.app import app
+from internutopia.rl.training.run_folder import read_progress, read_run
+
+
+def train(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ['train', ID, '--threads', '1', *map(str, arguments)])
+
+
+def test_options_count_more_than_the_file(tmp_path: Path) -> None:
+    file = tmp_path / 'settings.yaml'
+    file.write_text('iterations: 1\nhidden_dims: [4, 4]\nlearning_rate: 0.01\nenv_num: 2\n')
+    result = train('--settings', file, '--setting', 'hidden_dims=[8]', '--env-num', 4, '--out', tmp_path / 'run')
+    assert result.exit_code == 0, result.output
+    training = read_run(tmp_path / 'run').training
+    assert (training.iterations, training.hidden_dims, training.learning_rate, training.env_num) == (1, (8,), 0.01, 4)
+
+
+def test_a_wrong_file_starts_nothing(tmp_path: Path) -> None:
+    file = tmp_path / 'settings.yaml'
+    for text, message in [('iteration: 1', 'iteration'), ('- 1', 'mapping'), ('gamma: -1', 'gamma')]:
+        file.write_text(text)
+        result = train('--settings', file, '--out', tmp_path / 'run')
+        assert result.exit_code == 2 and message in result.stderr, result.output
+    assert train('--settings', tmp_path / 'none.yaml', '--out', tmp_path / 'run').exit_code == 2
+    assert not (tmp_path / 'run').exists()
+
+
+def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip('wandb')
+    monkeypatch.setenv('WANDB_MODE', 'offline')
+    monkeypatch.delenv('WANDB_DIR', raising=False)
+    options = ['--setting', 'logger=wandb', '--setting', 'wandb_project=toys', '--setting', 'save_every=1']
+    result = train(*options, '--iterations', 2, '--out', tmp_path / 'run')
+    assert result.exit_code == 0, result.output
+    assert len(read_progress(tmp_path / 'run')) == 2 and (tmp_path / 'run' / 'model_1.pt').exists()
+    assert wandb.run is None  # it was finished
+    (log,) = (tmp_path / 'run' / 'wandb').glob('offline-run-*/*.wandb')
+    content = log.read_bytes()
+    assert b'toys' in content and b'Loss/' in content and b'hidden_dims' in content
+    assert list((tmp_path / 'run').glob('events.out.tfevents.*'))
+
+
+def test_without_wandb_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setitem(sys.modules, 'wandb', None)
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name, *_: None if name == 'wandb' else find(name, *_))
+    result = train('--setting', 'logger=wandb', '--out', tmp_path / 'run')
+    assert result.exit_code == 2 and "pip install -e '.[wandb]'" in result.stderr, result.output
+    assert not (tmp_path / 'run').exists()
