@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Action = int | Mapping[str, Any]
 Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]
 
-_MARGIN = 0.1  # m, that the expert keeps from things beside the radius of the robot, where there is so much room
+_MARGIN = 0.1  # m, that the expert keeps from things beside the radius of the robot, or more if it needs that to turn
 _CLOSE_COST = 0.2  # m, that the way to the goal may be longer to keep that margin at the end of a step
 _TURN_COST = 0.01  # m, that it may be longer to save a turn
 _OFF = 0.05  # m, by which a robot may be off its plan
@@ -147,7 +147,8 @@ def _chain(step: Any) -> list[NDArray[np.float64]]:
 
 def _roomy_map(task: NavigationTaskCfg) -> NavigationMap:
     """The map for a robot that keeps away from things; for one that does not, where there is not so much room."""
+    found = map_of(task)
     try:
-        return map_of(task, _MARGIN)
+        return map_of(task, max(_MARGIN, found.agent.turning_radius - found.agent.radius))
     except ValueError:
-        return map_of(task)
+        return found
