@@ -1,6 +1,8 @@
 """Command `internutopia evaluate nav`, from a file of episodes to a table, a report and pictures."""
 
 import json
+import shlex
+import sys
 
 import pytest
 import yaml
@@ -27,6 +29,15 @@ def speeds(task):
 
 number = 3
 """
+FAULTY = """
+def faulty(task):  # wrong in a way of its own in each episode but the last
+    name = task.episode.episode_id
+    def act(obs):
+        if name == '0':  # after a step
+            return 1 / (1 - obs['navigation']['actions'])
+        return {'2': float('nan'), '3': [1, 2], '4': 0}[name]
+    return None if name == '1' else act
+"""
 
 
 @pytest.fixture
@@ -47,6 +58,7 @@ def folder(tmp_path, monkeypatch):
     ]
     (tmp_path / 'e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, 'nav_policies', raising=False)
     return tmp_path
 
 
@@ -98,6 +110,35 @@ def test_policies_of_users_are_asked_when_their_action_is_over(folder):
     assert {(each['end'], each['actions']) for each in episodes} == {('stop', 4)}
     assert episodes[2]['path_length'] == pytest.approx(0.25, abs=0.01)  # its second step would touch the wall
     assert evaluate('--policy', 'nav_policies:speeds', '--out', 'other').exit_code == 0
+
+
+@pytest.mark.parametrize('envs', [1, 3])
+def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplog, envs):
+    policies = folder / 'nav_policies.py'
+    policies.write_text(FAULTY)
+    fixed = ['--policy', 'nav_policies:faulty', '--out', 'out', '--envs', envs]
+    result = evaluate(*fixed)
+    assert result.exit_code == 1, result.stderr
+    report = report_in(folder / 'out')
+    assert [episode['episode'] for episode in report['episodes']] == ['4']
+    assert report['without_result'] == 4
+    texts = {
+        "'0'": f'ZeroDivisionError: division by zero ({policies}:',
+        "'1'": 'TypeError: policy(task): expected a function of an observation, got None',
+        "'2'": "controller 'move_by_flash': expected 1 numbers (0 stop, 1 forward, 2 left, 3 right), got a value",
+        "'3'": "controller 'move_by_flash': expected 1 numbers (0 stop, 1 forward, 2 left, 3 right), got shape (1, 2)",
+    }
+    assert len(report['failed']) == len(texts)
+    for name, text in texts.items():
+        assert any(f'episode {name} of ' in failure and text in failure for failure in report['failed'])
+    assert 'the policy failed in 4 episodes' in result.stderr
+    assert caplog.text.count('Traceback') == 1  # that of the first
+    again = shlex.split(result.stdout.splitlines()[-1].partition('4 of 5 episodes have no result; go on with: ')[2])
+    assert again[:4] == ['internutopia', 'evaluate', 'nav', 'e.yaml'] and again[-1] == '--resume'
+    policies.write_text('def faulty(task):\n    return lambda obs: 0  # mended\n')
+    del sys.modules['nav_policies']
+    assert CliRunner().invoke(cli_app.app, again[1:]).exit_code == 0
+    assert len(report_in(folder / 'out')['episodes']) == 5
 
 
 @pytest.mark.parametrize(
