@@ -1,15 +1,21 @@
 """Command `internutopia evaluate nav`, from a file of episodes to a table, a report and pictures."""
 
 import json
+import os
 import shlex
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 import yaml
+from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app as cli_app
 
+FIXED = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
 GOAL = {'position': [1.0, 0.0, 0.0], 'radius': 0.3}
 ROOM = """
 <mujoco><worldbody>
@@ -29,6 +35,14 @@ def speeds(task):
 
 number = 3
 """
+PATIENT = """
+from pathlib import Path
+from internutopia_extension.navigation.policies import random_policy
+
+def patient(task):  # turns for ever in one episode, as long as there is a file
+    endless = task.episode.episode_id == '3' and Path('endless').exists()
+    return (lambda obs: 2) if endless else random_policy(0)(task)
+"""
 FAULTY = """
 def faulty(task):  # wrong in a way of its own in each episode but the last
     name = task.episode.episode_id
@@ -37,6 +51,12 @@ def faulty(task):  # wrong in a way of its own in each episode but the last
             return 1 / (1 - obs['navigation']['actions'])
         return {'2': float('nan'), '3': [1, 2], '4': 0}[name]
     return None if name == '1' else act
+"""
+SOMETIMES = """
+from internutopia_extension.navigation.policies import Expert
+
+def sometimes(task):  # is wrong in two episodes
+    return {'1': lambda obs: [1, 2], '3': lambda obs: obs['nothing']}.get(task.episode.episode_id) or Expert(task)
 """
 
 
@@ -63,8 +83,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def evaluate(*arguments):
-    fixed = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
-    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *fixed, *map(str, arguments)])
+    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)])
+
+
+def in_a_process(*arguments):
+    """The command line of an evaluation in a process of its own."""
+    main = 'from internutopia.cli import main; main()'
+    return [sys.executable, '-c', main, 'evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)]
 
 
 def report_in(folder):
@@ -101,6 +126,52 @@ def test_an_evaluation_is_resumed(folder):
     assert 'a result of another config' in other.stderr
     assert evaluate('--out', 'out', '--policy', 'random', '--seed', 3, '--resume').exit_code == 0
     assert report_in(folder / 'out') == whole
+
+
+@pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGKILL, signal.SIGINT]))
+def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
+    (folder / 'nav_policies.py').write_text(PATIENT)
+    fixed = ['--policy', 'nav_policies:patient', '--envs', 1, '--max-actions', 100_000]
+    whole = evaluate(*fixed, '--out', 'whole')
+    assert whole.exit_code == 0, whole.stderr
+    (folder / 'endless').touch()
+    command = in_a_process(*fixed, '--out', 'stopped')
+    results = folder / 'stopped' / 'results.jsonl'
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not (results.exists() and len(results.read_text().splitlines()) == 3):
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            os.kill(process.pid, number)
+            stdout, stderr = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    (folder / 'endless').unlink()
+    again = ['internutopia', *command[3:], '--resume']
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number, stderr
+        again = shlex.split(stdout.splitlines()[-1].partition('2 of 5 episodes have no result; go on with: ')[2])
+    resumed = CliRunner().invoke(cli_app.app, again[1:])
+    assert resumed.exit_code == 0, resumed.stderr
+    assert resumed.stdout.replace('stopped/', 'whole/') == whole.stdout
+    assert report_in(folder / 'stopped') == report_in(folder / 'whole')
+    assert CliRunner().invoke(cli_app.app, again[1:]).stdout == resumed.stdout  # there is nothing left to do
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group('ray')
+def test_worker_processes_measure_the_same(folder):
+    (folder / 'nav_policies.py').write_text(SOMETIMES)
+    fixed = ['--policy', 'nav_policies:sometimes', '--envs', 2]
+    assert evaluate(*fixed, '--out', 'here').exit_code == 1
+    workers = in_a_process(*fixed, '--processes', 2, '--out', 'workers')
+    result = subprocess.run(workers, capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and 'the policy failed in 2 episodes' in result.stderr
+    here, there = report_in(folder / 'here'), report_in(folder / 'workers')
+    assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4']
+    assert (there['episodes'], there['summary']) == (here['episodes'], here['summary'])
 
 
 def test_policies_of_users_are_asked_when_their_action_is_over(folder):
