@@ -92,8 +92,9 @@ def evaluate_nav(
             raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
         chosen = _policy(policy, seed)
         conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
-        tasks, faults = evaluation.navigation_tasks(
-            read_episodes(source),
+        faults: list[str] = []
+        tasks, unreachable = evaluation.navigation_tasks(
+            read_episodes(source, faults),
             robots.navigation_robot(robot, moves),
             success_distance=success_distance,
             distance=distance,
@@ -101,6 +102,7 @@ def evaluate_nav(
             stuck_seconds=stuck,
             evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
         )
+        faults += unreachable
         if not tasks:
             raise ValueError(f'{source}: no episode can be gone{_listed(faults)}')
         if faults:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import numpy as np
 
 from internutopia.core.config import RobotCfg
 from internutopia.navigation.episodes import NavigationEpisode
+from internutopia.navigation.scene import StartingScene
 from internutopia.navigation.summary import CONFIDENCE, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
-from internutopia_extension.tasks.goal_distance import goal_distance
+from internutopia_extension.tasks.goal_distance import goal_distance, map_of
 
 
 def navigation_tasks(
@@ -32,17 +33,41 @@ def navigation_tasks(
         pydantic.ValidationError: a field is wrong.
     """
     tasks, faults = [], []
+    scenes: dict[str, str] = {}  # what is wrong with each, if anything
     for episode in episodes:
         task = NavigationTaskCfg.of(episode, robot, **fields)
-        try:
-            distance = goal_distance(task)(np.array([episode.start_position]))[0]
-            if not np.isfinite(distance):
-                raise ValueError(f'no way leads from the start {episode.start_position} to a goal')
-        except (ValueError, OSError) as error:
-            faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {error}')
-            continue
-        tasks.append(task)
+        if episode.scene not in scenes:
+            scenes[episode.scene] = _fault(_check_scene, task)
+        if fault := scenes[episode.scene] or _fault(_check_way, task):
+            faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {fault}')
+        else:
+            tasks.append(task)
     return tasks, faults
+
+
+def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:
+    """What a check says of a task; empty if it is right."""
+    try:
+        check(task)
+    except (ValueError, OSError) as error:
+        return str(error)
+    return ''
+
+
+def _check_scene(task: NavigationTaskCfg) -> None:
+    """ValueError or OSError if the scene cannot be loaded, or has no map where one is needed."""
+    if task.distance == 'geodesic':
+        map_of(task)
+    else:
+        StartingScene.load(task)
+
+
+def _check_way(task: NavigationTaskCfg) -> None:
+    """ValueError if a task cannot be gone."""
+    start = np.array([task.episode.start_position])
+    if not np.isfinite(goal_distance(task)(start)).all():
+        map_of(task).shortest_path(start, task.episode.goal_points)  # tells whether the start has no room
+        raise ValueError(f'no way leads from the start {task.episode.start_position} to a goal')
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

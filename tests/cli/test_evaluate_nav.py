@@ -1,6 +1,8 @@
 """Command `internutopia evaluate nav`, from a file of episodes to a table, a report and pictures."""
 
+import gzip
 import json
+import math
 import os
 import shlex
 import signal
@@ -172,6 +174,59 @@ def test_worker_processes_measure_the_same(folder):
     here, there = report_in(folder / 'here'), report_in(folder / 'workers')
     assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4']
     assert (there['episodes'], there['summary']) == (here['episodes'], here['summary'])
+
+
+def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
+    (folder / 'bare.xml').write_text(
+        '<mujoco><worldbody><geom size="1" contype="0" conaffinity="0"/></worldbody></mujoco>'
+    )
+    (folder / 'torn.xml').write_text(ROOM[:50])
+    sides = ('0.02 0.3', '1.2 1.5'), ('0.02 0.3', '1.8 1.5'), ('0.3 0.02', '1.5 1.2'), ('0.3 0.02', '1.5 1.8')
+    closet = ''.join(f'<geom type="box" size="{half} 0.5" pos="{place} 0.5"/>' for half, place in sides)
+    (folder / 'room.xml').write_text(ROOM.replace('</worldbody>', closet + '</worldbody>'))
+    [good, *_] = yaml.safe_load((folder / 'e.yaml').read_text())['episodes']
+    faults = {
+        'nan': ({'start_position': [math.nan, 0.0, 0.0]}, 'start_position.0: Input should be a finite number, got nan'),
+        'east': ({'start_yaw': 'east'}, 'start_yaw: Input should be a valid number'),
+        'aimless': ({'goals': []}, 'goals: List should have at least 1 item'),
+        'closed': ({'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]}, 'no way leads from the start (-1.0, 0.0, 0.0)'),
+        'outside': ({'goals': [{**GOAL, 'position': [9.0, 9.0, 0.0]}]}, 'goal (9, 9, 0) of '),
+        'in a wall': ({'start_position': [0.0, 0.0, 0.2]}, 'start (0, 0, 0.2) of '),
+        'bare': ({'scene': f'{folder}/bare.xml'}, 'a scene needs a floor that collides'),
+        'torn': ({'scene': f'{folder}/torn.xml'}, 'torn.xml: not an XML document'),
+        'gone': ({'scene': f'{folder}/gone.xml'}, 'gone.xml'),
+    }
+    wrong = [{**good, 'episode_id': name, **fields} for name, (fields, _) in faults.items()]
+    (folder / 'e.yaml').write_text(yaml.safe_dump({'episodes': [*wrong, good]}))
+    result = evaluate('--out', 'out')
+    assert result.exit_code == 0, result.stderr
+    report = report_in(folder / 'out')
+    assert [each['episode'] for each in report['episodes']] == ['0'] and report['summary']['all']['ends'] == {'stop': 1}
+    told = {name: [fault for fault in report['left_out'] if repr(name) in fault] for name in faults}
+    assert len(report['left_out']) == len(faults)
+    for name, (_, text) in faults.items():
+        assert text in told[name][0], told[name]
+    straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
+    assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
+    assert len(report_in(folder / 'straight')['left_out']) == 5
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'messages'),
+    [
+        ('e.yaml', b'', ['e.yaml: expected a mapping', 'got NoneType']),
+        ('e.yaml', b'episodes: []', ['e.yaml: it holds no episode']),
+        ('e.yaml', b'episodes:\n- episode_id: 0\n  sce', ['not a YAML file', '"e.yaml", line 3']),
+        ('e.json', b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}', ["no field 'scene_id'", 'see read_habitat']),
+        ('e.json.gz', gzip.compress(b'{"episodes": []}'), ['e.json.gz', 'see read_habitat and read_vln_ce']),
+    ],
+)
+def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):
+    (folder / name).write_bytes(content)
+    result = CliRunner().invoke(cli_app.app, ['evaluate', 'nav', name, *FIXED])
+    assert result.exit_code == 2
+    for message in messages:
+        assert message in result.stderr
 
 
 def test_policies_of_users_are_asked_when_their_action_is_over(folder):
