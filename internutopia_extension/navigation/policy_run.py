@@ -42,28 +42,32 @@ class PolicyRun:
         Args:
             on_step: told after each step how many episodes have ended with it; False stops.
         """
-        env = self._env
-        self._start(range(env.num_envs))
-        while not env.done:
-            given_up = [env_id for env_id in list(self._acts) if not self._ask(env_id)]
-            try:
-                if not given_up:
-                    self._obs, _, terminated, truncated, infos = env.step(
-                        [self._actions.get(env_id) for env_id in range(env.num_envs)]
-                    )
-            except (EnvValueError, EnvKeyError) as error:  # nothing has moved
-                if error.env_id not in self._acts:
-                    raise
-                self._give_up(error.env_id, error)
-                given_up = [error.env_id]
-            if given_up:
-                self._start(given_up)
+        self._start(range(self._env.num_envs))
+        while not self._env.done:
+            results = self._step()
+            if results is None:
                 continue
-            self._actions.clear()
+            self._obs, terminated, truncated, infos = results
             ended = [env_id for env_id in self._acts if terminated[env_id] or truncated[env_id]]
             if not on_step(sum(not (infos[env_id] or {}).get('requeued') for env_id in ended)):
                 break
             self._start(ended)
+
+    def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
+        """Observations, ends and infos of a step; None if a policy failed: its env has another episode, none moved."""
+        given_up = [env_id for env_id in list(self._acts) if not self._ask(env_id)]
+        if not given_up:
+            try:
+                obs, _, *ends = self._env.step([self._actions.get(i) for i in range(self._env.num_envs)])
+                self._actions.clear()
+                return obs, *ends
+            except (EnvValueError, EnvKeyError) as error:
+                if error.env_id not in self._acts:
+                    raise
+                self._give_up(error.env_id, error)
+                given_up = [error.env_id]
+        self._start(given_up)
+        return None
 
     def _start(self, env_ids: Iterable[int]) -> None:
         """Start the next episodes in envs, and those after them where a policy fails at once."""

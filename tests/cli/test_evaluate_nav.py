@@ -16,6 +16,7 @@ from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app as cli_app
+from internutopia_extension.navigation.evaluation import read_results
 
 FIXED = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
 GOAL = {'position': [1.0, 0.0, 0.0], 'radius': 0.3}
@@ -209,6 +210,14 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
     assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
     assert len(report_in(folder / 'straight')['left_out']) == 5
+
+
+def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
+    figures = {'scene': 'a', 'episode': '0', 'end': 'steps', 'success': 0.0}
+    lost = {'episode_id': 0, 'metrics': {}, 'error': 'the worker died'}
+    diverged = {'episode_id': 1, 'metrics': {'navigation': figures}, 'error': 'the simulation diverged'}
+    (tmp_path / 'results.jsonl').write_text(''.join(json.dumps(line) + '\n' for line in (diverged, lost)))
+    assert read_results(tmp_path / 'results.jsonl') == [{**figures, 'end': 'error'}]
 
 
 @pytest.mark.parametrize(
