@@ -21,6 +21,7 @@ STEP_OF_HEIGHT = 0.05
 """Height of the steps that a robot is trusted with, as a part of its own height, if nobody says otherwise."""
 
 _TIMESTEP = 0.005  # s; nothing is stepped
+_DIGITS = 9  # of a length [m]: it is the same to the bit wherever a robot is
 
 
 @dataclass(frozen=True)
@@ -95,5 +96,5 @@ def _bounds(robot: RobotCfg) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     placed = scene.robots[spec.name]
     own = np.flatnonzero(np.isin(model.geom_bodyid, [body.body for body in placed.bodies.values()]))
     bounds = np.array([geom_bounds(model, data, int(geom), 0) for geom in own])
-    base = data.xpos[placed.root.body]
-    return bounds[:, 0].min(axis=0) - base, bounds[:, 1].max(axis=0) - base
+    low, high = (bounds[:, k] - data.xpos[placed.root.body] for k in (0, 1))
+    return low.min(axis=0).round(_DIGITS), high.max(axis=0).round(_DIGITS)

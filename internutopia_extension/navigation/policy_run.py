@@ -58,9 +58,10 @@ class PolicyRun:
         given_up = [env_id for env_id in list(self._acts) if not self._ask(env_id)]
         if not given_up:
             try:
-                obs, _, *ends = self._env.step([self._actions.get(i) for i in range(self._env.num_envs)])
+                actions = [self._actions.get(env_id) for env_id in range(self._env.num_envs)]
+                obs, _, terminated, truncated, infos = self._env.step(actions)
                 self._actions.clear()
-                return obs, *ends
+                return obs, terminated, truncated, infos
             except (EnvValueError, EnvKeyError) as error:
                 if error.env_id not in self._acts:
                     raise
