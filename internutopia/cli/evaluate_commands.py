@@ -9,7 +9,7 @@ import typer
 import typer.core
 from typing_extensions import override
 
-from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
+from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity, resuming_command
 from internutopia.core.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
@@ -89,6 +89,7 @@ def evaluate_command(
 
 @evaluate_app.command('nav')
 def nav_command(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(help='Episodes, see docs/navigation.md.', metavar='EPISODES.yaml')],
     policy: Annotated[
         str,
@@ -160,5 +161,6 @@ def nav_command(
             out=out or Path('out') / source.stem,
             resume=resume,
             overwrite=overwrite,
+            again=resuming_command(context),
         )
     )

@@ -6,8 +6,8 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,7 +19,7 @@ from internutopia.cli.errors import guarded
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
-from internutopia.core.util.interrupts import interrupts
+from internutopia.core.util.interrupts import InterruptedByUser, interrupts
 from internutopia.core.vec_env import Env
 from internutopia.navigation.episodes import read_episodes
 from internutopia.navigation.summary import ALL, RATES, Estimate, SceneSummary, summarize
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from internutopia_extension.navigation.robots import Moves
 
 _PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
-_SHOWN = 5  # episodes that are left out and told one by one
+_SHOWN = 5  # episodes that are left out, or fail, and are told one by one
 _COLUMNS = {
     'success': 'success',
     'spl': 'SPL',
@@ -61,6 +61,7 @@ def evaluate_nav(
     out: Path,
     resume: bool,
     overwrite: bool,
+    again: str,
 ) -> int:
     """Measure a policy on a file of episodes as the command line says; returns the exit code.
 
@@ -80,17 +81,20 @@ def evaluate_nav(
         out: folder for results, report and pictures of paths.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
+        again: the command that goes on with the evaluation.
     """
 
     def start() -> int:
         from internutopia_extension.navigation import evaluation, pictures, robots
+        from internutopia_extension.navigation.policy_run import PolicyRun
 
         if resume and overwrite:
             raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
         chosen = _policy(policy, seed)
         conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
-        tasks, faults = evaluation.navigation_tasks(
-            read_episodes(source),
+        faults: list[str] = []
+        tasks, unreachable = evaluation.navigation_tasks(
+            read_episodes(source, faults),
             robots.navigation_robot(robot, moves),
             success_distance=success_distance,
             distance=distance,
@@ -98,12 +102,12 @@ def evaluate_nav(
             stuck_seconds=stuck,
             evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
         )
-        shown = ''.join(f'\n  {fault}' for fault in faults[:_SHOWN])
-        shown += f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
+        faults += unreachable
         if not tasks:
-            raise ValueError(f'{source}: no episode can be gone{shown}')
+            raise ValueError(f'{source}: no episode can be gone{_listed(faults)}')
         if faults:
-            log.warning('%s: %d of %d episodes are left out%s', source, len(faults), len(faults) + len(tasks), shown)
+            all_in_all = len(faults) + len(tasks)
+            log.warning('%s: %d of %d episodes are left out%s', source, len(faults), all_in_all, _listed(faults))
         out.mkdir(parents=True, exist_ok=True)
         results = out / 'results.jsonl'
         if not (resume or overwrite) and results.is_file() and results.stat().st_size:
@@ -123,22 +127,43 @@ def evaluate_nav(
         with interrupts() as interruption, closing(Env(config)) as env:
             if not resume:
                 env.results.start_over()
-            with interruption.deferred(_PATIENCE):
-                evaluation.run_policy(env, chosen, lambda ended: not interruption.is_set())
-            done = env.done
+            run = PolicyRun(env, chosen)
+            with _telling(again), interruption.deferred(_PATIENCE):
+                run.run(lambda ended: not interruption.is_set())
         measured = evaluation.read_results(results)
-        report = evaluation.report(measured, {**conditions, 'left_out': faults})
+        missing = len(tasks) - len(measured)
+        unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
+        report = evaluation.report(measured, {**conditions, **unknown})
         (out / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
-        _print(summarize(measured), f'{policy}, {robot}, {moves}: {source}')
         files = [out / 'report.json']
-        if distance == 'geodesic':
-            files += pictures.draw_paths(tasks, measured, out).values()
+        if measured:
+            _print(summarize(measured), f'{policy}, {robot}, {moves}: {source}')
+            if distance == 'geodesic':
+                files += pictures.draw_paths(tasks, measured, out).values()
         print(*files, sep='\n')
-        if not done:
-            print('stopped before the end; go on with the same command and --resume')
-        return 0 if done else interruption.exit_code
+        if run.failures:
+            print(f'the policy failed in {len(run.failures)} episodes{_listed(run.failures)}', file=sys.stderr)
+        if missing:
+            print(f'{missing} of {len(tasks)} episodes have no result; go on with: {again}')
+        return interruption.exit_code or int(bool(missing))
 
     return guarded(f'evaluate nav {source}', start)
+
+
+def _listed(faults: Sequence[str]) -> str:
+    """The first of some faults, and how many more there are."""
+    more = f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
+    return ''.join(f'\n  {fault}' for fault in faults[:_SHOWN]) + more
+
+
+@contextmanager
+def _telling(again: str) -> Iterator[None]:
+    """Context that says how to go on if it is left by an interruption."""
+    try:
+        yield
+    except InterruptedByUser:
+        print(f'stopped before the end; go on with: {again}', flush=True)
+        raise
 
 
 def _policy(name: str, seed: int) -> Policy:

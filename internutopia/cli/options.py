@@ -1,7 +1,8 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the command line of one that is resumed."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -30,3 +31,16 @@ TaskId = Annotated[
 Velocity = Annotated[
     str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
 ]
+
+
+def resuming_command(context: typer.Context) -> str:
+    """The command line that goes on with a command: its arguments and the options that were given, with `--resume`."""
+    words = ['internutopia', *context.command_path.split()[1:]]
+    for parameter in context.command.params:
+        name = parameter.name or ''
+        source = context.get_parameter_source(name)
+        if parameter.param_type_name == 'argument':
+            words.append(str(context.params[name]))
+        elif name not in ('resume', 'overwrite') and source is not None and source.name == 'COMMANDLINE':
+            words += [parameter.opts[0], str(context.params[name])]
+    return shlex.join([*words, '--resume'])

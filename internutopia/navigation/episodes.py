@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SHOWN = 5  # faults of a file that are told one by one
+_JSON_SUFFIXES = '.json', '.gz'
 
 
 class NavigationGoal(BaseCfg):
@@ -86,19 +87,28 @@ class NavigationEpisode(BaseCfg):
         return np.array([point for goal in self.goals for point in goal.view_points or [goal.position]], np.float64)
 
 
-def read_episodes(path: str | os.PathLike[str]) -> list[NavigationEpisode]:
+def read_episodes(path: str | os.PathLike[str], faults: list[str] | None = None) -> list[NavigationEpisode]:
     """The episodes of a YAML file, as `write_episodes` writes it.
 
     Episodes that are wrong are left out, and told in one warning.
+
+    Args:
+        path: the file.
+        faults: gets what is wrong with which episode, in place of the warning.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is not YAML, has no list `episodes`, or none of them is right; the file is named.
     """
-    episodes = read_mapping(path).get('episodes')
-    if not isinstance(episodes, list):
-        raise ValueError(f"{path}: expected a list 'episodes', got {type(episodes).__name__}")
-    return collect_episodes(path, episodes, NavigationEpisode.model_validate)
+    try:
+        episodes = read_mapping(path).get('episodes')
+        if not isinstance(episodes, list):
+            raise ValueError(f"{path}: expected a list 'episodes', got {type(episodes).__name__}")
+        return collect_episodes(path, episodes, NavigationEpisode.model_validate, faults)
+    except ValueError as error:
+        if Path(path).suffix in _JSON_SUFFIXES:
+            error.add_note('files of Habitat or VLN-CE: see read_habitat and read_vln_ce, and write what they read')
+        raise
 
 
 def write_episodes(path: str | os.PathLike[str], episodes: Iterable[NavigationEpisode]) -> None:
@@ -109,7 +119,10 @@ def write_episodes(path: str | os.PathLike[str], episodes: Iterable[NavigationEp
 
 
 def collect_episodes(
-    path: str | os.PathLike[str], items: Iterable[Any], build: Callable[[dict[str, Any]], NavigationEpisode]
+    path: str | os.PathLike[str],
+    items: Iterable[Any],
+    build: Callable[[dict[str, Any]], NavigationEpisode],
+    told: list[str] | None = None,
 ) -> list[NavigationEpisode]:
     """The episodes that are right, in their order; one warning tells of the others.
 
@@ -117,6 +130,7 @@ def collect_episodes(
         path: the file, for messages.
         items: what the file holds, episode by episode.
         build: makes an episode of a mapping. ValueError, KeyError, TypeError or AttributeError: it is wrong.
+        told: gets what is wrong, in place of the warning.
 
     Raises:
         ValueError: none of them is right.
@@ -143,7 +157,9 @@ def collect_episodes(
     shown += f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
     if not episodes:
         raise ValueError(f'{path}: it holds no episode' if not count else f'{path}: no episode is right{shown}')
-    if faults:
+    if told is not None:
+        told += faults
+    elif faults:
         log.warning('%s: %d of %d episodes are left out%s', path, len(faults), count, shown)
     return list(episodes.values())
 

@@ -21,6 +21,14 @@ def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str
         OSError: the file cannot be read.
         ValueError: it is cut off, not JSON, larger than 2 GiB, or has no list of episodes; the file is named.
     """
+    values = read_json(path)
+    if not isinstance(values, dict) or not isinstance(values.get('episodes'), list):
+        raise ValueError(f"{path}: expected a mapping with a list 'episodes'")
+    return values['episodes'], values
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """What the file holds. OSError or ValueError as for `read_episode_list`."""
     with open(path, 'rb') as plain:
         compressed = plain.read(len(_GZIP)) == _GZIP
     try:
@@ -28,16 +36,13 @@ def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:
             raise ValueError(f'expected at most {_LARGEST} bytes')
-        values = json.loads(text)
+        return json.loads(text)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f'{path}: the gzip file is cut off or damaged: {error}') from None
     except RecursionError:
         raise ValueError(f'{path}: too many levels') from None
     except ValueError as error:
         raise ValueError(f'{path}: not JSON, or cut off: {error}') from None
-    if not isinstance(values, dict) or not isinstance(values.get('episodes'), list):
-        raise ValueError(f"{path}: expected a mapping with a list 'episodes'")
-    return values['episodes'], values
 
 
 def checked_numbers(value: Any, what: str, count: int) -> list[float]:

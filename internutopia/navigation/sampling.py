@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
@@ -77,6 +77,7 @@ def sample_point_episodes(
         ValueError: the scene cannot be mapped (see `NavigationMap.of_scene`), or has hardly any such ways.
     """
     found = NavigationMap.of_scene(scene, agent)
+    starts = _turning_map(scene, found)
     rng = _generator(scene, seed)
 
     def goals() -> Iterator[_Target]:
@@ -84,7 +85,7 @@ def sample_point_episodes(
             place = found.sample(1, rng)[0]
             yield _Target([NavigationGoal(position=_rounded(place))], found.distance_field(place))
 
-    return _sample(found, scene, count, rng, ranges or Ranges(), goals())
+    return _sample(starts, scene, count, rng, ranges or Ranges(), goals())
 
 
 def sample_object_episodes(
@@ -134,7 +135,7 @@ def sample_object_episodes(
         while True:
             yield from (targets[k] for k in rng.permutation(len(targets)))
 
-    return _sample(found, scene, count, rng, ranges or Ranges(), turns())
+    return _sample(_turning_map(scene, found), scene, count, rng, ranges or Ranges(), turns())
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,23 @@ def _generator(scene: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, *scene.encode()])
 
 
+def _turning_map(scene: str, found: NavigationMap) -> NavigationMap:
+    """The map of where the agent of another map can turn on the spot."""
+    agent = found.agent
+    if agent.turning_radius == agent.radius:
+        return found
+    return NavigationMap.of_scene(scene, replace(agent, radius=agent.turning_radius))
+
+
 def _sample(
-    found: NavigationMap, scene: str, count: int, rng: np.random.Generator, ranges: Ranges, targets: Iterator[_Target]
+    room: NavigationMap, scene: str, count: int, rng: np.random.Generator, ranges: Ranges, targets: Iterator[_Target]
 ) -> list[NavigationEpisode]:
+    """Episodes that start where there is room, on any island: those without a way to the goal are not taken."""
     episodes: list[NavigationEpisode] = []
     failures, longest = 0, 0.0
     while len(episodes) < count:
         target = next(targets)
-        starts = found.sample(_STARTS, rng)
+        starts = room.sample(_STARTS, rng, island=None)
         geodesic = target.field.distances(starts)
         goals = target.field.goals
         straight = np.linalg.norm(starts[:, None] - goals, axis=-1).min(axis=1)

@@ -13,13 +13,16 @@ from typing import Any
 
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, collect_episodes
 from internutopia.navigation.habitat import Point, point_goals, yaw_of_rotation, z_up
-from internutopia.navigation.json_file import checked_numbers, read_episode_list, scene_of
+from internutopia.navigation.json_file import checked_numbers, read_episode_list, read_json, scene_of
 
 _KEPT = ('trajectory_id', 'instruction_id', 'language', 'annotator_id')  # of an episode or its instruction
 
 
 def read_vln_ce(
-    path: str | os.PathLike[str], scenes: Mapping[str, str] | None = None, language: str | None = None
+    path: str | os.PathLike[str],
+    scenes: Mapping[str, str] | None = None,
+    language: str | None = None,
+    ground_truth: str | os.PathLike[str] | None = None,
 ) -> list[NavigationEpisode]:
     """The episodes of an R2R or RxR file, with instruction and reference path.
 
@@ -29,6 +32,8 @@ def read_vln_ce(
         path: the file.
         scenes: files of the scenes by `scene_id` (or `scan`); None keeps the id in place of the file.
         language: which of the languages of RxR, by the beginning of its code (`'en'`); None means all.
+        ground_truth: the file beside it (`..._gt.json.gz`) whose `locations` are the reference paths instead, a point
+            for each step of the data set's own follower: nDTW of VLN-CE is measured to those.
 
     Episodes that are wrong are left out, and told in one warning.
 
@@ -36,12 +41,15 @@ def read_vln_ce(
         OSError: the file cannot be read.
         ValueError: it is cut off or not such a file, or no episode is right; the file is named.
     """
+    truth = None if ground_truth is None else read_json(ground_truth)
+    if truth is not None and not isinstance(truth, dict):
+        raise ValueError(f'{ground_truth}: expected a mapping from episode ids, got {type(truth).__name__}')
     items, _ = read_episode_list(path)
     wanted = [item for item in items if language is None or _language(item).startswith(language)]
     if items and not wanted:
         spoken = ', '.join(sorted({_language(item) for item in items}))
         raise ValueError(f'{path}: no instruction is in language {language!r}; there are {spoken}')
-    return collect_episodes(path, wanted, lambda item: _episode(item, scenes))
+    return collect_episodes(path, wanted, lambda item: _episode(item, scenes, truth))
 
 
 def _language(item: Any) -> str:
@@ -50,10 +58,17 @@ def _language(item: Any) -> str:
     return str(instruction.get('language', 'en')) if isinstance(instruction, dict) else 'en'
 
 
-def _episode(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> NavigationEpisode:
+def _episode(
+    item: Mapping[str, Any], scenes: Mapping[str, str] | None, truth: Mapping[str, Any] | None
+) -> NavigationEpisode:
     z_is_up = 'scene_id' not in item and 'scan' in item
     place = _as_it_is if z_is_up else z_up
     reference = [place(point, 'reference_path') for point in item.get('reference_path') or []]
+    if truth is not None:
+        name = str(item['episode_id'])
+        if name not in truth:
+            raise ValueError('the file of the ground truth does not have it')
+        reference = [place(point, 'locations') for point in truth[name]['locations']]
     if item.get('goals'):
         goals = point_goals(item, place)
     elif reference:

@@ -1,4 +1,4 @@
-"""Evaluation of navigation: the loop of a policy over episodes, and what becomes of them."""
+"""Evaluation of navigation: the tasks of episodes, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.config import RobotCfg
-from internutopia.core.vec_env import Env
 from internutopia.navigation.episodes import NavigationEpisode
+from internutopia.navigation.scene import StartingScene
 from internutopia.navigation.summary import CONFIDENCE, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
-from internutopia_extension.navigation.policies import Policy
-from internutopia_extension.tasks.goal_distance import goal_distance
+from internutopia_extension.tasks.goal_distance import goal_distance, map_of
 
 
 def navigation_tasks(
@@ -34,71 +33,52 @@ def navigation_tasks(
         pydantic.ValidationError: a field is wrong.
     """
     tasks, faults = [], []
+    scenes: dict[str, str] = {}  # what is wrong with each, if anything
     for episode in episodes:
         task = NavigationTaskCfg.of(episode, robot, **fields)
-        try:
-            distance = goal_distance(task)(np.array([episode.start_position]))[0]
-            if not np.isfinite(distance):
-                raise ValueError(f'no way leads from the start {episode.start_position} to a goal')
-        except (ValueError, OSError) as error:
-            faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {error}')
-            continue
-        tasks.append(task)
+        if episode.scene not in scenes:
+            scenes[episode.scene] = _fault(_check_scene, task)
+        if fault := scenes[episode.scene] or _fault(_check_way, task):
+            faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {fault}')
+        else:
+            tasks.append(task)
     return tasks, faults
 
 
-def run_policy(env: Env, policy: Policy, on_step: Callable[[int], bool] = lambda ended: True) -> None:
-    """Go all episodes of an Env that was not reset yet; metrics go where its config says.
+def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:
+    """What a check says of a task; empty if it is right."""
+    try:
+        check(task)
+    except (ValueError, OSError) as error:
+        return str(error)
+    return ''
 
-    Args:
-        env: of tasks as `navigation_tasks` makes them, whose robot has one controller for discrete actions.
-        policy: see `internutopia_extension.navigation.policies`.
-        on_step: told after each step how many episodes have ended with it; False stops.
 
-    Raises:
-        ValueError: the policy gives something that is no action; env, robot and controller are named.
-    """
-    acts: dict[int, Callable[[Mapping[str, Any]], Any]] = {}
-    actions: dict[int, Any] = {}
-    obs: list[Any] = [None] * env.num_envs
+def _check_scene(task: NavigationTaskCfg) -> None:
+    """ValueError or OSError if the scene cannot be loaded, or has no map where one is needed."""
+    if task.distance == 'geodesic':
+        map_of(task)
+    else:
+        StartingScene.load(task)
 
-    def reset(env_ids: Sequence[int]) -> None:
-        first, tasks = env.reset(env_ids)
-        for env_id, observation, task in zip(env_ids, first, tasks, strict=True):
-            acts.pop(env_id, None)
-            actions.pop(env_id, None)
-            obs[env_id] = observation
-            if task is not None:
-                acts[env_id] = policy(task)
 
-    def action(env_id: int) -> dict[str, Any] | None:
-        if env_id not in acts:
-            return None
-        task = env.active_task_configs[env_id]
-        robot = task.robots[0].name
-        controllers = obs[env_id][robot]['controllers']
-        under_way = actions.get(env_id)
-        if isinstance(under_way, dict) or under_way is None or all(each['finished'] for each in controllers.values()):
-            given = acts[env_id](obs[env_id][robot])
-            actions[env_id] = dict(given) if isinstance(given, Mapping) else [given]
-        now = actions[env_id]
-        return {robot: now if isinstance(now, dict) else {next(iter(controllers)): now}}
-
-    reset(range(env.num_envs))
-    while not env.done:
-        obs, _, terminated, truncated, infos = env.step([action(env_id) for env_id in range(env.num_envs)])
-        ended = [i for i in acts if terminated[i] or truncated[i]]
-        if not on_step(sum(not (infos[i] or {}).get('requeued') for i in ended)):
-            break
-        if ended:
-            reset(sorted(ended))
+def _check_way(task: NavigationTaskCfg) -> None:
+    """ValueError if a task cannot be gone."""
+    start = np.array([task.episode.start_position])
+    if not np.isfinite(goal_distance(task)(start)).all():
+        map_of(task).shortest_path(start, task.episode.goal_points)  # tells whether the start has no room
+        raise ValueError(f'no way leads from the start {task.episode.start_position} to a goal')
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """What `NavigationMetric` gave of the episodes in a results file, in the order of the episodes."""
+    """What `NavigationMetric` gave of the episodes in a results file, in the order of the episodes.
+
+    Where the simulation of an episode failed, its `end` is `'error'`.
+    """
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     lines.sort(key=lambda line: line['episode_id'])
-    return [line['metrics']['navigation'] for line in lines if line['metrics'].get('navigation')]
+    ended = [line for line in lines if line['metrics'].get('navigation')]
+    return [line['metrics']['navigation'] | ({'end': 'error'} if line['error'] else {}) for line in ended]
 
 
 def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) -> dict[str, Any]:

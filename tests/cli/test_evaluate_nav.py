@@ -1,13 +1,24 @@
 """Command `internutopia evaluate nav`, from a file of episodes to a table, a report and pictures."""
 
+import gzip
 import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
+from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app as cli_app
+from internutopia_extension.navigation.evaluation import read_results
 
+FIXED = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
 GOAL = {'position': [1.0, 0.0, 0.0], 'radius': 0.3}
 ROOM = """
 <mujoco><worldbody>
@@ -26,6 +37,29 @@ def speeds(task):
     return lambda obs: {'move_by_flash': [0]}
 
 number = 3
+"""
+PATIENT = """
+from pathlib import Path
+from internutopia_extension.navigation.policies import random_policy
+
+def patient(task):  # turns for ever in one episode, as long as there is a file
+    endless = task.episode.episode_id == '3' and Path('endless').exists()
+    return (lambda obs: 2) if endless else random_policy(0)(task)
+"""
+FAULTY = """
+def faulty(task):  # wrong in a way of its own in each episode but the last
+    name = task.episode.episode_id
+    def act(obs):
+        if name == '0':  # after a step
+            return 1 / (1 - obs['navigation']['actions'])
+        return {'2': float('nan'), '3': [1, 2], '4': 0}[name]
+    return None if name == '1' else act
+"""
+SOMETIMES = """
+from internutopia_extension.navigation.policies import Expert
+
+def sometimes(task):  # is wrong in two episodes
+    return {'1': lambda obs: [1, 2], '3': lambda obs: obs['nothing']}.get(task.episode.episode_id) or Expert(task)
 """
 
 
@@ -47,12 +81,18 @@ def folder(tmp_path, monkeypatch):
     ]
     (tmp_path / 'e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, 'nav_policies', raising=False)
     return tmp_path
 
 
 def evaluate(*arguments):
-    fixed = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
-    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *fixed, *map(str, arguments)])
+    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)])
+
+
+def in_a_process(*arguments):
+    """The command line of an evaluation in a process of its own."""
+    main = 'from internutopia.cli import main; main()'
+    return [sys.executable, '-c', main, 'evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)]
 
 
 def report_in(folder):
@@ -91,6 +131,113 @@ def test_an_evaluation_is_resumed(folder):
     assert report_in(folder / 'out') == whole
 
 
+@pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGKILL, signal.SIGINT]))
+def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
+    (folder / 'nav_policies.py').write_text(PATIENT)
+    fixed = ['--policy', 'nav_policies:patient', '--envs', 1, '--max-actions', 100_000]
+    whole = evaluate(*fixed, '--out', 'whole')
+    assert whole.exit_code == 0, whole.stderr
+    (folder / 'endless').touch()
+    command = in_a_process(*fixed, '--out', 'stopped')
+    results = folder / 'stopped' / 'results.jsonl'
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not (results.exists() and len(results.read_text().splitlines()) == 3):
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            os.kill(process.pid, number)
+            stdout, stderr = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    (folder / 'endless').unlink()
+    again = ['internutopia', *command[3:], '--resume']
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number, stderr
+        again = shlex.split(stdout.splitlines()[-1].partition('2 of 5 episodes have no result; go on with: ')[2])
+    resumed = CliRunner().invoke(cli_app.app, again[1:])
+    assert resumed.exit_code == 0, resumed.stderr
+    assert resumed.stdout.replace('stopped/', 'whole/') == whole.stdout
+    assert report_in(folder / 'stopped') == report_in(folder / 'whole')
+    assert CliRunner().invoke(cli_app.app, again[1:]).stdout == resumed.stdout  # there is nothing left to do
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group('ray')
+def test_worker_processes_measure_the_same(folder):
+    (folder / 'nav_policies.py').write_text(SOMETIMES)
+    fixed = ['--policy', 'nav_policies:sometimes', '--envs', 2]
+    assert evaluate(*fixed, '--out', 'here').exit_code == 1
+    workers = in_a_process(*fixed, '--processes', 2, '--out', 'workers')
+    result = subprocess.run(workers, capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and 'the policy failed in 2 episodes' in result.stderr
+    here, there = report_in(folder / 'here'), report_in(folder / 'workers')
+    assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4']
+    assert (there['episodes'], there['summary']) == (here['episodes'], here['summary'])
+
+
+def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
+    (folder / 'bare.xml').write_text(
+        '<mujoco><worldbody><geom size="1" contype="0" conaffinity="0"/></worldbody></mujoco>'
+    )
+    (folder / 'torn.xml').write_text(ROOM[:50])
+    sides = ('0.02 0.3', '1.2 1.5'), ('0.02 0.3', '1.8 1.5'), ('0.3 0.02', '1.5 1.2'), ('0.3 0.02', '1.5 1.8')
+    closet = ''.join(f'<geom type="box" size="{half} 0.5" pos="{place} 0.5"/>' for half, place in sides)
+    (folder / 'room.xml').write_text(ROOM.replace('</worldbody>', closet + '</worldbody>'))
+    [good, *_] = yaml.safe_load((folder / 'e.yaml').read_text())['episodes']
+    faults = {
+        'nan': ({'start_position': [math.nan, 0.0, 0.0]}, 'start_position.0: Input should be a finite number, got nan'),
+        'east': ({'start_yaw': 'east'}, 'start_yaw: Input should be a valid number'),
+        'aimless': ({'goals': []}, 'goals: List should have at least 1 item'),
+        'closed': ({'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]}, 'no way leads from the start (-1.0, 0.0, 0.0)'),
+        'outside': ({'goals': [{**GOAL, 'position': [9.0, 9.0, 0.0]}]}, 'goal (9, 9, 0) of '),
+        'in a wall': ({'start_position': [0.0, 0.0, 0.2]}, 'start (0, 0, 0.2) of '),
+        'bare': ({'scene': f'{folder}/bare.xml'}, 'a scene needs a floor that collides'),
+        'torn': ({'scene': f'{folder}/torn.xml'}, 'torn.xml: not an XML document'),
+        'gone': ({'scene': f'{folder}/gone.xml'}, 'gone.xml'),
+    }
+    wrong = [{**good, 'episode_id': name, **fields} for name, (fields, _) in faults.items()]
+    (folder / 'e.yaml').write_text(yaml.safe_dump({'episodes': [*wrong, good]}))
+    result = evaluate('--out', 'out')
+    assert result.exit_code == 0, result.stderr
+    report = report_in(folder / 'out')
+    assert [each['episode'] for each in report['episodes']] == ['0'] and report['summary']['all']['ends'] == {'stop': 1}
+    told = {name: [fault for fault in report['left_out'] if repr(name) in fault] for name in faults}
+    assert len(report['left_out']) == len(faults)
+    for name, (_, text) in faults.items():
+        assert text in told[name][0], told[name]
+    straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
+    assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
+    assert len(report_in(folder / 'straight')['left_out']) == 5
+
+
+def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
+    figures = {'scene': 'a', 'episode': '0', 'end': 'steps', 'success': 0.0}
+    lost = {'episode_id': 0, 'metrics': {}, 'error': 'the worker died'}
+    diverged = {'episode_id': 1, 'metrics': {'navigation': figures}, 'error': 'the simulation diverged'}
+    (tmp_path / 'results.jsonl').write_text(''.join(json.dumps(line) + '\n' for line in (diverged, lost)))
+    assert read_results(tmp_path / 'results.jsonl') == [{**figures, 'end': 'error'}]
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'messages'),
+    [
+        ('e.yaml', b'', ['e.yaml: expected a mapping', 'got NoneType']),
+        ('e.yaml', b'episodes: []', ['e.yaml: it holds no episode']),
+        ('e.yaml', b'episodes:\n- episode_id: 0\n  sce', ['not a YAML file', '"e.yaml", line 3']),
+        ('e.json', b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}', ["no field 'scene_id'", 'see read_habitat']),
+        ('e.json.gz', gzip.compress(b'{"episodes": []}'), ['e.json.gz', 'see read_habitat and read_vln_ce']),
+    ],
+)
+def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):
+    (folder / name).write_bytes(content)
+    result = CliRunner().invoke(cli_app.app, ['evaluate', 'nav', name, *FIXED])
+    assert result.exit_code == 2
+    for message in messages:
+        assert message in result.stderr
+
+
 def test_policies_of_users_are_asked_when_their_action_is_over(folder):
     result = evaluate('--policy', 'nav_policies:ahead', '--out', 'out', '--distance', 'euclidean')
     assert result.exit_code == 0, result.stderr
@@ -98,6 +245,35 @@ def test_policies_of_users_are_asked_when_their_action_is_over(folder):
     assert {(each['end'], each['actions']) for each in episodes} == {('stop', 4)}
     assert episodes[2]['path_length'] == pytest.approx(0.25, abs=0.01)  # its second step would touch the wall
     assert evaluate('--policy', 'nav_policies:speeds', '--out', 'other').exit_code == 0
+
+
+@pytest.mark.parametrize('envs', [1, 3])
+def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplog, envs):
+    policies = folder / 'nav_policies.py'
+    policies.write_text(FAULTY)
+    fixed = ['--policy', 'nav_policies:faulty', '--out', 'out', '--envs', envs]
+    result = evaluate(*fixed)
+    assert result.exit_code == 1, result.stderr
+    report = report_in(folder / 'out')
+    assert [episode['episode'] for episode in report['episodes']] == ['4']
+    assert report['without_result'] == 4
+    texts = {
+        "'0'": f'ZeroDivisionError: division by zero ({policies}:',
+        "'1'": 'TypeError: policy(task): expected a function of an observation, got None',
+        "'2'": "controller 'move_by_flash': expected 1 numbers (0 stop, 1 forward, 2 left, 3 right), got a value",
+        "'3'": "controller 'move_by_flash': expected 1 numbers (0 stop, 1 forward, 2 left, 3 right), got shape (1, 2)",
+    }
+    assert len(report['failed']) == len(texts)
+    for name, text in texts.items():
+        assert any(f'episode {name} of ' in failure and text in failure for failure in report['failed'])
+    assert 'the policy failed in 4 episodes' in result.stderr
+    assert caplog.text.count('Traceback') == 1  # that of the first
+    again = shlex.split(result.stdout.splitlines()[-1].partition('4 of 5 episodes have no result; go on with: ')[2])
+    assert again[:4] == ['internutopia', 'evaluate', 'nav', 'e.yaml'] and again[-1] == '--resume'
+    policies.write_text('def faulty(task):\n    return lambda obs: 0  # mended\n')
+    del sys.modules['nav_policies']
+    assert CliRunner().invoke(cli_app.app, again[1:]).exit_code == 0
+    assert len(report_in(folder / 'out')['episodes']) == 5
 
 
 @pytest.mark.parametrize(

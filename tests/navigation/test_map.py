@@ -170,6 +170,8 @@ def test_scenes_that_cannot_be_mapped_say_why() -> None:
 def test_agents_must_make_sense() -> None:
     with pytest.raises(ValueError, match='radius must be a positive number of metres, got nan'):
         Agent(radius=math.nan, height=1.0, step_height=0.1)
+    with pytest.raises(ValueError, match='turning_radius must be a number of metres, got inf'):
+        Agent(radius=0.1, height=1.0, step_height=0.1, turning_radius=math.inf)
     with pytest.raises(ValueError, match='step_height = 1.0 m must be below height = 1.0 m'):
         Agent(radius=0.1, height=1.0, step_height=1.0)
 
@@ -180,9 +182,24 @@ def test_agent_of_a_robot(make_robot: Callable[..., RobotCfg], write_model: Call
     body += '<geom type="capsule" size="0.05 0.45" pos="0 0 -0.5"/></body>'
     model = write_model('boxy', f'<worldbody>{body}</worldbody>')
     agent = Agent.of(make_robot(usd_path=model))
-    assert (agent.radius, agent.height) == (pytest.approx(0.5), pytest.approx(1.25))
-    assert agent.step_height == pytest.approx(0.0625)
+    assert (agent.radius, agent.turning_radius) == (pytest.approx(0.4), pytest.approx(0.5))
+    assert (agent.height, agent.step_height) == (pytest.approx(1.25), pytest.approx(0.0625))
     assert Agent.of(make_robot(usd_path=model), step_height=0.2).step_height == 0.2
+
+
+def test_long_robots_get_round_corners_that_they_could_not_turn_in(
+    make_robot: Callable[..., RobotCfg], write_model: Callable[[str, str], str]
+) -> None:
+    """A box of 1.2 x 0.3 m, from 0.4 m behind its base on; at 45 degrees it reaches (0.6 + 0.3) m from the corner."""
+    body = '<body name="base" pos="0 0 1"><freejoint/><geom type="box" size="0.6 0.15 0.25" pos="0.2 0 0"/></body>'
+    robot = make_robot(usd_path=write_model('long', f'<worldbody>{body}</worldbody>'))
+    agent = Agent.of(robot)
+    corridor = 2 * agent.radius  # from the outer corner to the inner one, across, it is sqrt(2) times as wide
+    assert math.sqrt(2) * corridor == pytest.approx(0.6 + 0.3)
+    assert agent.turning_radius == pytest.approx(math.hypot(0.8, 0.15))
+    half = math.pi / 3
+    turned = robot.update(position=(5.0, 2.0, 1.0), orientation=(math.cos(half), 0.0, 0.0, math.sin(half)))
+    assert Agent.of(turned) == agent
 
 
 def test_map_of_a_task_has_its_objects_but_not_its_robots(

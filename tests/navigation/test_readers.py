@@ -116,6 +116,21 @@ def test_r2r(tmp_path):
     assert episode.info == {'trajectory_id': 11}
 
 
+def test_paths_of_the_ground_truth(tmp_path, caplog):
+    """Habitat's (1, 0.1, -2) is (1, 2, 0.1) here; of the second episode nothing is known."""
+    file = written(tmp_path, {'episodes': [R2R, {**R2R, 'episode_id': 4}]})
+    truth = tmp_path / 'val_gt.json.gz'
+    locations = [[1.0, 0.1, -2.0], [1.0, 0.1, -2.25], [1.0, 0.1, -2.5]]
+    truth.write_bytes(gzip.compress(json.dumps({'3': {'locations': locations, 'actions': [1, 1, 0]}}).encode()))
+    (episode,) = read_vln_ce(file, ground_truth=truth)
+    assert episode.reference_path == [(1, 2, 0.1), (1, 2.25, 0.1), (1, 2.5, 0.1)]
+    assert episode.goals[0].position == (1, 6, 0.1)
+    assert 'episode 1 (episode_id 4): the file of the ground truth does not have it' in caplog.text
+    truth.write_text('[]')
+    with pytest.raises(ValueError, match='val_gt.json.gz: expected a mapping from episode ids, got list'):
+        read_vln_ce(file, ground_truth=truth)
+
+
 def test_rxr_by_language(tmp_path):
     languages = ('en-IN', 'en-US', 'hi-IN')
     items = [

@@ -12,7 +12,14 @@ from scenes import AGENT, box, map_of, room
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
-from internutopia.navigation import MapPicture, NavigationMap, Ranges, sample_object_episodes, sample_point_episodes
+from internutopia.navigation import (
+    Agent,
+    MapPicture,
+    NavigationMap,
+    Ranges,
+    sample_object_episodes,
+    sample_point_episodes,
+)
 from internutopia.navigation.episodes import read_episodes
 from internutopia.navigation.picture import FREE, NO_ROOM, OBSTACLE, OTHER_ISLAND, RAISED, floor_plan
 
@@ -44,6 +51,23 @@ def test_places_are_reachable_as_far_as_they_say_and_repeatable(home: str) -> No
     assert episodes[:5] == sample_point_episodes(home, AGENT, 5, seed=1, ranges=ranges)
     assert episodes != sample_point_episodes(home, AGENT, 20, seed=2, ranges=ranges)
     assert len({episode.start_yaw for episode in episodes}) == 20
+
+
+def test_long_robots_start_where_they_can_turn(write_model: Write) -> None:
+    """Two halls of 3 x 3 m with a door of 0.9 m: an agent of 0.26 m goes through it, and turns 0.48 m from walls."""
+    walls = box((3.0, 3.1), (0.0, 1.0), (0.0, 2.0)), box((3.0, 3.1), (1.9, 3.0), (0.0, 2.0))
+    home = write_model('halls', f'<worldbody>{room(6.1, 3.0, *walls)}</worldbody>')
+    agent = Agent(radius=0.26, height=0.45, step_height=0.02, turning_radius=0.48)
+    episodes = sample_point_episodes(home, agent, 30)
+    starts = np.array([episode.start_position for episode in episodes])
+    goals = np.array([episode.goals[0].position for episode in episodes])
+    doors = np.linalg.norm(starts[:, :2] - [3.05, 1.45], axis=1) < 0.45  # there it cannot turn
+    walls_away = np.minimum(np.minimum(starts[:, 0], 6.1 - starts[:, 0]), np.minimum(starts[:, 1], 3.0 - starts[:, 1]))
+    assert not doors.any() and walls_away.min() >= 0.48
+    assert {*map(tuple, (np.stack([starts[:, 0], goals[:, 0]], axis=1) > 3.05).tolist())} >= {
+        (True, False),
+        (False, True),
+    }
 
 
 def test_objects_are_gone_to_where_they_are_seen(home: str) -> None:

@@ -24,7 +24,7 @@ STOP, FORWARD, LEFT, RIGHT = range(4)
 DT = 1 / 200  # s
 FLASHED = 2e-3  # m: in one step of the env, gravity acts
 CELL = 0.05  # m, of the map
-RADIUS = 0.2 * math.sqrt(2)  # m, of the puck: it is taken for its box
+RADIUS = (0.2 + 0.4) / math.sqrt(8)  # m, of the puck: a box of 0.4 m gets round a corner with that
 
 
 def episode(name: str = 'a', goal: tuple[float, float] = (1.0, 10.0), **fields: Any) -> NavigationEpisode:
