@@ -17,11 +17,11 @@ from internutopia.core.util.rotations import quat_to_matrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-MANY_GEOMS = 500
+MANY_GEOMS = 50
 """From so many that collide on, the tree of the world is built anew."""
 
 _PROBE = 0.3  # [m]: a robot's link is about as large, so boxes are met as if they were larger by that
-_LEAST_SHARE = 4  # neither half of a box has less than a quarter of its geoms, so the tree is at most 50 boxes deep
+_LEAST_SHARE = 16  # neither half of a box has less than a part of its geoms, so the tree is some 100 boxes deep at most
 _FEW = 8  # geoms that are just halved
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
-from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget
+from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget, Merger
 from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.core.model.importers.usd.mechanics import Mechanics
 from internutopia.core.model.importers.usd.semantics import add_labels
@@ -129,6 +129,7 @@ class _Builder:
         if shape.faces is not None and shown:
             self._note_subdivision(prim)
         body, physics = self._body_of(prim), self._physics  # not `self`: in a circle, the stage would stay open
+        merger = physics.merger(prim) if collides and body.prim is None else None
 
         def on_geom(geom: mujoco.MjsGeom, share: float) -> None:
             if body.prim is not None:
@@ -143,8 +144,15 @@ class _Builder:
             moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
             boundless=not implicit,
             on_geom=on_geom,
+            merger=None if merger is None else self._merger(prim, merger, body),
         )
         self._geometry.add(prim, shape, target, shown=shown, collides=collides)
+
+    def _merger(self, mesh: Usd.Prim, prim: Usd.Prim, body: _Body) -> Merger:
+        """The prim that makes a mesh part of one collider, on a body that does not move."""
+        matrix = self._matrix(prim)
+        frame = Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T)
+        return Merger(str(prim.GetPath()), frame, matrix[:3, :3], self._transforms.relative(mesh, prim))
 
     def _note_subdivision(self, mesh: Usd.Prim) -> None:
         """Warn of a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
