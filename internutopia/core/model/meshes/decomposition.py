@@ -18,7 +18,7 @@ import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,6 +44,7 @@ from internutopia.core.model.meshes.merging import merged
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
 from internutopia.core.util.log import log, warn
+from internutopia.core.util.progress import progress_bar
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 """Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
@@ -169,7 +170,7 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
     fallbacks, seconds = _Fallbacks(), _Seconds()
     waiting: dict[str, list[_Piece]] = {}
     try:
-        with _progress(len(jobs)) as advance:
+        with progress_bar('decomposing colliders', len(jobs)) as advance:
             for key, job in jobs.items():
                 found = _begin(job, pool, idle, seconds, fallbacks)
                 if any(isinstance(piece, _Decomposing) for piece in found):
@@ -313,21 +314,6 @@ def _decomposed(solid: Solid, process: CoacdProcess) -> list[ConvexPart]:
 
 def _core_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar that the function it gives advances; nothing unless standard error is a terminal and rich installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield lambda: None
-        return
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task('decomposing colliders', total=total)
-        yield lambda: bar.advance(task)
 
 
 def _size(mesh: Mesh, scale: float) -> float:

@@ -19,6 +19,7 @@ from internutopia.core.model.importers.usd.semantics import add_labels
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
+from internutopia.core.util.progress import progress_bar
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -66,6 +67,11 @@ class _Builder:
         found = list(prims(self._stage))
         mechanics = self._add_bodies(found)
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
+        shapes = [prim for prim in found if str(prim.GetTypeName()) in SHAPES]
+        with progress_bar(f'reading {self._spec.modelname}', len(shapes)) as advance:
+            for prim in shapes:
+                self._add_geometry(prim, implicit)
+                advance()
         for prim in found:
             kind = str(prim.GetTypeName())
             if kind in LIGHTS and is_shown(prim):
@@ -74,9 +80,7 @@ class _Builder:
                 self._warnings.add('left out, aperture and focal length of a camera must be positive', prim)
             elif kind == 'Camera':
                 add_camera(prim, *self._place_of(prim), self._transforms.metres)
-            elif kind in SHAPES:
-                self._add_geometry(prim, implicit)
-            elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
+            elif kind not in SHAPES and prim.IsA(UsdGeom.Gprim) and is_shown(prim):
                 self._warnings.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
