@@ -8,7 +8,7 @@ many they are.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from internutopia.core.model.meshes.hulls import hull, samples
 from internutopia.core.model.meshes.part_cache import ConvexPart
 from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of
 
+_NEAREST = 8  # others that a part is compared with
+_SOME = 12  # corners of a hull that are looked at before two have a common one
 _COARSE = 4  # times the slack: how far apart the points are that are looked at first
 
 
@@ -28,23 +30,24 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
     """
     clusters = {number: _Cluster.of(part) for number, part in enumerate(parts)}
     queue: list[tuple[float, int, int, _Cluster]] = []
+    tried: set[tuple[int, int]] = set()
 
-    def add_pairs(number: int, others: Iterable[int]) -> None:
-        for other in others:
-            pair = clusters[other].joined(clusters[number], slack)
-            if pair is not None:
-                heapq.heappush(queue, (1 - pair.filled / pair.hull.volume, other, number, pair))
+    def add_pairs(number: int) -> None:
+        for other in _nearest(number, clusters):
+            key = min(number, other), max(number, other)
+            if key not in tried and (pair := clusters[other].joined(clusters[number], slack)) is not None:
+                heapq.heappush(queue, (1 - pair.filled / pair.hull.volume, *key, pair))
+            tried.add(key)
 
     for number in clusters:
-        add_pairs(number, range(number))
+        add_pairs(number)
     newest = len(parts)
     while queue:
         _, first, second, pair = heapq.heappop(queue)
         if first in clusters and second in clusters and pair.fills_hull(slack):
             del clusters[first], clusters[second]
-            others = list(clusters)
             clusters[newest] = pair
-            add_pairs(newest, others)
+            add_pairs(newest)
             newest += 1
     return [parts[number] if number < len(parts) else hull_part(each.hull, slack) for number, each in clusters.items()]
 
@@ -75,9 +78,12 @@ class _Cluster:
         return cls((planes,), around.volume, around, around.vertices.min(axis=0), around.vertices.max(axis=0))
 
     def joined(self, other: _Cluster, slack: float) -> _Cluster | None:
-        """Both; None where a look at boxes and volumes says that they do not fill their hull."""
+        """Both; None where a look at boxes, some points and volumes says that they do not fill their hull."""
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         if (self.low > other.high + 2 * slack).any() or (other.low > self.high + 2 * slack).any():
+            return None
+        ends = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
+        if len(other._outside(self._outside(_middles(*ends), slack), slack)):
             return None
         around, filled = hull(np.concatenate([self.hull.vertices, other.hull.vertices])), self.filled + other.filled
         _, areas = normals_of(around.vertices[around.faces])
@@ -89,10 +95,28 @@ class _Cluster:
         """Whether no point of the hull's surface is over all parts by more than the slack."""
         corners = self.hull.vertices[self.hull.faces]
         for spacing in (_COARSE * slack, slack):
-            points = samples(corners, spacing)
-            for planes in self.planes:
-                over = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1)
-                points = points[over > slack]
-            if len(points):
+            if len(self._outside(samples(corners, spacing), slack)):
                 return False
         return True
+
+    def _outside(self, points: Floats, slack: float) -> Floats:
+        """Those of some points `(n, 3)` that are over all parts by more than the slack."""
+        for planes in self.planes:
+            over = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1, initial=-np.inf)
+            points = points[over > slack]
+        return points
+
+
+def _nearest(number: int, clusters: Mapping[int, _Cluster]) -> list[int]:
+    """Some others, those first that have a small box with one of them."""
+    others = [other for other in clusters if other != number]
+    if not others:
+        return []
+    low, high = (np.array([getattr(clusters[other], side) for other in others]) for side in ('low', 'high'))
+    sizes = (np.maximum(high, clusters[number].high) - np.minimum(low, clusters[number].low)).sum(axis=1)
+    return [others[index] for index in np.argsort(sizes, kind='stable')[:_NEAREST]]
+
+
+def _middles(first: Floats, second: Floats) -> Floats:
+    """Points `(n, 3)` half way between each of some points and each of others."""
+    return ((first[:, None] + second[None]) / 2).reshape(-1, 3)
