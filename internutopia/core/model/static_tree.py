@@ -3,7 +3,7 @@
 MuJoCo looks for what a robot touches in a tree of boxes for each body, which it builds by halves of equal number. In a
 home, floors and ceilings then share boxes that are as large as the room, and a robot in it meets most of them. A tree
 whose boxes are small (J. Goldsmith and J. Salmon, "Automatic creation of object hierarchies for ray tracing", 1987)
-takes less than half the time in each step. What collides is the same.
+takes less than half the time in each step, and in a single flat two thirds. What collides is the same.
 """
 
 from __future__ import annotations

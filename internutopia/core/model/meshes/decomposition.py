@@ -1,10 +1,10 @@
 """Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
-leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, as far as each piece and
-each mesh are not too much work. What is, or would be too many parts, becomes plates along its faces, with a warning: it
-stays hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is asked
-for, parts are merged (`merging`).
+leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or a mesh
+is too much work. Such a piece, and a mesh of too many parts, becomes plates along its faces, with a warning: it stays
+hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is asked for,
+parts are merged (`merging`).
 
 The result is kept by `part_cache`, and the same on every machine, however busy, and for any number of processes: how
 much work a piece is, is told from its shape. CoACD is stopped by time as a last resort only, with a warning, and then

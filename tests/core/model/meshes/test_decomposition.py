@@ -172,7 +172,8 @@ def test_what_is_too_much_work_becomes_plates_that_are_kept(cache, trough, runs,
 
 def test_a_mesh_of_many_pieces_has_those_decomposed_that_are_least_work(cache, trough, skewed_room, runs, monkeypatch):
     points, faces = trough
-    works = [piece.work for mesh in (trough, skewed_room) if isinstance(piece := parts_of(*pieces(*mesh)), Solid)]
+    solids = [parts_of(pieces(*mesh)[0]) for mesh in (trough, skewed_room)]
+    works = [solid.work for solid in solids if isinstance(solid, Solid)]
     monkeypatch.setattr(decomposition, 'MAX_MESH_WORK', max(works))
     walls = skewed_room[0] + [5, 0, 0], skewed_room[1]
     both = np.concatenate([walls[0], points]), np.concatenate([walls[1], faces + len(walls[0])])
