@@ -1,7 +1,7 @@
 """Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
-leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or a mesh
+leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or mesh
 is too much work. Such a piece, and a mesh of too many parts, becomes plates along its faces, with a warning: it stays
 hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is asked for,
 parts are merged (`merging`).
