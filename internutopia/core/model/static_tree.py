@@ -3,7 +3,7 @@
 MuJoCo looks for what a robot touches in a tree of boxes for each body, which it builds by halves of equal number. In a
 home, floors and ceilings then share boxes that are as large as the room, and a robot in it meets most of them. A tree
 whose boxes are small (J. Goldsmith and J. Salmon, "Automatic creation of object hierarchies for ray tracing", 1987)
-takes less than half the time in each step. What collides is the same.
+takes less than half the time in each step, and in a single flat two thirds. What collides is the same.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from internutopia.core.util.rotations import quat_to_matrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-MANY_GEOMS = 500
+MANY_GEOMS = 50
 """From so many that collide on, the tree of the world is built anew."""
 
 _PROBE = 0.3  # [m]: a robot's link is about as large, so boxes are met as if they were larger by that
-_LEAST_SHARE = 4  # neither half of a box has less than a quarter of its geoms, so the tree is at most 50 boxes deep
+# Neither half of a box has less than a 16th of its geoms, or further down than 10 boxes a quarter of them: so the tree
+# of 100,000 geoms is at most 50 boxes deep, which is how deep MuJoCo follows rays.
+_LEAST_SHARES = (16, 4)
+_UPPER_DEPTH = 10
 _FEW = 8  # geoms that are just halved
 
 
@@ -65,17 +68,22 @@ class _Tree:
         self.depths.append(depth)
         self.leaves.append(int(inside[0]) if len(inside) == 1 else -1)
         if len(inside) > 1:
-            first, second = self._halves(inside)
+            first, second = self._halves(inside, _LEAST_SHARES[depth >= _UPPER_DEPTH])
             self.children[number] = self.add(first, depth + 1), self.add(second, depth + 1)
         return number
 
-    def _halves(self, inside: Ints) -> tuple[Ints, Ints]:
-        """Geoms in two: where the surfaces of both boxes, each times its number of geoms, are least in sum."""
+    def _halves(self, inside: Ints, share: int) -> tuple[Ints, Ints]:
+        """Geoms in two: where the surfaces of both boxes, each times its number of geoms, are least in sum.
+
+        `share`: neither has less than this part of them.
+        """
         centres = self._low[inside] + self._high[inside]
         if len(inside) <= _FEW:
             ordered = inside[np.argsort(centres[:, np.ptp(centres, axis=0).argmax()], kind='stable')]
             return ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]
-        counts = np.arange(len(inside) // _LEAST_SHARE, len(inside) - len(inside) // _LEAST_SHARE)
+        least = max(len(inside) // share, 1)
+        counts = np.arange(least, len(inside) - least)
+        counts = counts[np.argsort(np.abs(2 * counts - len(inside)), kind='stable')]  # of equal ones the middle is best
         best, halves = np.inf, (inside, inside)
         for axis in range(3):
             ordered = inside[np.argsort(centres[:, axis], kind='stable')]

@@ -24,7 +24,7 @@ from internutopia.core.model.meshes.part_cache import ConvexPart
 from internutopia.core.model.meshes.rectilinear import boxes_of
 from internutopia.core.model.meshes.sheets import FLAT_THICKNESS, plates
 from internutopia.core.model.meshes.simplification import collapsed
-from internutopia.core.model.meshes.surfaces import Floats, Surface, simplified
+from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of, simplified
 
 TOLERANCE = 0.1
 """How far [m] a part may stand over the surface of a large piece."""
@@ -55,6 +55,17 @@ class Solid:
 
     surface: Surface
     tolerance: float
+
+    @property
+    def work(self) -> float:
+        """About how long CoACD takes for it: up to 0.8 ms of processor time each.
+
+        That grows with the triangles, with their area in a cube of size 1, on which CoACD puts its samples, and with
+        the cuts until parts are as close to the surface as the tolerance says.
+        """
+        size = float(self.surface.extent.max())
+        _, areas = normals_of(self.surface.vertices[self.surface.faces])
+        return len(self.surface.faces) * float(areas.sum()) / size**2 * size / self.tolerance
 
 
 def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:

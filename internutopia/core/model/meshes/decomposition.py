@@ -1,21 +1,24 @@
 """Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
-leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, at a bounded cost for
-each piece and each mesh. What takes it too long, or would be too many parts, becomes plates along its faces, with a
-warning: it stays hollow. So does, without one, what CoACD cuts into many more parts than it has plates.
+leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or mesh
+is too much work. Such a piece, and a mesh of too many parts, becomes plates along its faces, with a warning: it stays
+hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is asked for,
+parts are merged (`merging`).
 
-The result is kept by `part_cache`, and the same on every machine and for any number of processes, but for what takes
-too long on a slow one.
+The result is kept by `part_cache`, and the same on every machine, however busy, and for any number of processes: how
+much work a piece is, is told from its shape. CoACD is stopped by time as a last resort only, with a warning, and then
+nothing is kept.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,19 +40,23 @@ from internutopia.core.model.meshes.convex_parts import (
     whole_part,
 )
 from internutopia.core.model.meshes.hulls import hull
+from internutopia.core.model.meshes.merging import merged
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
 from internutopia.core.util.log import log, warn
+from internutopia.core.util.progress import progress_bar
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 """Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
 
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
-MAX_SECONDS = 10
-"""Processor time [s] that CoACD may take for a piece."""
-MAX_MESH_SECONDS = 20
-"""Processor time [s] that it may take for all pieces of a mesh, which share it by their triangles."""
+MAX_WORK = 15_000
+"""A piece that is more `work` than this is not left to CoACD: 1 to 10 s of processor time."""
+MAX_MESH_WORK = 30_000
+"""The same for all pieces of a mesh; those of least work come first."""
+MAX_SECONDS = 100
+"""Processor time [s] after which CoACD is stopped all the same; what it was to decompose is tried again next time."""
 MANY_PARTS = 100
 """A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
 MAX_PARTS = 4000
@@ -58,7 +65,7 @@ DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
 """The message that is logged at the end, with the number of meshes, a name and seconds."""
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
-_FORMAT = 4  # of the files in the cache; to be raised when what is computed changes
+_FORMAT = 5  # of the files in the cache; to be raised when what is computed changes
 # A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
 # pieces need no preprocessing, which takes ten times as long as the rest.
 _SEARCH: dict[str, Any] = {
@@ -130,21 +137,24 @@ class _Fallbacks:
 
     hulls: Counter[str] = field(default_factory=Counter)  # pieces by reason
     plates: dict[str, list[str]] = field(default_factory=dict)  # meshes by reason
+    late: dict[str, list[str]] = field(default_factory=dict)  # likewise, those that are not kept
 
-    def add_plates(self, reason: str, name: str, surface: Surface) -> None:
+    def add_plates(self, reason: str, name: str, surface: Surface, *, late: bool = False) -> None:
         size = ' x '.join(f'{length:.3g}' for length in surface.extent)
-        self.plates.setdefault(reason, []).append(f'{name} ({size} m, {len(surface.faces)} triangles)')
+        meshes = (self.late if late else self.plates).setdefault(reason, [])
+        meshes.append(f'{name} ({size} m, {len(surface.faces)} triangles)')
 
     def warn(self) -> None:
         for reason, count in self.hulls.items():
             warn('%d concave pieces of meshes collide as their convex hulls: %s', count, reason, lasting=False)
-        for reason, meshes in self.plates.items():
+        for reason, meshes in (*self.plates.items(), *self.late.items()):
             more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
             warn(
                 'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
                 'scale; else simplify or split them, or give those that need not be hollow '
                 'physics:approximation = "convexHull"',
                 *(reason, ', '.join(meshes[:_NAMED]), more),
+                lasting=reason in self.plates,
             )
 
 
@@ -160,9 +170,9 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
     fallbacks, seconds = _Fallbacks(), _Seconds()
     waiting: dict[str, list[_Piece]] = {}
     try:
-        with _progress(len(jobs)) as advance:
+        with progress_bar('decomposing colliders', len(jobs)) as advance:
             for key, job in jobs.items():
-                found = _begin(job, pool, idle, seconds)
+                found = _begin(job, pool, idle, seconds, fallbacks)
                 if any(isinstance(piece, _Decomposing) for piece in found):
                     waiting[key] = found
                 else:
@@ -211,21 +221,29 @@ class _Decomposing:
 _Piece = list[ConvexPart] | _Decomposing
 
 
-def _begin(job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess], seconds: _Seconds) -> list[_Piece]:
-    """The pieces of a mesh; those that are left to CoACD share its time by their triangles."""
+def _begin(
+    job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess], seconds: _Seconds, fallbacks: _Fallbacks
+) -> list[_Piece]:
+    """The pieces of a mesh; those that are not too much work are left to CoACD."""
     with seconds.of(job.name):
         found = _split(job)
-    triangles = sum(len(piece.surface.faces) for piece in found if isinstance(piece, Solid))
+    solids = sorted((piece for piece in found if isinstance(piece, Solid)), key=lambda solid: solid.work)
+    totals = itertools.accumulate(solid.work for solid in solids)
+    feasible = [
+        solid for solid, total in zip(solids, totals, strict=True) if solid.work <= MAX_WORK and total <= MAX_MESH_WORK
+    ]
 
-    def started(solid: Solid) -> _Decomposing:
-        limit = min(MAX_SECONDS, MAX_MESH_SECONDS * len(solid.surface.faces) // triangles)
-        return _Decomposing(solid, pool.submit(decomposed, solid, limit))
+    def started(solid: Solid) -> _Piece:
+        if any(solid is each for each in feasible):
+            return _Decomposing(solid, pool.submit(decomposed, solid))
+        fallbacks.add_plates('are too much work for CoACD', job.name, solid.surface)
+        return sheet_parts(solid.surface, solid.tolerance)
 
-    def decomposed(solid: Solid, limit: int) -> list[ConvexPart]:
+    def decomposed(solid: Solid) -> list[ConvexPart]:
         process = idle.get()
         try:
             with seconds.of(job.name):
-                return _decomposed(solid, limit, process)
+                return _decomposed(solid, process)
         finally:
             idle.put(process)
 
@@ -244,6 +262,8 @@ def _finish(job: _Job, found: list[_Piece], fallbacks: _Fallbacks) -> _Result:
         whole = simplified(*job.in_metres(), MAX_TRIANGLES)
         result.parts = sheet_parts(whole, tolerance_of(whole, job.finest))
         fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
+    if job.finest:
+        result.parts = merged(result.parts, job.finest)
     return result
 
 
@@ -255,8 +275,9 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
         return
     except TimeoutError:
         result.parts += sheet_parts(solid.surface, solid.tolerance)
-        reason = f'take CoACD longer than {MAX_SECONDS} s, or {MAX_MESH_SECONDS} s a mesh'
-        fallbacks.add_plates(reason, name, solid.surface)
+        result.final = False
+        reason = f'take CoACD longer than {MAX_SECONDS} s, which is tried again next time'
+        fallbacks.add_plates(reason, name, solid.surface, late=True)
         return
     except ImportError:
         fallbacks.hulls['coacd is missing; `pip install coacd`'] += 1
@@ -279,15 +300,13 @@ def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
     return [parts_of(piece, job.finest) for piece in pieces(vertices, faces)]
 
 
-def _decomposed(solid: Solid, seconds: int, process: CoacdProcess) -> list[ConvexPart]:
+def _decomposed(solid: Solid, process: CoacdProcess) -> list[ConvexPart]:
     """What CoACD makes of a solid. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
-    if seconds < 1:
-        raise TimeoutError('no time is left for it')
     surface, options = solid.surface, _SEARCH | {'threshold': solid.tolerance}
     try:
-        parts = process.run(surface.vertices, surface.faces, options, seconds)
+        parts = process.run(surface.vertices, surface.faces, options, MAX_SECONDS)
     except RuntimeError:  # it may crash on surfaces that pass through themselves
-        parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, seconds)
+        parts = process.run(surface.vertices, surface.faces, options | _PREPROCESSED, MAX_SECONDS)
     if len(parts) > MANY_PARTS and len(shell := sheet_parts(surface, solid.tolerance)) < len(parts):
         return shell  # fewer, and where the surface is
     return [hull_part(Surface(vertices, faces.astype(np.int64)), solid.tolerance) for vertices, faces in parts]
@@ -295,21 +314,6 @@ def _decomposed(solid: Solid, seconds: int, process: CoacdProcess) -> list[Conve
 
 def _core_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar that the function it gives advances; nothing unless standard error is a terminal and rich installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield lambda: None
-        return
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task('decomposing colliders', total=total)
-        yield lambda: bar.advance(task)
 
 
 def _size(mesh: Mesh, scale: float) -> float:

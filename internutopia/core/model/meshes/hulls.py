@@ -53,14 +53,14 @@ def fills_hull(surface: Surface, around: Surface, slack: float) -> bool:
     if np.prod(shape, dtype=float) > MAX_CELLS:
         return False
     filled = np.zeros(shape, bool)
-    inner = np.floor((_samples(surface.vertices[surface.faces], slack) - low) / slack).astype(int) + 1
+    inner = np.floor((samples(surface.vertices[surface.faces], slack) - low) / slack).astype(int) + 1
     filled[tuple(np.clip(inner, 0, np.array(shape) - 1).T)] = True
     for axis in range(3):
         near = filled.copy()
         near[_but(axis, slice(1, None))] |= filled[_but(axis, slice(None, -1))]
         near[_but(axis, slice(None, -1))] |= filled[_but(axis, slice(1, None))]
         filled = near
-    outer = np.floor((_samples(around.vertices[around.faces], slack) - low) / slack).astype(int) + 1
+    outer = np.floor((samples(around.vertices[around.faces], slack) - low) / slack).astype(int) + 1
     return bool(filled[tuple(np.clip(outer, 0, np.array(shape) - 1).T)].all())
 
 
@@ -109,7 +109,7 @@ def _but(axis: int, part: slice) -> tuple[slice, ...]:
     return tuple(part if i == axis else slice(None) for i in range(3))
 
 
-def _samples(triangles: Floats, spacing: float) -> Floats:
+def samples(triangles: Floats, spacing: float) -> Floats:
     """Points `(k, 3)` all over triangles `(m, 3, 3)`, on a grid of at most `spacing`."""
     sides = np.linalg.norm(triangles - np.roll(triangles, 1, axis=1), axis=2).max(axis=1)
     counts = np.maximum(np.ceil(sides / spacing), 1).astype(int)

@@ -17,10 +17,11 @@ import pytest
 
 from internutopia.core.model.meshes import decomposition
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
-from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE
+from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE, Solid, parts_of
 from internutopia.core.model.meshes.decomposition import ConvexPart, decompose
 from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
-from internutopia.core.model.meshes.surfaces import simplified
+from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
+from internutopia.core.util.log import recorded_warnings
 
 if importlib.util.find_spec('coacd') is None:
     pytest.skip('needs coacd', allow_module_level=True)
@@ -155,19 +156,51 @@ def test_what_crashes_coacd_is_preprocessed(cache, trough, use_coacd, runs, capl
     assert len(parts) == 3 and len(runs) == 2 and not caplog.records and len(list(cache.glob('*.npz'))) == 1
 
 
-def test_what_takes_too_long_becomes_plates_that_are_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
-    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
-    use_coacd('while True: pass')
+def test_what_is_too_much_work_becomes_plates_that_are_kept(cache, trough, runs, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_WORK', 1)
     (parts,) = decompose([trough], ['/World/trough'])
     (warning,) = [record.getMessage() for record in caplog.records]
-    reason = 'plates along their faces, as they take CoACD longer than 1 s, or 20 s a mesh: '
+    reason = 'plates along their faces, as they are too much work for CoACD: '
     assert reason + '/World/trough (0.3 x 0.35 x 0.4 m, ' in warning
     assert 'triangles). If their size is wrong, change the scale' in warning
     assert not within((0.15, 0.1, 0.2), parts)  # between the walls
     for inside in ((0.001, 0.1, 0.2), (0.099, 0.1, 0.2), (0.299, 0.1, 0.2), (0.15, 0.1, 0.099)):
         assert within(inside, parts)
     (again,) = decompose([trough], ['/World/trough'])
-    assert len(again) == len(parts) and len(runs) == 1 and len(caplog.records) == 1
+    assert len(again) == len(parts) and not runs and len(caplog.records) == 1
+
+
+def test_a_mesh_of_many_pieces_has_those_decomposed_that_are_least_work(cache, trough, skewed_room, runs, monkeypatch):
+    points, faces = trough
+    solids = [parts_of(pieces(*mesh)[0]) for mesh in (trough, skewed_room)]
+    works = [solid.work for solid in solids if isinstance(solid, Solid)]
+    monkeypatch.setattr(decomposition, 'MAX_MESH_WORK', max(works))
+    walls = skewed_room[0] + [5, 0, 0], skewed_room[1]
+    both = np.concatenate([walls[0], points]), np.concatenate([walls[1], faces + len(walls[0])])
+    decompose([both])
+    ((vertices, *_),) = runs
+    assert works[0] < works[1] and np.ptp(vertices, axis=0).max() < 1  # the trough
+
+
+def test_work_is_told_from_the_shape(blocks):
+    """A cube of 12 triangles: with a tolerance of a tenth of its edge, 12 x 6 x 10 at any scale."""
+    points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
+    for scale in (0.01, 1.0, 100.0):
+        assert Solid(Surface(scale * points, faces), 0.1 * scale).work == pytest.approx(720)
+    assert Solid(Surface(100 * points, faces), 0.1).work == pytest.approx(72_000)
+
+
+def test_what_takes_too_long_becomes_plates_that_are_not_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
+    use_coacd('while True: pass')
+    with recorded_warnings() as warnings:
+        (parts,) = decompose([trough], ['/World/trough'])
+    assert not within((0.15, 0.1, 0.2), parts) and not list(cache.glob('*.npz'))
+    (warned,) = warnings
+    assert 'as they take CoACD longer than 1 s, which is tried again next time: /World/trough' in warned.text
+    assert not warned.lasting
+    use_coacd('return [mesh[0]] * 3')
+    assert len(decompose([trough])[0]) == 3 and len(runs) == 2 and len(list(cache.glob('*.npz'))) == 1
 
 
 def test_a_process_that_was_too_slow_is_replaced(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):

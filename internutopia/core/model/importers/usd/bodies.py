@@ -40,6 +40,12 @@ class PhysicsReader:
         listed = merged is None or not prim.IsA(self._mesh) or merged.IsPathIncluded(prim.GetPath())
         return listed and bool(value(owner, 'physics:collisionEnabled'))
 
+    def merger(self, prim: Usd.Prim) -> Usd.Prim | None:
+        """The prim above a mesh that collides, whose meshes are one collider by a `PhysxMeshMergeCollisionAPI`."""
+        owner = self._nearest(prim, self._schema.CollisionAPI)
+        merges = owner is not None and owner != prim and _MERGE_API in owner.GetPrimTypeInfo().GetAppliedAPISchemas()
+        return owner if merges else None
+
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
         owner = self._nearest(prim, self._schema.RigidBodyAPI)

@@ -12,13 +12,14 @@ import numpy as np
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
-from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget
+from internutopia.core.model.importers.usd.geometry import Geometry, GeomTarget, Merger
 from internutopia.core.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.core.model.importers.usd.mechanics import Mechanics
 from internutopia.core.model.importers.usd.semantics import add_labels
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
+from internutopia.core.util.progress import progress_bar
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -66,6 +67,11 @@ class _Builder:
         found = list(prims(self._stage))
         mechanics = self._add_bodies(found)
         implicit = not any(self._physics.collides(prim) is not None for prim in found)
+        shapes = [prim for prim in found if str(prim.GetTypeName()) in SHAPES]
+        with progress_bar(f'reading {self._spec.modelname}', len(shapes)) as advance:
+            for prim in shapes:
+                self._add_geometry(prim, implicit)
+                advance()
         for prim in found:
             kind = str(prim.GetTypeName())
             if kind in LIGHTS and is_shown(prim):
@@ -74,9 +80,7 @@ class _Builder:
                 self._warnings.add('left out, aperture and focal length of a camera must be positive', prim)
             elif kind == 'Camera':
                 add_camera(prim, *self._place_of(prim), self._transforms.metres)
-            elif kind in SHAPES:
-                self._add_geometry(prim, implicit)
-            elif prim.IsA(UsdGeom.Gprim) and is_shown(prim):
+            elif kind not in SHAPES and prim.IsA(UsdGeom.Gprim) and is_shown(prim):
                 self._warnings.add(f'{kind} is left out, there is no such shape', prim)
         self._lights.finish()
         self._geometry.finish()
@@ -129,6 +133,7 @@ class _Builder:
         if shape.faces is not None and shown:
             self._note_subdivision(prim)
         body, physics = self._body_of(prim), self._physics  # not `self`: in a circle, the stage would stay open
+        merger = physics.merger(prim) if collides and body.prim is None else None
 
         def on_geom(geom: mujoco.MjsGeom, share: float) -> None:
             if body.prim is not None:
@@ -143,8 +148,15 @@ class _Builder:
             moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
             boundless=not implicit,
             on_geom=on_geom,
+            merger=None if merger is None else self._merger(prim, merger, body),
         )
         self._geometry.add(prim, shape, target, shown=shown, collides=collides)
+
+    def _merger(self, mesh: Usd.Prim, prim: Usd.Prim, body: _Body) -> Merger:
+        """The prim that makes a mesh part of one collider, on a body that does not move."""
+        matrix = self._matrix(prim)
+        frame = Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T)
+        return Merger(str(prim.GetPath()), frame, matrix[:3, :3], self._transforms.relative(mesh, prim))
 
     def _note_subdivision(self, mesh: Usd.Prim) -> None:
         """Warn of a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""

@@ -9,7 +9,7 @@ prim is invisible and collides as one geom.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -28,9 +28,9 @@ from internutopia.core.model.importers.usd.colliders import (
     part_of,
 )
 from internutopia.core.model.importers.usd.shapes import Shape, enclosed_volume
-from internutopia.core.model.importers.usd.transforms import Array, Frame, to_quat
+from internutopia.core.model.importers.usd.transforms import Array, Frame, polar, to_quat
 from internutopia.core.model.meshes.convex_parts import STATIC_TOLERANCE
-from internutopia.core.model.meshes.decomposition import decompose
+from internutopia.core.model.meshes.decomposition import MAX_TRIANGLES, decompose
 from internutopia.core.model.meshes.hulls import hull_faces
 
 if TYPE_CHECKING:
@@ -38,6 +38,23 @@ if TYPE_CHECKING:
 
 HULL_RATIO = 1.2
 """A mesh whose convex hull has more than this many times its volume is warned of as concave."""
+
+
+@dataclass(frozen=True)
+class Merger:
+    """The prim whose meshes are one collider, as a mesh below it sees it.
+
+    Attributes:
+        path: of the prim.
+        frame: its origin on the body, and the rotation from the world's axes to the body's.
+        linear: `(3, 3)` linear part of its transform to the world.
+        relative: `(4, 4)` transform from the mesh to it; acts on columns.
+    """
+
+    path: str
+    frame: Frame
+    linear: Array
+    relative: Array
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,7 @@ class GeomTarget:
         moves: whether forces move the body.
         boundless: whether planes that collide are infinite even if they do not face up; else they become thin boxes.
         on_geom: called with each geom, and with its share of what the prim weighs.
+        merger: makes the prim part of one collider; None for one that collides for itself.
     """
 
     body: mujoco.MjsBody
@@ -57,6 +75,7 @@ class GeomTarget:
     moves: bool
     boundless: bool
     on_geom: Callable[[mujoco.MjsGeom, float], None]
+    merger: Merger | None = None
 
 
 @dataclass(frozen=True)
@@ -120,10 +139,11 @@ class Geometry:
     def finish(self) -> None:
         """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
         self._visual_builder.warn_of_missing()
-        unscaled = [each.shape.unscaled() for each in self._concave]
+        concave = _merged(self._concave)
+        unscaled = [each.shape.unscaled() for each in concave]
         meshes, scales = [(vertices, faces) for vertices, faces, _ in unscaled], [scale for *_, scale in unscaled]
-        names, finest = [each.path for each in self._concave], [each.finest for each in self._concave]
-        for each, parts in zip(self._concave, decompose(meshes, names, scales, finest), strict=True):
+        names, finest = [each.path for each in concave], [each.finest for each in concave]
+        for each, parts in zip(concave, decompose(meshes, names, scales, finest), strict=True):
             whole = sum(part.volume for part in parts)
             for number, part in enumerate(parts):
                 name = f'{each.path}/part_{number}'
@@ -184,6 +204,44 @@ class Geometry:
             mesh.inertia = mjtMeshInertia.mjMESH_INERTIA_CONVEX if convex else mjtMeshInertia.mjMESH_INERTIA_SHELL
             self._meshes[key] = name
         return self._meshes[key]
+
+
+def _merged(concave: list[_Concave]) -> list[_Concave]:
+    """The same with coarse meshes put together that are one collider, as long as they need not be simplified for it."""
+    groups: dict[tuple[str, str], list[_Concave]] = {}
+    for each in concave:
+        merger = each.target.merger
+        key = (each.path if merger is None or not each.finest else merger.path, each.target.body.name)
+        groups.setdefault(key, []).append(each)
+    found: list[_Concave] = []
+    for group in groups.values():
+        triangles = sum(len(each.shape.faces) for each in group if each.shape.faces is not None)
+        found += [_together(group)] if 1 < len(group) and triangles <= MAX_TRIANGLES else group
+    return found
+
+
+def _together(group: list[_Concave]) -> _Concave:
+    """Meshes that are one collider as one mesh, in the frame of the prim that makes them so."""
+    target = group[0].target
+    assert target.merger is not None
+    rotation, stretch = polar(target.merger.linear)
+    points: list[Array] = []
+    faces: list[NDArray[np.int32]] = []
+    for each in group:
+        shape, merger = each.shape, each.target.merger
+        assert shape.points is not None and shape.faces is not None and merger is not None
+        faces.append(shape.faces + sum(map(len, points)))
+        points.append(shape.points @ merger.relative[:3, :3].T + merger.relative[:3, 3])
+    local = np.concatenate(points)
+    whole = Shape(
+        mjtGeom.mjGEOM_MESH,
+        rotation,
+        vertices=local @ stretch,
+        faces=np.concatenate(faces),
+        points=local,
+        stretch=stretch,
+    )
+    return replace(group[0], path=target.merger.path, target=replace(target, frame=target.merger.frame), shape=whole)
 
 
 def _rounded(shape: Shape) -> Array:

@@ -115,6 +115,11 @@ class StageTransforms:
             raise ValueError(f'{prim.GetPath()}: the transform is not finite')
         return matrix
 
+    def relative(self, prim: Usd.Prim, ancestor: Usd.Prim) -> NDArray[np.float64]:
+        """`(4, 4)` transform from a prim to one above it, in the stage's units, to the bit that of its copies."""
+        matrix, _ = self._xforms.ComputeRelativeTransform(prim, ancestor)
+        return np.array(matrix).T
+
     def frame(self, prim: Usd.Prim) -> Frame:
         """Position and rotation of a prim in the world, without its scale. ValueError if the scale is zero."""
         matrix = self.matrix(prim)

@@ -175,6 +175,45 @@ def test_meshes_that_are_merged_collide_once_each_if_they_are_listed(load, warni
     assert model.ngeom == 3 and not warnings()  # the meshes without points are not told of, all have children
 
 
+def test_meshes_that_are_merged_become_common_parts(load, warnings, blocks, tmp_path, monkeypatch):
+    """Four cubes of 1 m in a square, two in each mesh, one of which is placed by its transform; and a turned copy."""
+    monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))
+    cube, faces = blocks([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], SOLID)
+    points = np.concatenate([cube, cube + [1, 0, 0]])
+    faces = np.concatenate([faces, faces + 8])
+    mesh = (
+        f'point3f[] points = {[tuple(point) for point in points.tolist()]}\n'
+        f'int[] faceVertexCounts = {[3] * len(faces)}\nint[] faceVertexIndices = {faces.ravel().tolist()}\n'
+    )
+    instance = """
+def Xform "{name}" (prepend apiSchemas = ["PhysicsCollisionAPI", {api} "PhysicsMeshCollisionAPI"])
+{{
+    uniform token physics:approximation = "none"
+    float xformOp:rotateZ = {angle}
+    uniform token[] xformOpOrder = ["xformOp:rotateZ"]
+    def Mesh "a" {{ {mesh} }}
+    def Mesh "b"
+    {{
+        {mesh}
+        double3 xformOp:translate = (0, 1, 0)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+    }}
+}}
+"""
+    merge = '"PhysxMeshMergeCollisionAPI",'
+    texts = [instance.format(name=f'merged_{angle}', api=merge, angle=angle, mesh=mesh) for angle in (0, 30)]
+    model = load(''.join([*texts, instance.format(name='single', api='', angle=0, mesh=mesh)]))
+    assert not warnings() and model.ngeom == 6 + 1 + 1 + 2
+    (straight,) = colliders(model, '/World/merged_0')
+    assert straight.name == '/World/merged_0/part_0' and straight.type[0] == GEOM.mjGEOM_BOX
+    np.testing.assert_allclose((*straight.pos, *straight.size), (1, 1, 0.5, 1, 1, 0.5), atol=1e-6)
+    (turned,) = colliders(model, '/World/merged_30')
+    np.testing.assert_allclose(turned.pos, (np.sqrt(3) / 2 - 0.5, np.sqrt(3) / 2 + 0.5, 0.5), atol=1e-6)
+    np.testing.assert_allclose(turned.size, (1, 1, 0.5), atol=1e-6)
+    assert [geom.name for geom in colliders(model, '/World/single')] == [f'/World/single/{k}/part_0' for k in 'ab']
+    assert len(list((tmp_path / 'decomposition').glob('*.npz'))) == 2  # of the copies, one; of the single ones, too
+
+
 def test_the_apartment_is_as_its_tool_writes_it(make_apartment, monkeypatch):
     monkeypatch.setattr(sys, 'argv', ['make_apartment.py', '--check'])
     assert make_apartment.main() == 0
