@@ -46,6 +46,7 @@ class DistanceField:
 
     Attributes:
         goals: `(k, 3)` the places on the floor that are gone to, for goals that count; see `NavigationMap.nearest`.
+        cell_distances: `(n,)` those of the map's points [m], infinite where no way leads to a goal.
 
     Raises:
         ValueError: no goal has free space within the map's `snap_distance`.
@@ -69,7 +70,7 @@ class DistanceField:
             shape=(count + 1, count + 1),
         )
         distances, before = dijkstra(source, indices=count, return_predecessors=True)
-        self._distances, self._before = distances[:-1], before[:-1]
+        self.cell_distances, self._before = distances[:-1], before[:-1]
 
     def distances(self, points: ArrayLike) -> Array:
         """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
@@ -83,7 +84,7 @@ class DistanceField:
         points = as_points(points)
         cells, away = self._map.near(points)
         away = np.where(away <= self._map.snap_distance, away, np.inf)
-        found = (away + self._distances[cells]).min(axis=1)
+        found = (away + self.cell_distances[cells]).min(axis=1)
         here = np.isfinite(found)
         for goal in self.goals:  # cells are no measure for what is closer
             direct = np.linalg.norm(points[:, :2] - goal[:2], axis=1)
@@ -104,7 +105,7 @@ class DistanceField:
         """
         begin = _snapped(self._map, as_points(start, 'start'), 'start')
         cells, away = self._map.near(begin)
-        total = away[0] + self._distances[cells[0]]
+        total = away[0] + self.cell_distances[cells[0]]
         if not np.isfinite(total).any():
             return np.zeros((0, 3)), np.inf
         cell = int(cells[0, total.argmin()])

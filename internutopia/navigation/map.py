@@ -44,7 +44,8 @@ class NavigationMap:
         agent: as given.
         surface: as given.
         cell: width of a cell [m].
-        points: `(n, 3)` the cells, on their floors [m].
+        points: `(n, 3)` the cells, on their floors [m]; behind them, places at corners, where paths turn.
+        cell_count: how many of the points are cells.
         graph: `(n, n)` sparse, lengths of the moves between cells [m].
         islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
@@ -64,6 +65,7 @@ class NavigationMap:
                 'all of the floor is too close to something'
             )
         self.points = self._space.points[places]
+        self.cell_count = self._graph.cell_count
         self.graph = self._graph.lengths
         self._tree = KDTree(self.points[:, :2])
         self.islands = self._find_islands(surface.lowest[surface.free][places])
@@ -182,7 +184,7 @@ class NavigationMap:
         Raises:
             ValueError: there is no such island.
         """
-        cells, islands = self.points[: self._graph.cell_count], self.islands[: self._graph.cell_count]
+        cells, islands = self.points[: self.cell_count], self.islands[: self.cell_count]
         cells = cells if island is None else cells[islands == island]
         if not len(cells):
             raise ValueError(f'{self.name}: there is no island {island}, there are {self.islands.max() + 1}')
