@@ -15,6 +15,7 @@ from internutopia.navigation.points import as_points
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+_STRAIGHT = 0.995  # of the length of a way over moves in 80 directions, that of the straight one is at least so much
 _CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
 
 
@@ -25,6 +26,7 @@ class CellMap(Protocol):
     name: str
     cell: float
     points: Array
+    is_corner: NDArray[np.bool_]
     graph: csr_array
 
     @property
@@ -70,7 +72,11 @@ class DistanceField:
             shape=(count + 1, count + 1),
         )
         distances, before = dijkstra(source, indices=count, return_predecessors=True)
-        self.cell_distances, self._before = distances[:-1], before[:-1]
+        self._before = before[:-1]
+        first = np.flatnonzero(self._before == count)  # cells beside goals
+        parents = self._before.copy()
+        parents[first] = count + np.array([self._goal_of[cell] for cell in first.tolist()])
+        self.cell_distances = self._straightened(distances[:-1], parents)
 
     def distances(self, points: ArrayLike) -> Array:
         """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
@@ -116,6 +122,30 @@ class DistanceField:
         points = self._pulled(np.vstack([begin, self._map.points[chain], goal]))
         points = self._pulled(points[::-1])[::-1]
         return points, float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+    def _straightened(self, distances: Array, parents: Ints) -> Array:
+        """Distances `(n,)` with straight lines between corners, in place of the moves that lead there.
+
+        `parents` `(n,)` are the nodes before them on the way to a goal; goals are behind the n nodes.
+        """
+        count = len(distances)
+        reached = np.flatnonzero(np.isfinite(distances))
+        number = np.full(count + len(self.goals), -1)  # among those that are reached, goals behind them
+        number[reached], number[count:] = np.arange(len(reached)), len(reached) + np.arange(len(self.goals))
+        ends = len(reached) + np.arange(len(self.goals))
+        last = np.append(number[parents[reached]], ends)
+        turns = np.append(self._map.is_corner[reached], np.ones(len(ends), bool))
+        while not turns[last].all():  # twice as far in each round
+            last = np.where(turns[last], last, last[last])
+        points = np.vstack([self._map.points[reached], self.goals])
+        length = np.append(distances[reached], np.zeros(len(ends)))
+        moved = length - length[last]
+        gained = moved - np.maximum(np.linalg.norm(points - points[last], axis=1), _STRAIGHT * moved)
+        while (last < len(reached)).any():
+            gained, last = gained + gained[last], last[last]
+        found = np.full(count, np.inf)
+        found[reached] = (length - gained)[: len(reached)]
+        return found
 
     def _pulled(self, points: Array) -> Array:
         """A path without the corners that can be gone past on a straight line."""

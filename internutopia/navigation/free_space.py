@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.navigation.agent import Agent
-from internutopia.navigation.surface import Surface
+from internutopia.navigation.surface import Surface, clearance
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,11 +27,14 @@ class FreeSpace:
         columns: `(n, 2)` column of each free place.
         points: `(n, 3)` its middle, on the floor [m].
         heights: `(n,)` of the floor [m].
+        clearance: how far they are from obstacles at least [m], which is a little more than the agent's radius.
     """
 
     def __init__(self, surface: Surface, agent: Agent):
         self._agent = agent
         self._spacing = surface.spacing
+        self._obstacles = surface.obstacles
+        self.clearance = clearance(agent, surface.spacing)
         self.columns, self.points = surface.columns[surface.free], surface.points[surface.free]
         self.heights = self.points[:, 2]
         self._first = surface.columns.min(axis=0) - 1
@@ -84,6 +87,18 @@ class FreeSpace:
         free = self._surrounded(points[:, :2], points[:, 2] - slack, points[:, 2] + slack)
         steep = np.abs(way[:, 2]) > slack + np.linalg.norm(way[:, :2], axis=1)
         return ~steep & (np.bincount(line, ~free, len(ends)) == 0)
+
+    def pulled(self, points: Array) -> tuple[Array, Array]:
+        """Free places `(n, 3)` moved towards the nearest obstacle until they are at the `clearance`.
+
+        Returns:
+            where they are then `(n, 2)`, and the point of the obstacle `(n, 2)`, NaN where there is none near.
+        """
+        obstacle, distance = self._obstacles.nearest(points, self.clearance + 2.0 * self._spacing)
+        part = np.minimum(self.clearance / distance, 1.0)[:, None]  # 0: nothing is near
+        near = np.isfinite(distance)[:, None]
+        moved = obstacle + part * (points[:, :2] - obstacle)
+        return np.where(near, moved, points[:, :2]), np.where(near, obstacle, np.nan)
 
     def _surrounded(self, points: Array, low: Array, high: Array) -> NDArray[np.bool_]:
         """Whether all places of the grid around points `(n, 2)` are free at these heights."""

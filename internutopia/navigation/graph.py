@@ -37,14 +37,17 @@ class Graph:
     """Nodes of a map and the straight moves between them, along which the agent has room.
 
     Nodes are cells of two by two columns, which are enough where paths are straight, and single columns at corners,
-    where they turn.
+    where they turn. Corners are moved
+    from the middle of their column to where the agent passes as close as it may, so that paths are not too long there.
 
     Args:
         space: where the agent has room.
 
     Attributes:
         places: `(n,)` of the nodes in the free space, the cells first.
+        points: `(n, 3)` of the nodes [m].
         cell_count: how many of them are cells.
+        is_corner: `(n,)` whether paths may turn there.
         lengths: `(n, n)` sparse, of the moves [m].
     """
 
@@ -52,8 +55,11 @@ class Graph:
         is_cell = (space.columns % 2 == 0).all(axis=1)
         neighbours = space.neighbours()
         cells, corners = np.flatnonzero(is_cell), _corners(neighbours)
+        turning = np.zeros(len(space.heights), bool)
+        turning[corners] = True
         corners = corners[~is_cell[corners]]
         self.places, self.cell_count = np.append(cells, corners), len(cells)
+        self.is_corner = turning[self.places]
         node = np.full(len(space.heights), -1)
         node[self.places] = np.arange(len(self.places))
         moves: list[Ints] = []
@@ -63,8 +69,14 @@ class Graph:
                 once = is_cell[end] | (node[start] < node[end])  # corners meet each other both ways
                 moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
         start, end = np.concatenate(moves, axis=1)
-        length = np.linalg.norm(space.points[end] - space.points[start], axis=1)
-        ends = np.append(node[start], node[end]), np.append(node[end], node[start])
+        start, end = node[start], node[end]
+        self.points = space.points[self.places]
+        turned_about = np.full((len(self.places), 2), np.nan)
+        self.points[self.cell_count :, :2], turned_about[self.cell_count :] = space.pulled(self.points[self.cell_count :])
+        length = np.linalg.norm(self.points[end] - self.points[start], axis=1)
+        arc = (turned_about[start] == turned_about[end]).all(axis=1)  # the straight line cuts the corner
+        length[arc] = 2.0 * space.clearance * np.arcsin(np.minimum(length[arc] / (2.0 * space.clearance), 1.0))
+        ends = np.append(start, end), np.append(end, start)
         shape = len(self.places), len(self.places)
         self.lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
 

@@ -46,6 +46,7 @@ class NavigationMap:
         cell: width of a cell [m].
         points: `(n, 3)` the cells, on their floors [m]; behind them, places at corners, where paths turn.
         cell_count: how many of the points are cells.
+        is_corner: `(n,)` whether paths may turn there.
         graph: `(n, n)` sparse, lengths of the moves between cells [m].
         islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
@@ -64,7 +65,7 @@ class NavigationMap:
                 f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
                 'all of the floor is too close to something'
             )
-        self.points = self._space.points[places]
+        self.points, self.is_corner = self._graph.points, self._graph.is_corner
         self.cell_count = self._graph.cell_count
         self.graph = self._graph.lengths
         self._tree = KDTree(self.points[:, :2])
