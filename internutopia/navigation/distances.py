@@ -34,6 +34,7 @@ class CellMap(Protocol):
     def near(self, points: Array) -> tuple[Ints, Array]: ...  # noqa: D102
     def nearest(self, points: ArrayLike) -> tuple[Array, Array]: ...  # noqa: D102
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]: ...  # noqa: D102
+    def way(self, nodes: Ints) -> Array: ...  # noqa: D102
 
 
 class DistanceField:
@@ -119,7 +120,7 @@ class DistanceField:
         while (cell := int(self._before[cell])) < len(self._map.points):
             chain.append(cell)
         goal = self.goals[self._goal_of[chain[-1]]]
-        points = self._pulled(np.vstack([begin, self._map.points[chain], goal]))
+        points = self._pulled(np.vstack([begin, self._map.way(np.array(chain)), goal]))
         points = self._pulled(points[::-1])[::-1]
         return points, float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 

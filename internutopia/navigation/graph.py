@@ -46,6 +46,7 @@ class Graph:
     Attributes:
         places: `(n,)` of the nodes in the free space, the cells first.
         points: `(n, 3)` of the nodes [m].
+        middles: `(n, 3)` of their columns [m]: moves between these have room for certain.
         cell_count: how many of them are cells.
         is_corner: `(n,)` whether paths may turn there.
         lengths: `(n, n)` sparse, of the moves [m].
@@ -70,7 +71,8 @@ class Graph:
                 moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
         start, end = np.concatenate(moves, axis=1)
         start, end = node[start], node[end]
-        self.points = space.points[self.places]
+        self.middles = space.points[self.places]
+        self.points = self.middles.copy()
         turned_about = np.full((len(self.places), 2), np.nan)
         self.points[self.cell_count :, :2], turned_about[self.cell_count :] = space.pulled(self.points[self.cell_count :])
         length = np.linalg.norm(self.points[end] - self.points[start], axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import mujoco
@@ -11,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
-from internutopia.core.config.task import TaskCfg
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
 from internutopia.navigation.graph import Graph
 from internutopia.navigation.points import as_points
-from internutopia.navigation.scene import StartingScene
+from internutopia.navigation.scene import SceneFile, StartingScene
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
@@ -74,7 +72,7 @@ class NavigationMap:
     @classmethod
     def of_scene(
         cls,
-        scene: str | os.PathLike[str] | TaskCfg,
+        scene: SceneFile,
         agent: Agent,
         cell: float = CELL,
         *,
@@ -84,7 +82,7 @@ class NavigationMap:
         """The map of a scene as it is when an episode starts, without its robots.
 
         Args:
-            scene: a file, found like `scene_asset_path`, or a task, whose objects stand in the way, too.
+            scene: a file, found like `scene_asset_path`, or a task or scene spec, whose objects stand in the way, too.
             agent: who stands there.
             cell: width of a cell [m].
             movable: whether what physics moves stands in the way.
@@ -134,8 +132,23 @@ class NavigationMap:
         return self._space.is_free(as_points(points))
 
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]:
-        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`."""
-        return self._space.sees(as_points(start)[0], as_points(ends))
+        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`, on level ground."""
+        return self._space.sees(as_points(start), as_points(ends))
+
+    def way(self, nodes: NDArray[np.intp]) -> Array:
+        """Points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between them."""
+        points, middles = self.points[nodes], self._graph.middles[nodes]
+        parts = [points[:1]]
+        for k, free in enumerate(self._space.sees(points[:-1], points[1:])):
+            start, end = points[k], points[k + 1]
+            if not free:
+                between = self._space.around(start, end)
+                corners = np.vstack([start, between, end])
+                if not self._space.sees(corners[:-1], corners[1:]).all():
+                    between = middles[[k, k + 1]]
+                parts.append(between)
+            parts.append(end[None])
+        return np.concatenate(parts)
 
     def nearest(self, points: ArrayLike) -> tuple[Array, Array]:
         """Places on the floor where the agent has room, the nearest to points `(n, 3)` on the same floor.
