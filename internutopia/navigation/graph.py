@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.sparse import coo_array, csr_array
 
 from internutopia.navigation.free_space import FreeSpace
 
+Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Neighbours = dict[tuple[int, int], Ints]
 
@@ -33,54 +35,59 @@ _CORNER_MOVES = [
 ]
 
 
+@dataclass(frozen=True)
 class Graph:
     """Nodes of a map and the straight moves between them, along which the agent has room.
 
     Nodes are cells of two by two columns, which are enough where paths are straight, and single columns at corners,
-    where they turn. Corners are moved
-    from the middle of their column to where the agent passes as close as it may, so that paths are not too long there.
-
-    Args:
-        space: where the agent has room.
+    where they turn. Corners are moved from the middle of their column to where the agent passes as close as it may, so
+    that paths are not too long there.
 
     Attributes:
         places: `(n,)` of the nodes in the free space, the cells first.
         points: `(n, 3)` of the nodes [m].
         middles: `(n, 3)` of their columns [m]: moves between these have room for certain.
-        cell_count: how many of them are cells.
         is_corner: `(n,)` whether paths may turn there.
+        cell_count: how many of them are cells.
         lengths: `(n, n)` sparse, of the moves [m].
     """
 
-    def __init__(self, space: FreeSpace):
+    places: Ints
+    points: Array
+    middles: Array
+    is_corner: NDArray[np.bool_]
+    cell_count: int
+    lengths: csr_array
+
+    @classmethod
+    def of(cls, space: FreeSpace) -> Graph:
+        """The graph of the places where an agent has room."""
         is_cell = (space.columns % 2 == 0).all(axis=1)
         neighbours = space.neighbours()
         cells, corners = np.flatnonzero(is_cell), _corners(neighbours)
         turning = np.zeros(len(space.heights), bool)
         turning[corners] = True
         corners = corners[~is_cell[corners]]
-        self.places, self.cell_count = np.append(cells, corners), len(cells)
-        self.is_corner = turning[self.places]
+        places, cell_count = np.append(cells, corners), len(cells)
         node = np.full(len(space.heights), -1)
-        node[self.places] = np.arange(len(self.places))
+        node[places] = np.arange(len(places))
         moves: list[Ints] = []
         for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
             for direction in directions:
                 start, end = _passable(neighbours, starts, direction)
                 once = is_cell[end] | (node[start] < node[end])  # corners meet each other both ways
                 moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
-        start, end = np.concatenate(moves, axis=1)
-        start, end = node[start], node[end]
-        self.middles = space.points[self.places]
-        self.points = self.middles.copy()
-        turned_about = np.full((len(self.places), 2), np.nan)
-        self.points[self.cell_count :, :2], turned_about[self.cell_count :] = space.pulled(self.points[self.cell_count :])
-        length = np.linalg.norm(self.points[end] - self.points[start], axis=1)
-        arc = (turned_about[start] == turned_about[end]).all(axis=1)  # the straight line cuts the corner
+        start, end = node[np.concatenate(moves, axis=1)]
+        middles = space.points[places]
+        points, centres = middles.copy(), np.full((len(places), 2), np.nan)
+        points[cell_count:, :2], centres[cell_count:] = space.pulled(points[cell_count:])
+        length = np.linalg.norm(points[end] - points[start], axis=1)
+        arc = (centres[start] == centres[end]).all(axis=1)  # the straight line cuts the corner
         length[arc] = 2.0 * space.clearance * np.arcsin(np.minimum(length[arc] / (2.0 * space.clearance), 1.0))
         ends = np.append(start, end), np.append(end, start)
-        shape = len(self.places), len(self.places)
-        self.lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+        shape = len(places), len(places)
+        lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+        return cls(places, points, middles, turning[places], cell_count, lengths)
 
 
 def _corners(neighbours: Neighbours) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import mujoco
@@ -14,8 +15,9 @@ from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
 from internutopia.navigation.graph import Graph
+from internutopia.navigation.map_file import LEAST_TIME, MapFile
 from internutopia.navigation.points import as_points
-from internutopia.navigation.scene import SceneFile, StartingScene
+from internutopia.navigation.scene import SceneFile, StartingScene, spec_of
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
@@ -37,6 +39,7 @@ class NavigationMap:
         surface: all places, on a grid twice as fine as the cells.
         agent: who stands there.
         name: of the scene, for messages.
+        graph: that of the surface, if it is known.
 
     Attributes:
         agent: as given.
@@ -50,13 +53,13 @@ class NavigationMap:
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
     """
 
-    def __init__(self, surface: Surface, agent: Agent, name: str = 'the scene'):
+    def __init__(self, surface: Surface, agent: Agent, name: str = 'the scene', graph: Graph | None = None):
         self.agent = agent
         self.surface = surface
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        self._graph = Graph(self._space)
+        self._graph = Graph.of(self._space) if graph is None else graph
         places = self._graph.places
         if not len(places):
             raise ValueError(
@@ -81,6 +84,8 @@ class NavigationMap:
     ) -> NavigationMap:
         """The map of a scene as it is when an episode starts, without its robots.
 
+        What took long is kept on disk, see `internutopia.navigation.map_file`.
+
         Args:
             scene: a file, found like `scene_asset_path`, or a task or scene spec, whose objects stand in the way, too.
             agent: who stands there.
@@ -93,9 +98,18 @@ class NavigationMap:
             OSError: the file cannot be read.
             ValueError: it is broken, has no floor that collides, or no room for the agent.
         """
-        start = StartingScene.load(scene)
+        spec = spec_of(scene)
+        file = MapFile.of(spec, agent, cell, movable, bounds)
+        name = spec.asset or 'the scene'
+        if (known := file.read()) is not None:
+            surface, graph = known
+            return cls(surface, agent, name, graph)
+        start, begin = StartingScene.load(spec), time.thread_time()
         model, data = start.compiled.model, start.data
-        return cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=start.name)
+        found = cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=name)
+        if time.thread_time() - begin >= LEAST_TIME:
+            file.write(found.surface, found._graph)
+        return found
 
     @classmethod
     def of_model(
