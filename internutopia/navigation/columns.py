@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class Grid:
     last: Ints
     pad: int
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Number of columns along x and y, empty ones included."""
         x, y = (self.last - self.first + 1 + 2 * self.pad).tolist()
@@ -67,25 +68,24 @@ class Fillings:
     def of(cls, solids: Sequence[Solid], grid: Grid) -> Fillings:
         """Those of some solids."""
         spacing = grid.spacing
-        found: list[tuple[Ints, Array, Array, NDArray[np.bool_], Ints]] = []
+        found: list[tuple[Ints, Array, Array, NDArray[np.bool_]]] = []
         corners = np.array([[solid.low, solid.high] for solid in solids]).reshape(-1, 2, 3)
         columns = np.clip(np.floor(corners[:, :, :2] / spacing), grid.first, grid.last).astype(int)
-        for number, (solid, (begin, end)) in enumerate(zip(solids, columns, strict=True)):
+        for solid, (begin, end) in zip(solids, columns, strict=True):
             i, j = np.arange(begin[0], end[0] + 1), np.arange(begin[1], end[1] + 1)
             spans = solid.spans((i + 0.5) * spacing, (j + 0.5) * spacing, spacing)
             at, across = np.nonzero(spans.inside)
             place = at, across
-            column = grid.number(i[at], j[across])
-            parts = spans.low[place], spans.high[place], spans.steep[place], np.full(len(at), number)
-            found.append((column, *parts))
+            found.append((grid.number(i[at], j[across]), spans.low[place], spans.high[place], spans.steep[place]))
         if not found:
             return cls(np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0, bool), np.zeros(0, np.intp))
-        column, low, high, steep, solid = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        column, low, high, steep = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        number = np.repeat(np.arange(len(solids)), [len(parts[0]) for parts in found])
         heights = corners[:, :, 2][np.isfinite(corners[:, :, 2])]
         bounds = heights.min(initial=0.0) - 1.0, heights.max(initial=0.0) + 1.0  # for what has none
         low, high = np.clip(low, *bounds), np.clip(high, *bounds)
         order = np.lexsort((low, column))
-        return cls(column[order], low[order], high[order], steep[order], solid[order])
+        return cls(column[order], low[order], high[order], steep[order], number[order])
 
 
 @dataclass(frozen=True)

@@ -69,21 +69,25 @@ class Graph:
         turning[corners] = True
         corners = corners[~is_cell[corners]]
         places, cell_count = np.append(cells, corners), len(cells)
-        node = np.full(len(space.heights), -1)
+        node = np.full(len(space.heights), -1, np.int32)
         node[places] = np.arange(len(places))
-        moves: list[Ints] = []
-        for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
-            for direction in directions:
-                start, end = _passable(neighbours, starts, direction)
-                once = is_cell[end] | (node[start] < node[end])  # corners meet each other both ways
-                moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
-        start, end = node[np.concatenate(moves, axis=1)]
         middles = space.points[places]
         points, centres = middles.copy(), np.full((len(places), 2), np.nan)
         points[cell_count:, :2], centres[cell_count:] = space.pulled(points[cell_count:])
-        length = np.linalg.norm(points[end] - points[start], axis=1)
-        arc = (centres[start] == centres[end]).all(axis=1)  # the straight line cuts the corner
-        length[arc] = 2.0 * space.clearance * np.arcsin(np.minimum(length[arc] / (2.0 * space.clearance), 1.0))
+        moves: list[tuple[NDArray[np.int32], NDArray[np.int32], Array]] = []
+        for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
+            for direction in directions:
+                start, end = (node[each] for each in _passable(neighbours, starts, direction))
+                once = (end >= 0) & ((end < cell_count) | (start < end))  # corners meet each other both ways
+                start, end = start[once], end[once]
+                way = points[end] - points[start]
+                length = np.sqrt(np.einsum('ij,ij->i', way, way))
+                if starts is corners:  # the straight line cuts the corner where both are about the same point
+                    arc = (centres[start] == centres[end]).all(axis=1)
+                    part = np.minimum(length[arc] / (2.0 * space.clearance), 1.0)
+                    length[arc] = 2.0 * space.clearance * np.arcsin(part)
+                moves.append((start, end, length))
+        start, end, length = (np.concatenate(parts) for parts in zip(*moves, strict=True))
         ends = np.append(start, end), np.append(end, start)
         shape = len(places), len(places)
         lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))

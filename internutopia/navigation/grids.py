@@ -51,7 +51,8 @@ class MapGrids:
         self._heights = arrays.asarray(heights, 'float32')
         self._count = max(each.cell_count for each in maps)
         self._start = arrays.asarray(starts, 'int64')
-        self._origin = arrays.asarray([each.cell * (first + 0.25) for each, (*_, first, _) in zip(maps, grids)])
+        firsts = [first for _, _, first, _ in grids]
+        self._origin = arrays.asarray([e.cell * (first + 0.25) for e, first in zip(maps, firsts, strict=True)])
         self._shape = arrays.asarray([shape for *_, shape in grids], 'int64')
         self._cell = arrays.asarray([each.cell for each in maps])
         agents = [each.agent for each in maps]

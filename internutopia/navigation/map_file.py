@@ -1,8 +1,8 @@
 """Map file: a navigation map on disk, so that one that took long is there at once in later processes.
 
-The files are the folder `maps` of the cache (`internutopia.core.util.cache_folder`). Their name is a hash of all that a map
-depends on: what the scene is made of and where it is, contents of its files, the agent, the cells and the code. They are
-arrays in NumPy's format; nothing in them is executed.
+The files are the folder `maps` of the cache (`internutopia.core.util.cache_folder`). Their name is a hash of all that a
+map depends on: what the scene is made of and where it is, contents of its files, the agent, the cells and the code.
+They are arrays in NumPy's format; nothing in them is executed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Obstacles: what an agent keeps its radius away from, as rectangles seen from above, and the point of it that is nearest.
+"""Obstacles: what an agent keeps its radius away from, as rectangles seen from above.
 
 Each is what a solid fills of one column of the grid, so that a wall is a row of them, exact where its sides are along
 the grid's axes and never smaller than it is.

@@ -28,7 +28,6 @@ EMPTY_EXTENT = 5.0
 """How far a scene of nothing but a ground reaches from its origin on a map [m]."""
 
 
-
 @dataclass(frozen=True)
 class Surface:
     """Places that an agent can stand on, as columns of a grid with heights.

@@ -105,9 +105,7 @@ class DeviceRLEnv(BatchedRLEnv):
         elif self._writes:
             ended = outcome.terminated | outcome.truncated
             ends = (outcome.terminated, outcome.truncated, outcome.failed)
-            self._echo.send(
-                ended, self.episode_ids, self.state.steps, *ends, self.returns, *outcome.metrics.values()
-            )
+            self._echo.send(ended, self.episode_ids, self.state.steps, *ends, self.returns, *outcome.metrics.values())
             self._write_results()
 
     def _write_results(self, wait: bool = False) -> None:

@@ -120,9 +120,7 @@ def _learner(robot: str, observation: str) -> tuple[RobotCfg, float, int]:
     return walker.standing(walker.walking), PHYSICS_DT, SUBSTEPS
 
 
-def _learning(
-    robot: str, repeat: int, observation: str, distance: tuple[float, float], radius: float
-) -> LearningCfg:
+def _learning(robot: str, repeat: int, observation: str, distance: tuple[float, float], radius: float) -> LearningCfg:
     goal = {'name': GOAL}
     arrival = goal | {'radius': radius}
     around = (

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class LocalMap(BodySensor):
     """A crop of the navigation map of the episode's scene around the robot's root, turned as it looks.
 
-    - `occupancy` `(k, k)` uint8: 1 where the robot's axis cannot be, 0 where it can; k is `size / resolution`. Rows are
-      from the front to the back, columns from the left to the right, in the root's heading, whatever its roll and pitch.
+    - `occupancy` `(k, k)` uint8: 1 where the robot's axis cannot be, 0 where it can; k is `size / resolution`. Rows
+      are from front to back, columns from left to right, in the root's heading, whatever its roll and pitch.
 
     The map is the one of the scene as episodes start, on the floor that the robot is on; it is made with the first
     observation in a scene, which takes a second or more in a furnished one. ValueError where a scene has no floor.

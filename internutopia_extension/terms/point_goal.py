@@ -1,8 +1,8 @@
 """Terms of point goal navigation: starts, goals and distances on the navigation maps of the scenes.
 
-The command `point_goal` says where to go and how far it is; the other terms read it by its name. Distances are geodesic,
-looked up for all envs at once: a goal is one of 64 places of a map, whose distance fields are made once. The learner has
-to be the first robot of its task.
+The command `point_goal` says where to go and how far it is; the other terms read it by its name. Distances are
+geodesic, looked up for all envs at once: a goal is one of 64 places of a map, whose distance fields are made once. The
+learner has to be the first robot of its task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STARTS, _GOALS = 4096, 64  # places on each map
 
 
 class _Maps:
-    """The maps of k tasks, with places to start from `(k, s, 3)` and to go to `(k, g, 3)` [m], and distances to them."""
+    """The maps of k tasks, with `starts` `(k, s, 3)` and `goals` `(k, g, 3)` on them [m], and distances to these."""
 
     def __init__(self, tasks: Sequence[TaskCfg], arrays: ArrayMaker):
         from internutopia.navigation.grids import MapGrids
@@ -41,7 +41,7 @@ class _Maps:
         self._table = self.grids.table(fields)
 
     def distances(self, task_ids: Any, positions: Any, goals: Any) -> Array:
-        """Geodesic distances `(n,)` [m] of points `(n, 3)` on the maps of tasks to the goals of these numbers `(n,)`."""
+        """Geodesic distances `(n,)` [m] of points `(n, 3)` on the maps of tasks to goals of these numbers `(n,)`."""
         return self.grids.distances(task_ids, positions, self._table, task_ids * _GOALS + goals)
 
 
@@ -61,9 +61,7 @@ def map_start(state: RobotState, env_ids: EnvIds) -> None:
 
 
 @term('command')
-def point_goal(
-    state: RobotState, env_ids: EnvIds, distance: tuple[float, float] = (1.0, 30.0)
-) -> NDArray[np.float64]:
+def point_goal(state: RobotState, env_ids: EnvIds, distance: tuple[float, float] = (1.0, 30.0)) -> NDArray[np.float64]:
     """A goal on the map: its place (x, y) [m] in the env frame, its number, and how far it is from the base [m].
 
     It is one of those places whose geodesic distance is in the range [m], or else the one that is nearest to it.

@@ -81,7 +81,7 @@ def test_scenes_run_side_by_side_on_maps_of_their_own(make_envs: Callable[..., V
     envs.reset()
     state = envs.core.state
     assert state.task_ids.tolist() == [0, 1, 0, 1]
-    maps = [NavigationMap.of_scene(scene, Agent.of(task.robots[0])) for scene, task in zip(scenes, state.tasks)]
+    maps = [NavigationMap.of_scene(scene, Agent.of(state.tasks[0].robots[0])) for scene in scenes]
     for env_id, number in enumerate(state.task_ids):
         assert maps[number].is_free(state.base_position[env_id])[0]
         assert maps[number].is_free([*state.command('goal')[env_id, :2], 0.0])[0]
