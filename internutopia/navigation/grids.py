@@ -173,7 +173,8 @@ def _grid(navigation_map: NavigationMap) -> tuple[NDArray[np.intp], NDArray[np.f
     cells[layer, column[order]] = order
     away = np.zeros(cells.shape)
     for number, row in enumerate(cells.reshape(-1, *shape)):
-        distance, (i, j) = distance_transform_edt(row < 0, sampling=cell, return_indices=True)  # pyright: ignore[reportGeneralTypeIssues]
+        found: Any = distance_transform_edt(row < 0, sampling=cell, return_indices=True)
+        distance, (i, j) = found
         near = np.where(distance <= navigation_map.snap_distance, row[i, j], -1)
         cells[number], away[number] = near.ravel(), np.where(near < 0, np.inf, distance).ravel()
     return cells, away, first, shape

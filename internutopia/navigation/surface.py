@@ -71,7 +71,7 @@ def find_surface(
     """
     low, high = _extent(solids, bounds)
     pad = int(np.ceil(agent.radius / spacing)) + 2
-    grid = Grid(spacing, *(np.floor(corner / spacing).astype(int) for corner in (low, high)), pad)
+    grid = Grid(spacing, np.floor(low / spacing).astype(int), np.floor(high / spacing).astype(int), pad)
     fillings = Fillings.of(solids, grid)
     gaps = Gaps.above(fillings, agent)
     places = gaps.standing(agent)

@@ -17,6 +17,7 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.config.robot import RobotCfg
+from internutopia.core.config.sensor import SensorCfg
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, camera_cfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -111,7 +112,7 @@ def training(**options: Any) -> TrainingCfg:
 def _learner(robot: str, observation: str) -> tuple[RobotCfg, float, int]:
     """The robot at the origin, length of a substep [s], and substeps of an env step."""
     if robot == 'jetbot':
-        sensors = [_CAMERA] if observation == 'depth' else []
+        sensors: list[SensorCfg] = [_CAMERA] if observation == 'depth' else []
         cfg = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_by_speed_cfg], sensors=sensors)
         return cfg, 1 / 200, 4
     walker = look_up_walker(robot)

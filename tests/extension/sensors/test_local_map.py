@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config, RobotCfg, SensorCfg, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.sensors import LocalMapCfg
@@ -34,13 +34,13 @@ def test_the_map_around_a_robot_is_turned_as_it_looks(
     scenes = [write_model(f'room{x}', ROOM.format(x=x)) for x in (2, -2)]
     left = (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5))  # looks along y
     poses = [((0.0, 0.0, 0.1), None), ((0.0, 0.0, 0.1), left), ((0.0, 0.0, 0.1), None), ((4.2, 0.0, 0.1), None)]
-    sensors = [LocalMapCfg(size=4.0, resolution=0.2)]
-    tasks = [
-        SingleInferenceTaskCfg(
-            scene_asset_path=scenes[number == 2],
-            robots=[GenericRobotCfg(usd_path=puck, position=place, orientation=turned, sensors=sensors)],
-        )
-        for number, (place, turned) in enumerate(poses)
+    sensors: list[SensorCfg] = [LocalMapCfg(size=4.0, resolution=0.2)]
+    robots: list[RobotCfg] = [
+        GenericRobotCfg(usd_path=puck, position=place, orientation=turned, sensors=sensors) for place, turned in poses
+    ]
+    tasks: list[TaskCfg] = [
+        SingleInferenceTaskCfg(scene_asset_path=scenes[number == 2], robots=[robot])
+        for number, robot in enumerate(robots)
     ]
     env = make_env(
         Config(
