@@ -172,7 +172,8 @@ def _grid(navigation_map: NavigationMap) -> tuple[NDArray[np.intp], NDArray[np.f
     cells = np.full((int(layer.max()) + 1, int(np.prod(shape))), -1)
     cells[layer, column[order]] = order
     away = np.zeros(cells.shape)
-    for number, row in enumerate(cells.reshape(-1, *shape)):
+    grids: Any = cells.reshape(-1, *shape)
+    for number, row in enumerate(grids):
         found: Any = distance_transform_edt(row < 0, sampling=cell, return_indices=True)
         distance, (i, j) = found
         near = np.where(distance <= navigation_map.snap_distance, row[i, j], -1)

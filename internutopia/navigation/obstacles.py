@@ -89,7 +89,7 @@ def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agen
             group.append(np.stack([there[chosen], height[chosen]], axis=1, dtype=np.float64))
     (wall, wall_height), (ledge, ledge_height) = _distinct(walls), _distinct(ledges)
     columns = grid.columns(np.append(wall, ledge))
-    low: Array = columns * grid.spacing
+    low = np.asarray(columns * grid.spacing, np.float64)
     high = low + grid.spacing
     low[: len(wall)], high[: len(wall)] = _filled(solids, fillings, wall, wall_height, agent, grid)
     # how far other floors can be from that beside an obstacle and still meet it: they rise by 45 degrees at most
