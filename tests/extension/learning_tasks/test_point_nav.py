@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from internutopia.navigation import Agent, NavigationMap
 from internutopia.rl import VectorEnv
@@ -105,3 +106,10 @@ def test_other_robots_and_cameras_go_to_goals(make_envs: Callable[..., VectorEnv
     envs.step(still)
     obs, rewards, *_ = envs.step(still)
     assert np.isfinite(obs).all() and np.isfinite(rewards).all()
+
+
+def test_metrics_do_not_take_names_of_info() -> None:
+    learning = point_nav.config().task_configs[0].learning
+    assert learning is not None
+    with pytest.raises(ValidationError, match="a metric cannot be called 'episode_return': `info` has something else"):
+        learning.update(metrics={'episode_return': {'term': 'path_length'}})
