@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-_PACKAGES = ('controllers', 'interactions', 'metrics', 'objects', 'rewards', 'robots', 'sensors', 'tasks')
+_PACKAGES = ('controllers', 'interactions', 'metrics', 'objects', 'rewards', 'robots', 'sensors', 'tasks', 'terms')
 
 
 def import_extensions() -> None:

@@ -15,6 +15,7 @@ from internutopia.navigation.points import as_points
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+_STRAIGHT = 0.995  # of the length of a way over moves in 80 directions, that of the straight one is at least so much
 _CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
 
 
@@ -25,6 +26,7 @@ class CellMap(Protocol):
     name: str
     cell: float
     points: Array
+    is_corner: NDArray[np.bool_]
     graph: csr_array
 
     @property
@@ -32,6 +34,7 @@ class CellMap(Protocol):
     def near(self, points: Array) -> tuple[Ints, Array]: ...  # noqa: D102
     def nearest(self, points: ArrayLike) -> tuple[Array, Array]: ...  # noqa: D102
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]: ...  # noqa: D102
+    def way(self, nodes: Ints) -> Array: ...  # noqa: D102
 
 
 class DistanceField:
@@ -46,6 +49,7 @@ class DistanceField:
 
     Attributes:
         goals: `(k, 3)` the places on the floor that are gone to, for goals that count; see `NavigationMap.nearest`.
+        cell_distances: `(n,)` those of the map's points [m], infinite where no way leads to a goal.
 
     Raises:
         ValueError: no goal has free space within the map's `snap_distance`.
@@ -69,7 +73,11 @@ class DistanceField:
             shape=(count + 1, count + 1),
         )
         distances, before = dijkstra(source, indices=count, return_predecessors=True)
-        self._distances, self._before = distances[:-1], before[:-1]
+        self._before = before[:-1]
+        first = np.flatnonzero(self._before == count)  # cells beside goals
+        parents = self._before.copy()
+        parents[first] = count + np.array([self._goal_of[cell] for cell in first.tolist()])
+        self.cell_distances = self._straightened(distances[:-1], parents)
 
     def distances(self, points: ArrayLike) -> Array:
         """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
@@ -83,7 +91,7 @@ class DistanceField:
         points = as_points(points)
         cells, away = self._map.near(points)
         away = np.where(away <= self._map.snap_distance, away, np.inf)
-        found = (away + self._distances[cells]).min(axis=1)
+        found = (away + self.cell_distances[cells]).min(axis=1)
         here = np.isfinite(found)
         for goal in self.goals:  # cells are no measure for what is closer
             direct = np.linalg.norm(points[:, :2] - goal[:2], axis=1)
@@ -104,7 +112,7 @@ class DistanceField:
         """
         begin = _snapped(self._map, as_points(start, 'start'), 'start')
         cells, away = self._map.near(begin)
-        total = away[0] + self._distances[cells[0]]
+        total = away[0] + self.cell_distances[cells[0]]
         if not np.isfinite(total).any():
             return np.zeros((0, 3)), np.inf
         cell = int(cells[0, total.argmin()])
@@ -112,9 +120,33 @@ class DistanceField:
         while (cell := int(self._before[cell])) < len(self._map.points):
             chain.append(cell)
         goal = self.goals[self._goal_of[chain[-1]]]
-        points = self._pulled(np.vstack([begin, self._map.points[chain], goal]))
+        points = self._pulled(np.vstack([begin, self._map.way(np.array(chain)), goal]))
         points = self._pulled(points[::-1])[::-1]
         return points, float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+    def _straightened(self, distances: Array, parents: Ints) -> Array:
+        """Distances `(n,)` with straight lines between corners, in place of the moves that lead there.
+
+        `parents` `(n,)` are the nodes before them on the way to a goal; goals are behind the n nodes.
+        """
+        count = len(distances)
+        reached = np.flatnonzero(np.isfinite(distances))
+        number = np.full(count + len(self.goals), -1)  # among those that are reached, goals behind them
+        number[reached], number[count:] = np.arange(len(reached)), len(reached) + np.arange(len(self.goals))
+        ends = len(reached) + np.arange(len(self.goals))
+        last = np.append(number[parents[reached]], ends)
+        turns = np.append(self._map.is_corner[reached], np.ones(len(ends), bool))
+        while not turns[last].all():  # twice as far in each round
+            last = np.where(turns[last], last, last[last])
+        points = np.vstack([self._map.points[reached], self.goals])
+        length = np.append(distances[reached], np.zeros(len(ends)))
+        moved = length - length[last]
+        gained = moved - np.maximum(np.linalg.norm(points - points[last], axis=1), _STRAIGHT * moved)
+        while (last < len(reached)).any():
+            gained, last = gained + gained[last], last[last]
+        found = np.full(count, np.inf)
+        found[reached] = (length - gained)[: len(reached)]
+        return found
 
     def _pulled(self, points: Array) -> Array:
         """A path without the corners that can be gone past on a straight line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.sparse import coo_array, csr_array
 
 from internutopia.navigation.free_space import FreeSpace
 
+Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Neighbours = dict[tuple[int, int], Ints]
 
@@ -33,40 +35,63 @@ _CORNER_MOVES = [
 ]
 
 
+@dataclass(frozen=True)
 class Graph:
     """Nodes of a map and the straight moves between them, along which the agent has room.
 
     Nodes are cells of two by two columns, which are enough where paths are straight, and single columns at corners,
-    where they turn.
-
-    Args:
-        space: where the agent has room.
+    where they turn. Corners are moved from the middle of their column to where the agent passes as close as it may, so
+    that paths are not too long there.
 
     Attributes:
         places: `(n,)` of the nodes in the free space, the cells first.
+        points: `(n, 3)` of the nodes [m].
+        middles: `(n, 3)` of their columns [m]: moves between these have room for certain.
+        is_corner: `(n,)` whether paths may turn there.
         cell_count: how many of them are cells.
         lengths: `(n, n)` sparse, of the moves [m].
     """
 
-    def __init__(self, space: FreeSpace):
+    places: Ints
+    points: Array
+    middles: Array
+    is_corner: NDArray[np.bool_]
+    cell_count: int
+    lengths: csr_array
+
+    @classmethod
+    def of(cls, space: FreeSpace) -> Graph:
+        """The graph of the places where an agent has room."""
         is_cell = (space.columns % 2 == 0).all(axis=1)
         neighbours = space.neighbours()
         cells, corners = np.flatnonzero(is_cell), _corners(neighbours)
+        turning = np.zeros(len(space.heights), bool)
+        turning[corners] = True
         corners = corners[~is_cell[corners]]
-        self.places, self.cell_count = np.append(cells, corners), len(cells)
-        node = np.full(len(space.heights), -1)
-        node[self.places] = np.arange(len(self.places))
-        moves: list[Ints] = []
+        places, cell_count = np.append(cells, corners), len(cells)
+        node = np.full(len(space.heights), -1, np.int32)
+        node[places] = np.arange(len(places))
+        middles = space.points[places]
+        points, centres = middles.copy(), np.full((len(places), 2), np.nan)
+        points[cell_count:, :2], centres[cell_count:] = space.pulled(points[cell_count:])
+        moves: list[tuple[NDArray[np.int32], NDArray[np.int32], Array]] = []
         for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
             for direction in directions:
-                start, end = _passable(neighbours, starts, direction)
-                once = is_cell[end] | (node[start] < node[end])  # corners meet each other both ways
-                moves.append(np.stack([start, end])[:, once & (node[end] >= 0)])
-        start, end = np.concatenate(moves, axis=1)
-        length = np.linalg.norm(space.points[end] - space.points[start], axis=1)
-        ends = np.append(node[start], node[end]), np.append(node[end], node[start])
-        shape = len(self.places), len(self.places)
-        self.lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+                start, end = (node[each] for each in _passable(neighbours, starts, direction))
+                once = (end >= 0) & ((end < cell_count) | (start < end))  # corners meet each other both ways
+                start, end = start[once], end[once]
+                way = points[end] - points[start]
+                length = np.sqrt(np.einsum('ij,ij->i', way, way))
+                if starts is corners:  # the straight line cuts the corner where both are about the same point
+                    arc = (centres[start] == centres[end]).all(axis=1)
+                    part = np.minimum(length[arc] / (2.0 * space.clearance), 1.0)
+                    length[arc] = 2.0 * space.clearance * np.arcsin(part)
+                moves.append((start, end, length))
+        start, end, length = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+        ends = np.append(start, end), np.append(end, start)
+        shape = len(places), len(places)
+        lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+        return cls(places, points, middles, turning[places], cell_count, lengths)
 
 
 def _corners(neighbours: Neighbours) -> Ints:

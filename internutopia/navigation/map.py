@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Sequence
 
 import mujoco
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
-from internutopia.core.config.task import TaskCfg
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.free_space import FreeSpace
 from internutopia.navigation.graph import Graph
+from internutopia.navigation.map_file import LEAST_TIME, MapFile
 from internutopia.navigation.points import as_points
-from internutopia.navigation.scene import StartingScene
+from internutopia.navigation.scene import SceneFile, StartingScene, spec_of
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
@@ -39,31 +39,35 @@ class NavigationMap:
         surface: all places, on a grid twice as fine as the cells.
         agent: who stands there.
         name: of the scene, for messages.
+        graph: that of the surface, if it is known.
 
     Attributes:
         agent: as given.
         surface: as given.
         cell: width of a cell [m].
-        points: `(n, 3)` the cells, on their floors [m].
+        points: `(n, 3)` the cells, on their floors [m]; behind them, places at corners, where paths turn.
+        cell_count: how many of the points are cells.
+        is_corner: `(n,)` whether paths may turn there.
         graph: `(n, n)` sparse, lengths of the moves between cells [m].
         islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
     """
 
-    def __init__(self, surface: Surface, agent: Agent, name: str = 'the scene'):
+    def __init__(self, surface: Surface, agent: Agent, name: str = 'the scene', graph: Graph | None = None):
         self.agent = agent
         self.surface = surface
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        self._graph = Graph(self._space)
+        self._graph = Graph.of(self._space) if graph is None else graph
         places = self._graph.places
         if not len(places):
             raise ValueError(
                 f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
                 'all of the floor is too close to something'
             )
-        self.points = self._space.points[places]
+        self.points, self.is_corner = self._graph.points, self._graph.is_corner
+        self.cell_count = self._graph.cell_count
         self.graph = self._graph.lengths
         self._tree = KDTree(self.points[:, :2])
         self.islands = self._find_islands(surface.lowest[surface.free][places])
@@ -71,7 +75,7 @@ class NavigationMap:
     @classmethod
     def of_scene(
         cls,
-        scene: str | os.PathLike[str] | TaskCfg,
+        scene: SceneFile,
         agent: Agent,
         cell: float = CELL,
         *,
@@ -80,8 +84,10 @@ class NavigationMap:
     ) -> NavigationMap:
         """The map of a scene as it is when an episode starts, without its robots.
 
+        What took long is kept on disk, see `internutopia.navigation.map_file`.
+
         Args:
-            scene: a file, found like `scene_asset_path`, or a task, whose objects stand in the way, too.
+            scene: a file, found like `scene_asset_path`, or a task or scene spec, whose objects stand in the way, too.
             agent: who stands there.
             cell: width of a cell [m].
             movable: whether what physics moves stands in the way.
@@ -92,9 +98,18 @@ class NavigationMap:
             OSError: the file cannot be read.
             ValueError: it is broken, has no floor that collides, or no room for the agent.
         """
-        start = StartingScene.load(scene)
+        spec = spec_of(scene)
+        file = MapFile.of(spec, agent, cell, movable, bounds)
+        name = spec.asset or 'the scene'
+        if (known := file.read()) is not None:
+            surface, graph = known
+            return cls(surface, agent, name, graph)
+        start, begin = StartingScene.load(spec), time.thread_time()
         model, data = start.compiled.model, start.data
-        return cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=start.name)
+        found = cls.of_model(model, data, agent, cell, movable=movable, bounds=bounds, name=name)
+        if time.thread_time() - begin >= LEAST_TIME:
+            file.write(found.surface, found._graph)
+        return found
 
     @classmethod
     def of_model(
@@ -131,8 +146,23 @@ class NavigationMap:
         return self._space.is_free(as_points(points))
 
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]:
-        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`."""
-        return self._space.sees(as_points(start)[0], as_points(ends))
+        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`, on level ground."""
+        return self._space.sees(as_points(start), as_points(ends))
+
+    def way(self, nodes: NDArray[np.intp]) -> Array:
+        """Points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between them."""
+        points, middles = self.points[nodes], self._graph.middles[nodes]
+        parts = [points[:1]]
+        for k, free in enumerate(self._space.sees(points[:-1], points[1:])):
+            start, end = points[k], points[k + 1]
+            if not free:
+                between = self._space.around(start, end)
+                corners = np.vstack([start, between, end])
+                if not self._space.sees(corners[:-1], corners[1:]).all():
+                    between = middles[[k, k + 1]]
+                parts.append(between)
+            parts.append(end[None])
+        return np.concatenate(parts)
 
     def nearest(self, points: ArrayLike) -> tuple[Array, Array]:
         """Places on the floor where the agent has room, the nearest to points `(n, 3)` on the same floor.
@@ -182,7 +212,7 @@ class NavigationMap:
         Raises:
             ValueError: there is no such island.
         """
-        cells, islands = self.points[: self._graph.cell_count], self.islands[: self._graph.cell_count]
+        cells, islands = self.points[: self.cell_count], self.islands[: self.cell_count]
         cells = cells if island is None else cells[islands == island]
         if not len(cells):
             raise ValueError(f'{self.name}: there is no island {island}, there are {self.islands.max() + 1}')

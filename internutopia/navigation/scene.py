@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
@@ -13,9 +13,21 @@ from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.part_boxes import geom_bounds
 from internutopia.core.model.scene_cache import SCENES
+from internutopia.core.model.spec import SceneSpec
 from internutopia.core.task.scene_builder import scene_spec
 
 _TIMESTEP = 0.005  # s; nothing is stepped
+
+
+SceneFile = str | os.PathLike[str] | TaskCfg | SceneSpec
+
+
+def spec_of(scene: SceneFile) -> SceneSpec:
+    """What a scene is made of, without robots."""
+    if isinstance(scene, SceneSpec):
+        return replace(scene, robots=())
+    task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))
+    return scene_spec(task.model_copy(update={'robots': []}))
 
 
 @dataclass(frozen=True)
@@ -33,16 +45,15 @@ class StartingScene:
     data: mujoco.MjData
 
     @classmethod
-    def load(cls, scene: str | os.PathLike[str] | TaskCfg) -> StartingScene:
-        """The scene of a file, found like `scene_asset_path`, or of a task. Errors as for `SceneCache.get`."""
-        task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))
-        spec = scene_spec(task.model_copy(update={'robots': []}))
+    def load(cls, scene: SceneFile) -> StartingScene:
+        """The scene of a file, found like `scene_asset_path`, of a task or a spec. Errors as for `SceneCache.get`."""
+        spec = spec_of(scene)
         compiled = SCENES.get(spec, _TIMESTEP)
         data = mujoco.MjData(compiled.model)
         for name, values in compiled.initial_state(spec).items():
             getattr(data, name)[:] = values
         mujoco.mj_kinematics(compiled.model, data)
-        return cls(str(task.scene_asset_path or 'the scene'), compiled, data)
+        return cls(spec.asset or 'the scene', compiled, data)
 
     def box(self, geoms: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""

@@ -33,6 +33,7 @@ from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
+    MetricManager,
     ObservationManager,
     RandomizationManager,
     RewardManager,
@@ -52,6 +53,7 @@ class StepOutcome:
         failed: which envs were cut because something went wrong.
         errors: what it was, by env id; on a device it is not known.
         ended: the envs whose episode is over.
+        metrics: of the episodes so far, by name.
     """
 
     rewards: NDArray[np.float32]
@@ -60,6 +62,7 @@ class StepOutcome:
     failed: Bools
     errors: dict[int, str]
     ended: EnvSelection
+    metrics: Mapping[str, NDArray[np.float32]]
 
 
 class BatchedRLEnv:
@@ -93,6 +96,7 @@ class BatchedRLEnv:
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
         self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
         self._asked: set[int] = set()  # envs whose task may end itself
@@ -160,6 +164,7 @@ class BatchedRLEnv:
         where = self.arrays.asarray(started)
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
+        self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
         self._limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
@@ -190,7 +195,7 @@ class BatchedRLEnv:
         """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
         if not envs.any:
             nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
-            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, envs)
+            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, envs, {})
         state = self.state
         failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
         healthy = self.running & ~failed
@@ -203,7 +208,8 @@ class BatchedRLEnv:
         rewards = self.arrays.xp.where(healthy, self.rewards.compute(), 0.0)
         self.returns += rewards
         ended = select_envs(self.runner.world, terminated | truncated)
-        outcome = StepOutcome(rewards, terminated, truncated, failed, failures.errors, ended)
+        metrics = self.metrics.compute()
+        outcome = StepOutcome(rewards, terminated, truncated, failed, failures.errors, ended, metrics)
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it
@@ -324,8 +330,8 @@ class BatchedRLEnv:
         if shape is None:
             raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
         self._action_shape = shape
-        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)))
-        state.steps = self.runner.steps
+        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)), self.config.task_configs)
+        state.steps, state.task_ids = self.runner.steps, self._task_ids
         state.bind(batch.robot, env_id)
         cfg = self.learning
         subset = controllers[name].get_joint_subset()
@@ -349,17 +355,19 @@ class BatchedRLEnv:
         watched = {name for term in cfg.curricula if (name := term.params.get('reward')) is not None}
         self.rewards = RewardManager(cfg.rewards, state, watched)
         self.terminations = TerminationManager(cfg.terminations, state)
+        self.metrics = MetricManager(cfg.metrics, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
 
     def _begin(self, rows: EnvSelection) -> None:
         """First moments of episodes: clear what is remembered, randomize, sample commands."""
         state = self.state
-        for array in (state.steps, state.actions, state.last_actions):
+        for array in (state.steps, state.actions, state.last_actions, *state.episode_values.values()):
             rows.put(array, 0)
         self.rewards.reset(rows)
         self.randomizations.reset(rows)
         state.changed()
+        rows.put(state.start_positions, rows.take(state.base_position))
         self.commands.sample(rows)
         for observations in (self.observations, self.critic_observations):
             observations.reset(rows)
@@ -379,8 +387,9 @@ class BatchedRLEnv:
 
     def _record(self, outcome: StepOutcome) -> None:
         """Write the results of the episodes that are over."""
-        columns = (self.state.steps, outcome.terminated, outcome.truncated, self.returns)
-        steps, terminated, truncated, returns = (to_host(column) for column in columns)
+        columns = (self.state.steps, outcome.terminated, outcome.truncated)
+        steps, terminated, truncated = (to_host(column) for column in columns)
+        metrics = {name: to_host(values) for name, values in {'return': self.returns, **outcome.metrics}.items()}
         for env_id in outcome.ended.host_ids.tolist():
             self.runner.record(
                 env_id,
@@ -388,7 +397,7 @@ class BatchedRLEnv:
                 int(steps[env_id]),
                 bool(terminated[env_id]),
                 bool(truncated[env_id]),
-                {'return': float(returns[env_id])},
+                {name: float(values[env_id]) for name, values in metrics.items()},
                 outcome.errors.get(env_id),
             )
 

@@ -105,12 +105,13 @@ class DeviceRLEnv(BatchedRLEnv):
         elif self._writes:
             ended = outcome.terminated | outcome.truncated
             ends = (outcome.terminated, outcome.truncated, outcome.failed)
-            self._echo.send(ended, self.episode_ids, self.state.steps, *ends, self.returns)
+            self._echo.send(ended, self.episode_ids, self.state.steps, *ends, self.returns, *outcome.metrics.values())
             self._write_results()
 
     def _write_results(self, wait: bool = False) -> None:
         """Write what is known by now of the episodes that ended."""
-        for ended, episodes, steps, terminated, truncated, failed, returns in self._echo.receive(wait):
+        names = ('return', *self.learning.metrics)
+        for ended, episodes, steps, terminated, truncated, failed, *metrics in self._echo.receive(wait):
             for env_id in np.flatnonzero(ended).tolist():
                 episode = self.queue.take()
                 assert isinstance(episode, Episode)
@@ -120,7 +121,7 @@ class DeviceRLEnv(BatchedRLEnv):
                     int(steps[env_id]),
                     bool(terminated[env_id]),
                     bool(truncated[env_id]),
-                    {'return': float(returns[env_id])},
+                    {name: float(values[env_id]) for name, values in zip(names, metrics, strict=True)},
                     _FAILED if failed[env_id] else None,
                 )
             if ended.any():

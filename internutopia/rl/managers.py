@@ -174,6 +174,21 @@ class TerminationManager:
         return terminated, truncated
 
 
+class MetricManager:
+    """Figures of an episode that its result and `info` have when it ends."""
+
+    def __init__(self, configs: Mapping[str, TermCfg], state: RobotState):
+        self._state = state
+        self._terms = {name: (cfg, look_up_term('metric', cfg.term, cfg.params)) for name, cfg in configs.items()}
+
+    def compute(self) -> dict[str, Array]:
+        """Their values `(n,)` after this step, by name."""
+        return {
+            name: _per_env(function(self._state), self._state, 'metric', cfg)
+            for name, (cfg, function) in self._terms.items()
+        }
+
+
 class CommandManager:
     """Commands, in `state.commands`."""
 

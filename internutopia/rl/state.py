@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
@@ -34,7 +35,10 @@ class RobotState:
         xp: functions for such arrays, under numpy's names.
         rng: source of everything random, `numpy.random.Generator` or `DeviceRandom`.
         step_dt: length of an env step [s].
+        tasks: the tasks that envs run.
+        task_ids: which of them each env runs, int `(n,)`.
         steps: steps made in the episode, int `(n,)`.
+        start_positions: of the base `(n, 3)` [m], when the episode started.
         actions: the actions of this step `(n, k)`, as the learner gave them.
         last_actions: those of the step before, zero at the start of an episode.
         commands: current commands by name, `(n, k)`.
@@ -44,10 +48,14 @@ class RobotState:
         action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
         action_scale: what it is scaled by `(k,)`; ones then.
         elevation: heights of the ground, None where it is level.
+        episode_values: what terms remember of an episode, see `episode_value`.
     """
 
-    def __init__(self, world: World, step_dt: float, rng: Any, action_size: int):
+    def __init__(self, world: World, step_dt: float, rng: Any, action_size: int, tasks: Sequence[TaskCfg] = ()):
         n, arrays = world.env_num, world.arrays
+        self.tasks = tasks
+        self.task_ids: NDArray[np.intp] = arrays.zeros(n, 'int64')
+        self.start_positions: Array = arrays.zeros((n, 3))
         self.world = world
         self.env_num = n
         self.arrays = arrays
@@ -64,8 +72,10 @@ class RobotState:
         self.action_scale: Array = arrays.zeros(action_size) + 1.0
         self.elevation: ElevationMap | None = None
         self.robot: BaseRobot
+        self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._facts: dict[Any, Any] = {}  # until another robot comes
+        self._lasting: dict[Any, Any] = {}
 
     @property
     def home(self) -> Array:
@@ -270,6 +280,14 @@ class RobotState:
     def once(self, name: Any, compute: Callable[[], Any]) -> Any:
         """The result of `compute`, which holds until time goes on: computed by the first caller that names it so."""
         return _kept(self._memory, name, compute)
+
+    def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
+        """The result of `compute`, which holds as long as there are these envs."""
+        return _kept(self._lasting, name, compute)
+
+    def episode_value(self, name: str) -> Array:
+        """What terms remember of an episode under this name, `(n,)` to write to: 0 when one starts."""
+        return _kept(self.episode_values, name, lambda: self.arrays.zeros(self.env_num))
 
     def _always(self, name: Any, compute: Callable[[], Any]) -> Any:
         """What holds for this robot."""

@@ -61,7 +61,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
 
     `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
-    `episode_length` and `error` (text); each with a mask under `_key`.
+    `episode_length`, the `metrics` of what is learned and `error` (text); each with a mask under `_key`.
     `gymnasium.wrappers.vector.DictInfoToList` makes a list of dicts of it.
     """
 
@@ -255,6 +255,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             info['episode_return'] = core.arrays.xp.where(ended, core.returns, 0.0)
             info['episode_length'] = core.arrays.xp.where(ended, core.state.steps, 0)
             info['_episode_return'] = info['_episode_length'] = ended
+            for name, values in outcome.metrics.items():
+                info[name] = core.arrays.xp.where(ended, values, 0.0)
+                info[f'_{name}'] = ended
         if core.device_arrays:
             info['failed'], info['_failed'] = outcome.failed, everywhere
         elif outcome.errors:

@@ -30,5 +30,9 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         f'InternUtopia/{name}-Navigation-v0': (f'{__name__}.navigation', {'robot': robot})
         for name, robot in _WALKERS.items()
     },
+    **{
+        f'InternUtopia/{name}-PointNav-v0': (f'{__name__}.point_nav', {'robot': robot})
+        for name, robot in ({'Jetbot': 'jetbot'} | _WALKERS).items()
+    },
 }
 """Module, and options of its `config`, by id; the entry point of the group `internutopia.learning_tasks`."""

@@ -7,6 +7,7 @@ from internutopia_extension.sensors import (
     imu,
     joint_force_sensor,
     lidar,
+    local_map,
     mocap_controlled_camera,
     rep_camera,
 )
@@ -18,6 +19,7 @@ __all__ = [
     'imu',
     'joint_force_sensor',
     'lidar',
+    'local_map',
     'mocap_controlled_camera',
     'rep_camera',
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.task import TaskCfg
 from internutopia.navigation.agent import Agent
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 
@@ -41,7 +42,7 @@ def goal_distance(config: NavigationTaskCfg) -> Distance:
     return lambda points: field.distances(points + middle)
 
 
-def map_of(config: NavigationTaskCfg, margin: float = 0.0) -> NavigationMap:
+def map_of(config: TaskCfg, margin: float = 0.0) -> NavigationMap:
     """The map of a task's scene for its first robot; made once for all episodes that have both.
 
     Args:

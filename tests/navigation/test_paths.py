@@ -47,12 +47,27 @@ def test_distances_around_corners_are_those_of_tangents_and_arcs(x: float, y: fl
     found = map_of(room(6.0, 4.0, WALL))
     expected = around_the_wall(x, y)
     distance = found.distance_field([6.0 - x, y, 0.0]).distances([x, y, 0.0])[0]
-    tolerance = CELL + 0.005 * expected
-    assert distance == pytest.approx(expected, abs=tolerance)
+    assert distance == pytest.approx(expected, abs=CELL)
     path, length = found.shortest_path([x, y, 0.0], [[6.0 - x, y, 0.0]])
-    assert length == pytest.approx(expected, abs=tolerance) and length <= distance + 1e-9
+    assert length == pytest.approx(expected, abs=CELL) and length <= distance + CELL
     assert length == pytest.approx(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
     np.testing.assert_allclose(path[[0, -1]], [[x, y, 0.0], [6.0 - x, y, 0.0]])
+
+
+@pytest.mark.parametrize('radius', [0.11, 0.377])
+@pytest.mark.parametrize('shift', [0.0, 0.007, 0.0125])
+def test_distances_are_right_wherever_walls_are_on_the_grid(radius: float, shift: float) -> None:
+    left, right, top = 2.0 + shift, 2.1 + 2.2 * shift, 3.0 + 0.9 * shift
+    found = map_of(room(6.0, 5.0, box((left, right), (0.0, top), (0.0, 1.0))), Agent(radius, 1.0, 0.1))
+    x, y = 0.83, 1.27
+    to_corner = math.hypot(left - x, top - y)
+    heading = math.atan2(top - y, left - x) + math.asin(radius / to_corner)
+    expected = 2.0 * (math.sqrt(to_corner**2 - radius**2) + radius * heading) + right - left
+    goal = [left + right - x, y, 0.0]
+    assert found.distance_field(goal).distances([x, y, 0.0])[0] == pytest.approx(expected, abs=CELL)
+    path, length = found.shortest_path([x, y, 0.0], [goal])
+    assert length == pytest.approx(expected, abs=CELL) and length > expected - 0.01
+    assert found.is_free(along(path)).all()
 
 
 def test_the_nearest_of_several_goals_counts_and_bad_ones_do_not() -> None:

@@ -14,7 +14,7 @@ from internutopia.rl.terms import (
     terminations,
 )
 
-MODULES: dict[Any, ModuleType] = {
+MODULES: dict[Any, ModuleType] = {  # metrics are those of the extension package
     'observation': observations,
     'reward': rewards,
     'termination': terminations,

@@ -12,6 +12,11 @@ from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
 from internutopia.core.util.bounds import MAX_DELAY, MAX_SAMPLES, MAX_SUBSTEPS
 
+_KEYS_OF_INFO = (
+    *('active', 'episode_id', 'episode_return', 'episode_length', 'return', 'error', 'failed'),
+    *('final_obs', 'final_info'),
+)
+
 
 class TermCfg(BaseCfg):
     """A term: a registered function and its parameters."""
@@ -134,5 +139,14 @@ class LearningCfg(BaseCfg):
     """What differs between envs."""
     elevation: ElevationCfg | None = None
     """The ground, where it is not level; None means at height 0 everywhere."""
+    metrics: dict[str, TermCfg] = {}
+    """Figures of an episode, by the name that they have in its result and in `info` when it ends."""
     curricula: list[TermCfg] = []
     """What changes with the progress of learning; each term sees the envs whose episodes ended."""
+
+    @model_validator(mode='after')
+    def _check_metrics(self) -> Self:
+        for name in self.metrics:
+            if name in _KEYS_OF_INFO or name.startswith('_'):
+                raise ValueError(f'a metric cannot be called {name!r}: `info` has something else under that name')
+        return self

@@ -85,16 +85,16 @@ class CacheFolder:
 
 
 @cache
-def code_version() -> str:
-    """A hash of the code that what is kept depends on: all of `internutopia.core`, and the packages that it calls.
+def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) -> str:
+    """A hash of the code that what is kept depends on: all of a folder of `internutopia`, and the packages it calls.
 
     So nobody has to remember to raise a number when what is computed changes.
     """
-    core = Path(__file__).parents[1]
+    root = Path(__file__).parents[2] / folder
     digest = hashlib.blake2b(digest_size=16)
-    for file in sorted(core.rglob('*.py')):
-        digest.update(f'{file.relative_to(core).as_posix()}\n'.encode() + file.read_bytes())
-    for package in _PACKAGES:
+    for file in sorted(root.rglob('*.py')):
+        digest.update(f'{file.relative_to(root).as_posix()}\n'.encode() + file.read_bytes())
+    for package in packages:
         with suppress(metadata.PackageNotFoundError):
             digest.update(f'{package} {metadata.version(package)}\n'.encode())
     return digest.hexdigest()

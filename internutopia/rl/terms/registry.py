@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from internutopia.core.util import did_you_mean
 from internutopia.rl.symmetry import TermMirror
 
-Kind = Literal['observation', 'reward', 'termination', 'command', 'randomization', 'curriculum']
+Kind = Literal['observation', 'reward', 'termination', 'metric', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CommandMarker = Literal['point', 'velocity']
 

@@ -12,6 +12,7 @@ from internutopia_extension.configs.sensors.gps_compass import GPSCompassCfg
 from internutopia_extension.configs.sensors.imu import IMUCfg
 from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
 from internutopia_extension.configs.sensors.lidar import LidarCfg
+from internutopia_extension.configs.sensors.local_map import LocalMapCfg
 
 __all__ = [
     'CollisionSensorCfg',
@@ -21,6 +22,7 @@ __all__ = [
     'JointForceSensorCfg',
     'LayoutEditMocapControlledCameraCfg',
     'LidarCfg',
+    'LocalMapCfg',
     'MocapControlledCameraCfg',
     'RepCameraCfg',
 ]

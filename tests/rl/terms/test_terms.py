@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from built_in_terms import ELSEWHERE, built_in
+from built_in_terms import ELSEWHERE, MODULES, built_in
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import (
-    KINDS,
     look_up_term,
 )
 
@@ -197,7 +196,7 @@ def test_every_built_in_term_has_a_case(kind: Any, cases: list[Case]) -> None:
     assert {name for name, _, _ in cases} | ELSEWHERE == set(built_in(kind)) | ELSEWHERE
 
 
-@pytest.mark.parametrize(('kind', 'name'), [(kind, name) for kind in KINDS for name in built_in(kind)])
+@pytest.mark.parametrize(('kind', 'name'), [(kind, name) for kind in MODULES for name in built_in(kind)])
 def test_every_term_says_what_it_is(kind: Any, name: str) -> None:
     function = built_in(kind)[name]
     text = inspect.getdoc(function) or ''
