@@ -47,6 +47,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
     features = features_of(dataset)
     fps: int = dataset.facts['fps']
     keys = {leaf: _key(leaf) for leaf in (*features.others, *features.raw, *features.videos)}
+    unmeasured = {keys[leaf] for leaf in features.raw}  # too large, and depth may be infinite
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []  # of the table of episodes
     statistics: list[dict[str, Statistics]] = []
@@ -57,7 +58,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         frames = len(episode.frame_steps)
         task = tasks.setdefault(episode.facts['task'], len(tasks))
         columns = _columns(features, keys, episode, fps, start, number, task)
-        of_episode = {name: row_statistics(column) for name, column in columns.items()}
+        of_episode = {name: row_statistics(column) for name, column in columns.items() if name not in unmeasured}
         table = pa.table({name: _arrow(column) for name, column in columns.items()})
         row: dict[str, Any] = {
             'episode_index': number,
