@@ -73,6 +73,7 @@ class EpisodeWriter:
         self._left_out: dict[str, str] = {}
         self._actions: list[int] = []  # index of each step's in the values
         self._action_values: dict[str, int] = {}
+        self._actions_complete = True
 
     @property
     def steps(self) -> int:
@@ -96,7 +97,7 @@ class EpisodeWriter:
             text = json.dumps(action, default=_as_list)
         except (TypeError, ValueError) as error:
             warn_once('actions cannot be recorded (%s); the states are', error)
-            text = 'null'
+            text, self._actions_complete = 'null', False
         self._actions.append(self._action_values.setdefault(text, len(self._action_values)))
 
     def stepped(self, state: PhysicsState, reward: float) -> None:
@@ -121,7 +122,11 @@ class EpisodeWriter:
                 'steps': self.steps,
                 'streams': streams,
                 'left_out': self._left_out,
-                'actions': {'values': list(map(json.loads, self._action_values)), 'index': self._actions},
+                'actions': {
+                    'values': list(map(json.loads, self._action_values)),
+                    'index': self._actions,
+                    'complete': self._actions_complete,
+                },
             }
             arrays = {
                 **self._states.arrays(),
@@ -189,7 +194,7 @@ class RecordedEpisode:
 
     Attributes:
         path: its file.
-        facts: what is known of it: `episode_id`, `task_index`, `env_id`, `task` (in words), `task_config`, `seed`,
+        facts: what is known of it: `episode_id`, `task_index`, `env_id`, `task` (in words), `seed`,
             `noise_key`, `joints` (names by robot), `steps`, `terminated`, `truncated`, `success`, `metrics`, `error`.
 
     Raises:

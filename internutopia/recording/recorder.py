@@ -36,7 +36,7 @@ class Recorder:
 
     Args:
         folder: where to; made if it is not there.
-        config: of the run.
+        config: of the run; None means that of the envs.
         format: of tables and pictures.
         only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` says so.
         fps: frames per second; None means the whole frames per second that the steps allow.
@@ -53,7 +53,7 @@ class Recorder:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        config: Config,
+        config: Config | None = None,
         format: Format = 'lerobot',
         only: Only = 'all',
         fps: int | None = None,
@@ -71,7 +71,7 @@ class Recorder:
         self._config, self._format, self._only, self._fps = config, format, only, fps
         self._codec, self._resume = codec, resume
         _check_folder(self.folder, resume)
-        if resume and Dataset.exists(self.folder):
+        if config is not None and resume and Dataset.exists(self.folder):
             Dataset(self.folder).check_config(config)
         self._recording: _Recording | None = None
 
@@ -93,9 +93,11 @@ class Recorder:
                 f'fps={fps}: the envs make {rate:g} steps per second, so that there can be from 1 to '
                 f'{math.floor(rate + _ROUNDING)} whole frames per second'
             )
+        config = self._config or source.config
         facts = {'format': self._format, 'fps': fps, 'step_rate': rate, 'api': source.api, 'only': self._only}
         if self._resume and Dataset.exists(self.folder):
             dataset = Dataset(self.folder)
+            dataset.check_config(config)
             different = [name for name, value in facts.items() if dataset.facts[name] != value]
             if different:
                 name = different[0]
@@ -106,7 +108,7 @@ class Recorder:
             for leftover in dataset.episodes_folder.glob(f'*{PART}'):
                 leftover.unlink()
         else:
-            dataset = Dataset.create(self.folder, self._config, facts)
+            dataset = Dataset.create(self.folder, config, facts)
         self._recording = _Recording(source, dataset, self._codec)
 
     def mark(self, env_id: int, success: bool) -> None:
@@ -154,6 +156,7 @@ class _Recording:
         self._marks: dict[int, bool] = {}
         self._discarded: set[int] = set()
         self._records: dict[int, EpisodeRecord] = {}  # of episodes that ended in the step that is made
+        self._held: list[EpisodeRecord] = []  # results that wait until their episodes are on the disk
         self._stepping: list[int] = []  # envs whose step is under way
         self._commanded = False
         self._unsaved: list[tuple[EpisodeWriter, dict[str, Any]]] = []
@@ -199,7 +202,7 @@ class _Recording:
         self._stepping, self._commanded = [], False
         for env_id in self._runner.active():
             if env_id in self._writers:
-                self._writers[env_id][1].observe(self._source.observation(env_id))
+                self._observe(env_id)
                 self._stepping.append(env_id)
 
     def on_commanded(self) -> None:
@@ -218,7 +221,7 @@ class _Recording:
     def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode."""
         self._records[record.env_id] = record
-        self._results.write(record)
+        self._held.append(record)
 
     def flush(self) -> None:
         """Write the episodes that ended in this step, then their results."""
@@ -242,6 +245,16 @@ class _Recording:
         results = self._results
         self.stop()
         results.close()
+
+    def _observe(self, env_id: int) -> None:
+        slot, writer = self._writers[env_id]
+        try:
+            writer.observe(self._source.observation(env_id))
+        except OSError as error:
+            self._writers.pop(env_id)
+            writer.discard()
+            error.add_note(f'episode {slot.episode.id}, which env {env_id} runs, is not recorded')
+            raise
 
     def _begin(self) -> None:
         """Start recording the episodes that are new in their envs, and leave those that they replace."""
@@ -308,6 +321,8 @@ class _Recording:
             writer, ending = self._unsaved[0]
             writer.save(ending)
             self._unsaved.pop(0)
+        while self._held:
+            self._results.write(self._held.pop(0))
 
     def _check_recorded(self, env_id: int, call: str) -> None:
         if env_id not in self._writers:

@@ -89,9 +89,8 @@ class Replay:
 
     def __init__(self, dataset: Dataset, index: int):
         self.episode = dataset[index]
-        self._is_array = dataset.facts['api'] == 'array'
         config = _config_of(dataset.config(), self.episode.facts)
-        self.env = VectorEnv(config, autoreset_mode='Disabled') if self._is_array else Env(config)
+        self.env = VectorEnv(config, autoreset_mode='Disabled') if dataset.facts['api'] == 'array' else Env(config)
         self.runner: SimulatorRunner = self.env.core.runner if isinstance(self.env, VectorEnv) else self.env.runner
         try:
             world = self.runner.world
@@ -138,8 +137,8 @@ class Replay:
 
         ValueError if its actions could not be recorded.
         """
-        if any(action is None for action in self.episode.actions) and self._is_array:
-            raise ValueError(f'{self.episode.path}: its actions were not recorded')
+        if not self.episode.facts['actions']['complete']:
+            raise ValueError(f'{self.episode.path}: its actions are more than numbers and text, and were not recorded')
         self._start()
         self.put(0)
         reached: list[tuple[PhysicsState, NDArray[np.float64]]] = []

@@ -6,6 +6,8 @@ A stream writes `<name>.part`, and `<name>` when it is complete.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,7 +39,7 @@ class FrameStream(Protocol):
         ...
 
     def discard(self) -> None:
-        """Remove the file."""
+        """Remove the file, unless it is complete."""
         ...
 
 
@@ -63,13 +65,10 @@ class RawStream:
             os.replace(self._part, self.path)
 
     def discard(self) -> None:
-        """Remove the file."""
-        try:
+        """Remove the file, unless it is complete."""
+        with suppress(OSError):  # what is buffered cannot be written, and need not be
             self._file.close()
-        except OSError:  # what is buffered cannot be written, and need not be
-            pass
         self._part.unlink(missing_ok=True)
-        self.path.unlink(missing_ok=True)
 
 
 class VideoStream:
@@ -100,14 +99,16 @@ class VideoStream:
         self._pixels.append(picture[::_SAMPLED, ::_SAMPLED].reshape(-1, 3))
         video_frame = av.VideoFrame.from_ndarray(picture, format='rgb24')
         video_frame.pts = self._frames
-        self._container.mux(self._stream.encode(video_frame))
+        with _writing(self._part):
+            self._container.mux(self._stream.encode(video_frame))
         self._frames += 1
 
     def close(self) -> None:
         """Complete the file; twice is fine. OSError if it cannot be written."""
         if not self._closed:
-            self._container.mux(self._stream.encode(None))
-            self._container.close()
+            with _writing(self._part):
+                self._container.mux(self._stream.encode(None))
+                self._container.close()
             self._closed = True
             with open(self._part, 'rb+') as file:
                 os.fsync(file.fileno())
@@ -115,15 +116,23 @@ class VideoStream:
             self.info['pixels'] = np.concatenate(self._pixels)
 
     def discard(self) -> None:
-        """Remove the file."""
+        """Remove the file, unless it is complete."""
         if not self._closed:
-            try:
+            with suppress(OSError), _writing(self._part):  # its end cannot be written, and need not be
                 self._container.close()
-            except OSError:  # the end of the file cannot be written, and need not be
-                pass
             self._closed = True
         self._part.unlink(missing_ok=True)
-        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Context in which errors of PyAV are an OSError that names the file."""
+    import av
+
+    try:
+        yield
+    except av.error.FFmpegError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def check_codec(codec: str) -> None:
