@@ -69,8 +69,6 @@ def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> 
     group.create_dataset('dones', data=frame_ends(episode).astype(np.int64))
     group.create_dataset('states', data=episode.states.rows(_STATE)[episode.frame_steps])
     obs = group.create_group('obs')
-    if features.state:
-        obs.create_dataset('state', data=features.state_rows(episode))
     for leaf in (*features.state, *features.others):
         obs.create_dataset(observation_key(leaf), data=episode.observations[leaf])
     for leaf, (shape, _) in features.raw.items():

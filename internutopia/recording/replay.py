@@ -23,6 +23,7 @@ from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Resolution, Vector
 from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import PhysicsState
 from internutopia.core.world.batched.world import BatchedWorld
@@ -38,15 +39,15 @@ class ReplayCamera(BaseCfg):
     target: Vector | None = None
     """What it looks at, m, env frame."""
     prim_path: str | None = None
-    """Instead of both: a camera of the scene, below the env (`robots/h1/logo_link/Camera`)."""
+    """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
     """Width and height of pictures, pixels."""
 
     @model_validator(mode='after')
     def _check_place(self) -> Self:
-        if (self.position is None) != (self.target is None) or (self.position is not None) == bool(self.prim_path):
-            if self.position or self.target or self.prim_path:
-                raise ValueError('a camera has position and target, or else prim_path')
+        given = tuple(place is not None for place in (self.position, self.target, self.prim_path))
+        if given not in ((True, True, False), (False, False, True)):
+            raise ValueError('a camera has position and target, or else prim_path')
         return self
 
     @classmethod
@@ -161,17 +162,15 @@ class Replay:
         return Drift(count, errors)
 
     def render(self, camera: ReplayCamera | None = None) -> NDArray[np.uint8]:
-        """A picture of the state, RGB `(height, width, 3)`; without a camera, of the whole env from a corner.
+        """A picture of the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, from above a corner.
 
         ValueError if there is no such camera, NoOpenGLError if nothing can be rendered here.
         """
-        camera = camera or ReplayCamera()
-        place: Any = None
+        if camera is None:
+            return self.runner.render(None, (640, 480))
         if camera.prim_path is not None:
-            place = f'/World/env_0/{camera.prim_path}'
-        elif camera.position is not None:
-            place = camera.position, camera.target
-        return self.runner.render(place, camera.resolution)
+            return self.runner.render(f'{env_path(0)}/{camera.prim_path}', camera.resolution)
+        return self.runner.render((camera.position, camera.target), camera.resolution)
 
     def close(self) -> None:
         """Free everything."""

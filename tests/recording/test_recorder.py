@@ -272,7 +272,7 @@ def test_observations_without_a_fixed_shape_are_left_out_with_a_warning(
 
     def grow(task: Any) -> Any:
         obs = observe(task)
-        obs['jetbot']['trail'] = np.zeros(task.steps + 1)
+        obs['jetbot']['trail'] = np.zeros(task.stop_count + 1)
         return obs
 
     monkeypatch.setattr(FiniteStepTask, 'get_observations', grow)
