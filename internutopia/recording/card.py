@@ -44,7 +44,7 @@ def write_card(dataset: Dataset, features: Features, path: Path) -> None:
         '| | |',
         '|---|---|',
         f'| format | {_FORMATS[facts["format"]]} |',
-        f'| episodes | {len(episodes)}; recorded were {"those that succeeded" if facts["only"] == "success" else "all"} |',
+        f'| episodes | {len(episodes)}, {"of those that succeeded" if facts["only"] == "success" else "of all"} |',
         f'| frames | {frames}, {facts["fps"]} per second |',
         f'| env steps | {sum(each["steps"] for each in episodes)}, {facts["step_rate"]:g} per second |',
         f'| success | {", ".join(f"{count} {name}" for name, count in sorted(successes.items()))} |',

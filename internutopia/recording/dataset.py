@@ -1,10 +1,10 @@
 """Dataset: a folder with the episodes of a run, in a format of others and as they were, to the bit.
 
-    README.md        data card
-    dataset.json     format, frames per second, and what config it is of
-    config.json      the config of the run
-    episodes/        what was recorded, a file for each episode (`episode_file.py`); all else is made from it
-    ...              tables and videos of the format (`lerobot.py`, `hdf5.py`)
+README.md        data card
+dataset.json     format, frames per second, and what config it is of
+config.json      the config of the run
+episodes/        what was recorded, a file for each episode (`episode_file.py`); all else is made from it
+...              tables and videos of the format (`lerobot.py`, `hdf5.py`)
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError
-from typing_extensions import override
 
 from internutopia.core.config import Config
 from internutopia.core.config.yaml_file import expanded, portable
@@ -32,7 +31,7 @@ _VERSION = 1
 _FACTS, _CONFIG, _EPISODES = 'dataset.json', 'config.json', 'episodes'
 
 
-class Dataset(Sequence[RecordedEpisode]):
+class Dataset:
     """The episodes of a folder, by their numbers in the run; episode k of tables is the k-th.
 
     Attributes:
@@ -123,18 +122,15 @@ class Dataset(Sequence[RecordedEpisode]):
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
-    @override
     def __len__(self) -> int:
         return len(self._paths)
 
-    @override
-    def __getitem__(self, index: Any) -> RecordedEpisode:
+    def __getitem__(self, index: int) -> RecordedEpisode:
         """An episode. IndexError naming how many there are."""
         if not 0 <= index < len(self):
             raise IndexError(f'{self.folder} has no episode {index}: it has {len(self)}, counted from 0')
         return RecordedEpisode(self._paths[index])
 
-    @override
     def __iter__(self) -> Iterator[RecordedEpisode]:
         return map(RecordedEpisode, self._paths)
 

@@ -1,9 +1,9 @@
 """robomimic's HDF5 layout: one file, `data.hdf5`, with a group for each episode.
 
-    data                attributes total (frames), env_args (JSON)
-    data/demo_0         attributes num_samples (frames), episode_id, success
-    data/demo_0/actions, rewards, dones, states, obs/<key>
-    mask/all, mask/success    names of episodes
+data                attributes total (frames), env_args (JSON)
+data/demo_0         attributes num_samples (frames), episode_id, success
+data/demo_0/actions, rewards, dones, states, obs/<key>
+mask/all, mask/success    names of episodes
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from internutopia.core.world.base import PhysicsState
 
@@ -41,7 +40,7 @@ class StateTrack:
         return arrays
 
 
-class States(Sequence[PhysicsState]):
+class States:
     """The states of a recorded episode, number 0 that before its first step, from what `StateTrack.arrays` made."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]):
@@ -52,17 +51,14 @@ class States(Sequence[PhysicsState]):
             for steps in (arrays[f'{_STEPS}{name}'],)
         }
 
-    @override
     def __len__(self) -> int:
         return len(self._row_of[_MODEL])
 
-    @override
-    def __getitem__(self, step: Any) -> PhysicsState:
-        if not -len(self) <= step < len(self):
-            raise IndexError(step)
-        return self._state(step % len(self))
+    def __getitem__(self, step: int) -> PhysicsState:
+        if not 0 <= step < len(self):
+            raise IndexError(f'there are states 0 to {len(self) - 1}, not {step}')
+        return self._state(step)
 
-    @override
     def __iter__(self) -> Iterator[PhysicsState]:
         return map(self._state, range(len(self)))
 

@@ -127,11 +127,11 @@ class VideoStream:
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """Context in which errors of PyAV are an OSError that names the file."""
-    import av
+    from av.error import FFmpegError
 
     try:
         yield
-    except av.error.FFmpegError as error:
+    except FFmpegError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
@@ -139,9 +139,10 @@ def check_codec(codec: str) -> None:
     """ValueError if videos cannot be encoded here with a codec, ImportError without PyAV; both say what to do."""
     try:
         import av
+        from av.codec import codecs_available
     except ImportError as error:
         raise ImportError(f'videos of a dataset need PyAV ({error}): {install_hint("record")}') from error
-    if codec not in av.codec.codecs_available:
+    if codec not in codecs_available:
         raise ValueError(
             f'this PyAV ({av.__version__}) has no encoder {codec!r}: install one of the wheels of PyPI '
             '(pip install --force-reinstall av), or record with --format hdf5, which keeps pictures as arrays'

@@ -16,6 +16,7 @@ def concatenate(videos: Sequence[tuple[Path, int]], fps: int, out: Path) -> None
         OSError: the file cannot be written.
     """
     import av
+    from av.error import FFmpegError
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with av.open(os.fspath(out), 'w', format='mp4') as target:
@@ -25,7 +26,7 @@ def concatenate(videos: Sequence[tuple[Path, int]], fps: int, out: Path) -> None
             found = 0
             try:
                 source = av.open(os.fspath(path))
-            except (av.error.FFmpegError, OSError) as error:
+            except (FFmpegError, OSError) as error:
                 raise ValueError(f'{path} is damaged ({error}): delete its episode, and record it again') from None
             with source:
                 own = source.streams.video[0]

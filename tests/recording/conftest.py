@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jetbot_runs import STEPS, MakeConfig
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config, SensorCfg, SimConfig
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.sensors import RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
@@ -20,7 +20,7 @@ def make_config() -> MakeConfig:
     """Makes configs with cameras of these names and resolutions, and other fields."""
 
     def make(cameras: dict[str, tuple[int, int]] | None = None, **fields: Any) -> Config:
-        sensors = [
+        sensors: list[SensorCfg] = [
             RepCameraCfg(name=name, prim_path=CAMERA, resolution=size) for name, size in (cameras or {}).items()
         ]
         robot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_by_speed_cfg], sensors=sensors)

@@ -71,6 +71,5 @@ def record(folder: Path, config: Config, **options: Any) -> Trace:
 def equal(one: PhysicsState, other: PhysicsState) -> bool:
     """Whether states are equal, to the bit."""
     return one.model == other.model and all(
-        np.array_equal(one.arrays[name], other.arrays[name], equal_nan=True)
-        for name in {**one.arrays, **other.arrays}
+        np.array_equal(one.arrays[name], other.arrays[name], equal_nan=True) for name in {**one.arrays, **other.arrays}
     )

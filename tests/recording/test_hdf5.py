@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,6 +14,7 @@ from internutopia.recording import Dataset
 def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_config: MakeConfig) -> None:
     record(tmp_path / 'data', make_config({'front': (64, 48)}), format='hdf5')
     dataset = Dataset(tmp_path / 'data')
+    file: Any
     with h5py.File(tmp_path / 'data' / 'data.hdf5') as file:
         data = file['data']
         assert data.attrs['total'] == sum(STEPS)
@@ -45,6 +47,7 @@ def test_a_mask_names_the_episodes_that_succeed(tmp_path: Path, make_config: Mak
 
     monkeypatch.setattr(FiniteStepTask, 'calculate_metrics', lambda task: {'success': task.env_id == 1})
     record(tmp_path / 'data', make_config(), format='hdf5')
+    file: Any
     with h5py.File(tmp_path / 'data' / 'data.hdf5') as file:
         assert file['mask/success'][()].tolist() == [b'demo_1']
         assert [bool(file[f'data/demo_{number}'].attrs['success']) for number in range(3)] == [False, True, False]

@@ -1,4 +1,4 @@
-"""The layout is that which the package `lerobot` 0.4.4 reads; its loader was run on such a dataset, see the changelog."""
+"""The layout, field by field, that the package `lerobot` 0.4.4 writes and reads."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ COLOUR_ERROR = 12  # of 255, mean, that lossy videos may have
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of three episodes with two cameras, recorded in two parts."""
+    """Where the dataset is."""
     return tmp_path_factory.mktemp('lerobot') / 'data'
 
 
 @pytest.fixture
 def dataset(folder: Path, make_config: MakeConfig) -> Dataset:
+    """Three episodes with two cameras."""
     if not Dataset.exists(folder):
         record(folder, make_config(CAMERAS))
     return Dataset(folder)
@@ -166,7 +167,7 @@ def test_the_card_says_what_is_in_it(dataset: Dataset) -> None:
     card = (dataset.folder / 'README.md').read_text()
     assert card.startswith('---\ntags: [LeRobot, robotics]\n')
     for line in (
-        '| episodes | 3; recorded were all |',
+        '| episodes | 3, of all |',
         f'| frames | {FRAMES}, 60 per second |',
         '| robots | jetbot (JetbotRobot) |',
         '| `jetbot/joint_positions` | (2,) float32 | rad or m |',

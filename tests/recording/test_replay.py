@@ -90,7 +90,9 @@ def test_pictures_are_those_of_another_camera(tmp_path: Path, config: Config) ->
         first = replay.render(camera)
         replay.put(STEPS[1])
         last = replay.render(camera)
-        own = replay.render(ReplayCamera(prim_path='robots/World/jetbot/chassis/rgb_camera/jetbot_camera', resolution=(64, 48)))
+        own = replay.render(
+            ReplayCamera(prim_path='robots/World/jetbot/chassis/rgb_camera/jetbot_camera', resolution=(64, 48))
+        )
     assert first.shape == (60, 80, 3) and own.shape == (48, 64, 3)
     assert np.abs(first.astype(int) - last).max() > 50  # the robot has moved
 
