@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.play import velocity_of
-from internutopia.cli.recording import RecordOptions, attach
+from internutopia.cli.recording import RecordOptions
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
@@ -54,9 +53,6 @@ def evaluate(
         record: the dataset to record.
     """
 
-    def beside(envs: Any) -> AbstractContextManager[Any]:
-        return nullcontext() if record.folder is None else attach(record.recorder(None), envs)
-
     def start() -> int:
         record.check()
         from internutopia.rl.training.engine import choose_engine
@@ -76,7 +72,7 @@ def evaluate(
             command=velocity,
             seed=seed,
             arrays=trained.arrays,
-            beside=beside,
+            beside=record.attached,
         )
         conditions = {
             'policy': str(trained.file),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,18 +36,33 @@ class RecordOptions:
         if self.folder is None and self != RecordOptions(None):
             raise ValueError('--format, --only and --fps are options of a dataset: they need --record FOLDER')
 
-    def recorder(self, config: Config | None, resume: bool = False) -> Recorder:
-        """The recorder of a run; errors are those of `Recorder`."""
+    def recorder(self, config: Config) -> Recorder:
+        """The recorder of a run, which goes on with the dataset if the run is resumed.
+
+        ValueError also for a run that cannot be recorded; other errors are those of `Recorder`.
+        """
         from internutopia.recording import Recorder
 
         assert self.folder is not None
-        return Recorder(self.folder, config, self.format, self.only, self.fps, resume)
+        with _refusing():
+            return Recorder(self.folder, config, self.format, self.only, self.fps, bool(config.resume))
+
+    def attached(self, envs: Any) -> AbstractContextManager[Any]:
+        """A context in which envs are recorded, if they are; errors as those of `recorder`."""
+        from internutopia.recording import Recorder
+
+        if self.folder is None:
+            return nullcontext()
+        recorder = Recorder(self.folder, None, self.format, self.only, self.fps)
+        with _refusing():
+            recorder.attach(envs)
+        return recorder
 
 
-def attach(recorder: Recorder, env: Any) -> Recorder:
-    """Record envs. ValueError also for those that cannot be; other errors are those of `Recorder.attach`."""
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Context in which what cannot be recorded is a mistake in options."""
     try:
-        recorder.attach(env)
+        yield
     except NotImplementedError as error:
         raise ValueError(f'--record: {error}') from error
-    return recorder

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
-from internutopia.cli.recording import RecordOptions, attach
+from internutopia.cli.recording import RecordOptions
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.viewing import open_viewer
@@ -143,7 +143,7 @@ def _run(
     if isinstance(config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
-    recorder = None if record.folder is None else record.recorder(config, bool(config.resume))
+    recorder = None if record.folder is None else record.recorder(config)
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, video)) if video else None
         if viewer is not None:
@@ -151,7 +151,8 @@ def _run(
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
         if recorder is not None:
-            stack.enter_context(attach(recorder, env))
+            recorder.attach(env)
+            stack.enter_context(recorder)
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress, _telling(config, again), interruption.deferred(_PATIENCE):
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from internutopia.recording.dataset import Dataset
     from internutopia.recording.recorder import Recorder
-    from internutopia.recording.replay import Replay
+    from internutopia.recording.replay import Replay, ReplayCamera
 
-__all__ = ['Dataset', 'Recorder', 'Replay']
+__all__ = ['Dataset', 'Recorder', 'Replay', 'ReplayCamera']
 
-_MODULES = {'Dataset': 'dataset', 'Recorder': 'recorder', 'Replay': 'replay'}
+_MODULES = {'Dataset': 'dataset', 'Recorder': 'recorder', 'Replay': 'replay', 'ReplayCamera': 'replay'}
 
 
 def __getattr__(name: str) -> Any:

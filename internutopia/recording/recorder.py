@@ -16,7 +16,7 @@ from internutopia.core.config import Config
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.install import install_hint
 from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
-from internutopia.recording.sources import source_of
+from internutopia.recording.sources import check_local, source_of
 from internutopia.recording.streams import CODEC, PART, check_codec
 from internutopia.recording.watcher import EpisodeWatcher
 
@@ -43,6 +43,7 @@ class Recorder:
         ValueError: the folder holds something else, or, with `resume`, a dataset of another config or with other
             arguments; videos cannot be encoded.
         OSError: the folder cannot be written.
+        NotImplementedError: the run is distributed.
         ImportError: the extra is missing; the message has the command that installs it.
     """
 
@@ -62,6 +63,8 @@ class Recorder:
             raise ValueError(f"only={only!r}: expected 'all' or 'success'")
         if fps is not None and (isinstance(fps, bool) or not isinstance(fps, int) or fps < 1):
             raise ValueError(f'fps={fps!r}: expected whole frames per second, 1 or more')
+        if config is not None:
+            check_local(config)
         _check_libraries(format, codec)
         self.folder = Path(folder)
         self._config, self._format, self._only, self._fps = config, format, only, fps

@@ -1,6 +1,6 @@
 """Replay: an episode of a dataset once more, by its states, to the bit, or by its actions.
 
-from internutopia.recording import Dataset, Replay
+from internutopia.recording import Dataset, Replay, ReplayCamera
 
 with Replay(Dataset('out/dataset'), 3) as replay:
     for step in replay.states():

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
@@ -48,14 +48,20 @@ def source_of(env: Any) -> StepSource:
         if isinstance(env.core.runner.world, DeviceWorld):
             raise NotImplementedError('recording needs arrays of numpy: the envs of this VectorEnv are on a device')
         return _ArraySource(env)
-    if isinstance(env, Env) and env.is_remote:
+    if isinstance(env, Env):
+        check_local(env.config)
+    if isinstance(env, Env | GymEnv):
+        return _ListSource(env)
+    raise TypeError(f'the recorder takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__name__}')
+
+
+def check_local(config: Config) -> None:
+    """NotImplementedError if the envs of a run are in other processes."""
+    if isinstance(config, DistributedConfig) and config.distribution_config is not None:
         raise NotImplementedError(
             'recording needs the envs in this process, and this run is distributed: record it without '
             'distribution_config (without --processes)'
         )
-    if isinstance(env, Env | GymEnv):
-        return _ListSource(env)
-    raise TypeError(f'the recorder takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__name__}')
 
 
 class _ListSource:

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.app import app
+from internutopia.cli.recording import RecordOptions
+from internutopia.core.config import Config
 from internutopia.recording import Dataset
+from internutopia.rl.training.evaluation import evaluate
 
 SURVEY = {
     'env_num': 2,
@@ -104,3 +108,13 @@ def test_an_episode_that_is_not_there_is_named(survey: Path) -> None:
         2,
         'internutopia replay data: --episode 9: data has 3 episodes, counted from 0\n',
     )
+
+
+def test_an_evaluation_is_recorded(tmp_path: Path, learning_config: Config) -> None:
+    options = RecordOptions(tmp_path / 'data', 'hdf5')
+    result = evaluate(lambda obs: np.full((2, 2), 0.25, np.float32), learning_config, beside=options.attached)
+    dataset = Dataset(tmp_path / 'data')
+    assert (len(dataset), result.episodes) == (2, 2)
+    for episode in dataset:
+        np.testing.assert_array_equal(episode.action_rows()[''], np.full((4, 2), 0.25))
+        assert episode.facts['metrics']['return'] == pytest.approx(result.mean_return)

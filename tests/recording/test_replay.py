@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 from jetbot_runs import STEPS, MakeConfig, equal, record
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.core.config import Config
 from internutopia.recording import Dataset, Recorder, Replay
 from internutopia.recording.replay import ReplayCamera
 from internutopia.rl import VectorEnv
-from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
-from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 
 def test_states_come_back_to_the_bit(tmp_path: Path, config: Config) -> None:
@@ -47,21 +44,10 @@ def test_drift_is_how_far_the_robot_is_elsewhere(tmp_path: Path, config: Config)
     assert (drift.errors[2:] > 1e-3).all()
 
 
-def test_an_episode_of_the_array_api_is_replayed_both_ways(tmp_path: Path) -> None:
-    learning = LearningCfg(
-        action=ActionCfg(controller='move_by_speed', repeat=2),
-        observations=[ObservationTermCfg(term='base_linear_velocity'), ObservationTermCfg(term='last_action')],
-        rewards=[RewardTermCfg(term='alive', weight=3.0)],
-    )
-    robot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_by_speed_cfg])
-    task = FiniteStepTaskCfg(
-        scene_asset_path='scenes/empty.xml', robots=[robot], learning=learning, max_steps=1000, max_episode_steps=4
-    )
-    simulator = SimConfig(physics_dt='1/240', substeps=4, threads=1)
-    config = Config(simulator=simulator, env_num=2, task_configs=[task] * 3, metrics_save_path=None, seed=0)
+def test_an_episode_of_the_array_api_is_replayed_both_ways(tmp_path: Path, learning_config: Config) -> None:
     rng = np.random.default_rng(0)
     given, seen = [], []
-    with closing(VectorEnv(config)) as envs, Recorder(tmp_path / 'data', format='hdf5') as recorder:
+    with closing(VectorEnv(learning_config)) as envs, Recorder(tmp_path / 'data', format='hdf5') as recorder:
         recorder.attach(envs)
         obs, _ = envs.reset()
         for _ in range(4):
