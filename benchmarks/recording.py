@@ -1,7 +1,7 @@
 """Cost of recording: frames per second of 16 envs with a Jetbot each, with and without it, with and without a camera.
 
-Without and with take turns in one run, each an episode in every env. CPU time of the process counts, on one thread; that
-of `close`, which makes the tables, is told by itself::
+Without and with take turns in one run, each an episode in every env. CPU time of the process counts, on one thread;
+that of `close`, which makes the tables, is told by itself::
 
     python benchmarks/recording.py
 """
@@ -24,8 +24,8 @@ from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by
 from internutopia_extension.configs.sensors import RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ENVS, STEPS, ROUNDS = 16, 60, 3
-CAMERA = RepCameraCfg(name='camera', prim_path='chassis/rgb_camera/jetbot_camera', resolution=(160, 120))
+ENVS, STEPS, ROUNDS = 16, 30, 3
+CAMERA = RepCameraCfg(name='camera', prim_path='chassis/rgb_camera/jetbot_camera', resolution=(64, 48))
 
 
 def measure(config: Config, format: Format | None, folder: Path) -> tuple[float, float]:
@@ -50,7 +50,7 @@ def main() -> None:
     for sensors in ([], [CAMERA]):
         cameras: list[SensorCfg] = [*sensors]
         robot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_by_speed_cfg], sensors=cameras)
-        task = FiniteStepTaskCfg(scene_asset_path='scenes/rooms.xml', robots=[robot], max_steps=STEPS)
+        task = FiniteStepTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot], max_steps=STEPS)
         simulator = SimConfig(physics_dt=1 / 240, substeps=4, threads=1, rendering_interval=0)
         config = Config(simulator=simulator, env_num=ENVS, task_configs=[task] * ENVS, metrics_save_path=None, seed=0)
         times: dict[Format | None, list[tuple[float, float]]] = {None: [], 'lerobot': [], 'hdf5': []}
