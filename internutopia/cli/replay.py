@@ -70,9 +70,10 @@ def export(folder: Path) -> int:
 
     def start() -> int:
         from internutopia.recording.dataset import Dataset
+        from internutopia.recording.export import export as make_tables
 
         dataset = Dataset(folder)
-        dataset.export()
+        make_tables(dataset)
         print(f'{folder}: {len(dataset)} episodes')
         return 0
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -96,31 +95,6 @@ class Dataset:
             raise ValueError(
                 f'{self.folder} holds a dataset of another config: {differences}; record to another folder'
             )
-
-    def export(self) -> None:
-        """Make tables, videos and the data card from the episode files, in place of older ones.
-
-        They are made beside these first. OSError if that fails; the episode files stay as they are.
-        """
-        from internutopia.recording.card import write_card
-        from internutopia.recording.hdf5 import write_hdf5
-        from internutopia.recording.lerobot import write_lerobot
-
-        if not self._paths:
-            return
-        draft = self.folder / '.export'
-        shutil.rmtree(draft, ignore_errors=True)
-        try:
-            draft.mkdir()
-            features = (write_lerobot if self.facts['format'] == 'lerobot' else write_hdf5)(self, draft)
-            write_card(self, features, draft / 'README.md')
-            for made in sorted(draft.iterdir()):
-                old = self.folder / made.name
-                if old.is_dir():
-                    shutil.rmtree(old)
-                os.replace(made, old)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
     def __len__(self) -> int:
         return len(self._paths)

@@ -16,6 +16,7 @@ from internutopia.core.config import Config
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.install import install_hint
 from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
+from internutopia.recording.export import export
 from internutopia.recording.sources import check_local, source_of
 from internutopia.recording.streams import CODEC, PART, check_codec
 from internutopia.recording.watcher import EpisodeWatcher
@@ -124,12 +125,12 @@ class Recorder:
     def close(self) -> None:
         """Stop recording, and make tables, videos and the data card; twice is fine.
 
-        OSError if they cannot be written; the episodes are in the folder, and `Dataset(folder).export()` makes them.
+        OSError if they cannot be written; the episodes are in the folder, and `internutopia export` makes them.
         """
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.stop()
-            Dataset(self.folder).export()
+            export(Dataset(self.folder))
 
     def __enter__(self) -> Recorder:
         return self

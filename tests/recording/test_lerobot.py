@@ -13,6 +13,7 @@ import pytest
 from jetbot_runs import STEPS, MakeConfig, record, speed
 
 from internutopia.recording import Dataset, Recorder
+from internutopia.recording.export import export
 
 CAMERAS = {'front': (64, 48), 'wide': (97, 63)}  # of odd sizes, too
 FRONT, WIDE = 'observation.images.jetbot_front', 'observation.images.jetbot_wide'
@@ -160,7 +161,7 @@ def test_a_damaged_video_is_named(tmp_path: Path, make_config: MakeConfig) -> No
     video = dataset[1].stream_path('jetbot/sensors/front/rgba')
     video.write_bytes(video.read_bytes()[:200])
     with pytest.raises(ValueError, match=r'episode-000001\.jetbot\.sensors\.front\.rgba\.mp4 is damaged'):
-        dataset.export()
+        export(dataset)
 
 
 def test_the_card_says_what_is_in_it(dataset: Dataset) -> None:

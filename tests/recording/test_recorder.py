@@ -17,6 +17,7 @@ from jetbot_runs import STEPS, MakeConfig, equal, record, run, speed
 from internutopia.core.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.recording import Dataset, Recorder
+from internutopia.recording.export import export
 
 JETBOT = 'jetbot/move_by_speed'
 
@@ -256,10 +257,10 @@ def test_a_damaged_episode_is_named(tmp_path: Path, config: Config) -> None:
         dataset[1]
     before = (tmp_path / 'data' / 'data.hdf5').read_bytes()
     with pytest.raises(ValueError, match='episode-000001.npz is damaged'):
-        dataset.export()
+        export(dataset)
     assert (tmp_path / 'data' / 'data.hdf5').read_bytes() == before
     file.unlink()
-    Dataset(tmp_path / 'data').export()
+    export(Dataset(tmp_path / 'data'))
     assert Dataset(tmp_path / 'data').episode_ids == [0, 2]
 
 
