@@ -43,7 +43,7 @@ SURVEY = {
 }
 
 
-def invoke(*args: str | Path) -> Result:
+def invoke(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
