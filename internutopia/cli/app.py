@@ -1,7 +1,7 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`, those that evaluate in `evaluate_commands`.
+`navigation_commands`, those that evaluate in `evaluate_commands`, those about datasets in `replay_commands`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -23,7 +23,22 @@ from internutopia.cli.assets_commands import assets_app
 from internutopia.cli.demo import DemoCommand, run_arguments
 from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
-from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordRate,
+    Source,
+    TaskId,
+    Velocity,
+    Viewer,
+    ViewerAddress,
+)
+from internutopia.cli.recording import RecordOptions
+from internutopia.cli.replay_commands import convert_command, replay_command
 from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import (
@@ -56,13 +71,6 @@ def _options(
         bool, typer.Option('--version', callback=_print_version, is_eager=True, help='Print the version.')
     ] = False,
 ) -> None: ...
-
-
-_Viewer = Annotated[bool, typer.Option('--viewer', help='Show it live in a browser, at an address that is printed.')]
-_ViewerAddress = Annotated[
-    str | None,
-    typer.Option(help='The same, at this address; without, this machine alone can see it.', metavar='HOST:PORT'),
-]
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -110,8 +118,12 @@ def run_command(
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='With --video: its size.', metavar='WIDTH HEIGHT')
     ] = (640, 480),
     fps: Annotated[float, typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most.')] = 24.0,
-    viewer: _Viewer = False,
-    viewer_address: _ViewerAddress = None,
+    viewer: Viewer = False,
+    viewer_address: ViewerAddress = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    record_fps: RecordRate = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
         int | None,
@@ -142,6 +154,7 @@ def run_command(
             picture=not no_picture,
             video=None if video is None else VideoOptions(video, size, camera, env, fps),
             viewer=viewer_address or (LOOPBACK if viewer else None),
+            record=RecordOptions(record, record_format, only, record_fps),
             processes=processes,
             head_address=head_address,
             quiet=quiet,
@@ -326,8 +339,8 @@ def play_command(
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
-    viewer: _Viewer = False,
-    viewer_address: _ViewerAddress = None,
+    viewer: Viewer = False,
+    viewer_address: ViewerAddress = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     device: Device = None,
     backend: Backend = None,
@@ -368,6 +381,8 @@ def export_command(
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
 app.add_typer(evaluate_app, name='evaluate')
+app.command('replay')(replay_command)
+app.command('convert')(convert_command)
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')
 app.add_typer(assets_app, name='assets')

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.play import velocity_of
+from internutopia.cli.recording import RecordOptions
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
@@ -32,6 +33,7 @@ def evaluate(
     backend: str | None,
     device: str | None,
     file: Path | None,
+    record: RecordOptions,
 ) -> int:
     """Measure a policy as the command line says; returns the exit code.
 
@@ -48,9 +50,11 @@ def evaluate(
         backend: physics engine; None means the one that is made for the device.
         device: what physics and policy compute on; None means the CPU, or as the task says.
         file: where the figures go as JSON, if anywhere.
+        record: the dataset to record.
     """
 
     def start() -> int:
+        record.check()
         from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.evaluation import evaluate as measure
         from internutopia.rl.training.loading import load_trained
@@ -68,6 +72,7 @@ def evaluate(
             command=velocity,
             seed=seed,
             arrays=trained.arrays,
+            beside=record.attached,
         )
         conditions = {
             'policy': str(trained.file),

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
+from internutopia.cli.recording import RecordOptions
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.viewing import open_viewer
@@ -49,6 +50,7 @@ def run(
     picture: bool,
     video: VideoOptions | None,
     viewer: str | None,
+    record: RecordOptions,
     processes: int | None,
     head_address: str | None,
     quiet: bool,
@@ -66,6 +68,7 @@ def run(
         picture: render `overview.png`.
         video: how to record the run; None for not at all.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
+        record: the dataset to record.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.
@@ -84,8 +87,10 @@ def run(
     for option, value in given.items():
         again += [] if value is None else [option, str(value)]
     again += [] if picture else ['--no-picture']
+    again += record.arguments
 
     def start() -> int:
+        record.check()
         overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
         run_file = read_run_file(path, **{name: value for name, value in overrides.items() if value is not None})
         if not any(run_file.actions) and any(task.robots for task in run_file.config.task_configs):
@@ -106,6 +111,7 @@ def run(
             out / 'overview.png' if picture else None,
             video,
             viewer,
+            record,
             max_steps,
             None if quiet else shlex.join(again),
         )
@@ -136,6 +142,7 @@ def _run(
     picture: Path | None,
     video: VideoOptions | None,
     viewer: str | None,
+    record: RecordOptions,
     max_steps: int | None,
     again: str | None,
 ) -> int:
@@ -146,12 +153,16 @@ def _run(
     if isinstance(config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
+    recorder = None if record.folder is None else record.recorder(config)
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, *video)) if video else None
         if viewer is not None:
             stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
+        if recorder is not None:
+            recorder.attach(env)
+            stack.enter_context(recorder)
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress, _telling(config, again), interruption.deferred(_PATIENCE):
 
@@ -175,7 +186,7 @@ def _run(
             assert config.results_file is not None
             files = [
                 Path(config.results_file),
-                *(file for file in (picture, video and video.file) if file and stats.steps),
+                *(file for file in (picture, video and video.file, record.folder) if file and stats.steps),
             ]
             print_summary(stats, files)
             if not env.done:

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from internutopia.cli.app import app
+from internutopia.cli.recording import RecordOptions
+from internutopia.core.config import Config
+from internutopia.recording import Dataset
+from internutopia.rl.training.evaluation import evaluate
+
+SURVEY = {
+    'env_num': 2,
+    'simulator': {'physics_dt': '1/240', 'substeps': 4},
+    'seed': 1,
+    'actions': {'jetbot': {'move_by_speed': 'random'}},
+    'task_configs': [
+        {
+            'type': 'FiniteStepTask',
+            'repeat': 3,
+            'max_steps': 6,
+            'scene_asset_path': 'scenes/empty.xml',
+            'robots': [
+                {
+                    'type': 'JetbotRobot',
+                    'position': [0, 0, 0.03],
+                    'controllers': [
+                        {
+                            'type': 'DifferentialDriveController',
+                            'name': 'move_by_speed',
+                            'wheel_base': 0.1125,
+                            'wheel_radius': 0.03,
+                        }
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+def invoke(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run file, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'survey.yaml').write_text(yaml.safe_dump(SURVEY))
+    return tmp_path / 'survey.yaml'
+
+
+def test_a_run_in_two_parts_is_recorded_and_replayed(survey: Path) -> None:
+    record = ('--record', 'data', '--format', 'hdf5', '--no-picture')
+    first = invoke('run', survey, *record, '--steps', 7)
+    assert first.exit_code == 0, first.output
+    assert Dataset('data').episode_ids == [0, 1]
+    assert '--resume --steps 7 --no-picture --record data --format hdf5 --only all' in first.output
+    assert invoke('run', survey, *record, '--resume').exit_code == 0
+    assert Dataset('data').episode_ids == [0, 1, 2]
+    states = invoke('replay', 'data', '--episode', 2)
+    assert states.output == 'episode 2 (2 of the run): 7 states, the same to the bit\n'
+    actions = invoke('replay', 'data', '--episode', 2, '--actions')
+    assert '6 of 6 steps give the same state, to the bit; largest difference of a position: 0' in actions.output
+
+
+def test_a_replay_is_filmed_with_another_camera(survey: Path) -> None:
+    invoke('run', survey, '--record', 'data', '--format', 'hdf5', '--no-picture')
+    Path('camera.yaml').write_text('{position: [0.4, 0, 0.3], target: [0, 0, 0.05], resolution: [80, 60]}')
+    filmed = invoke('replay', 'data', '--camera', 'camera.yaml', '--video', 'replay.gif')
+    assert filmed.exit_code == 0, filmed.output
+    assert Path('replay.gif').read_bytes().startswith(b'GIF89a')
+
+
+def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
+    invoke('run', survey, '--record', 'data', '--format', 'hdf5', '--no-picture')
+    Path('data/data.hdf5').unlink()
+    assert invoke('convert', 'data').output == 'data: 3 episodes\n'
+    assert Path('data/data.hdf5').is_file()
+
+
+@pytest.mark.parametrize(
+    ('args', 'message'),
+    [
+        (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
+        (('run', 'survey.yaml', '--record', 'data', '--processes', '2', '--no-picture'), 'without --processes'),
+        (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
+        (('replay', '.'), 'holds no recorded dataset'),
+        (('replay', '.', '--camera', 'camera.yaml'), '--camera is that of a video: add --video FILE'),
+        (('convert', '.'), 'holds no recorded dataset'),
+    ],
+)
+def test_mistakes_are_named(survey: Path, args: tuple[str, ...], message: str) -> None:
+    result = invoke(*args)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_an_episode_that_is_not_there_is_named(survey: Path) -> None:
+    invoke('run', survey, '--record', 'data', '--format', 'hdf5', '--no-picture')
+    result = invoke('replay', 'data', '--episode', 9)
+    assert (result.exit_code, result.output) == (
+        2,
+        'internutopia replay data: --episode 9: data has 3 episodes, counted from 0\n',
+    )
+
+
+def test_an_evaluation_is_recorded(tmp_path: Path, learning_config: Config) -> None:
+    options = RecordOptions(tmp_path / 'data', 'hdf5')
+    result = evaluate(lambda obs: np.full((2, 2), 0.25, np.float32), learning_config, beside=options.attached)
+    dataset = Dataset(tmp_path / 'data')
+    assert (len(dataset), result.episodes) == (2, 2)
+    for episode in dataset:
+        np.testing.assert_array_equal(episode.action_rows()[''], np.full((4, 2), 0.25))
+        assert episode.facts['metrics']['return'] == pytest.approx(result.mean_return)
