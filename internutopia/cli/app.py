@@ -1,7 +1,7 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`, those that evaluate in `evaluate_commands`.
+`navigation_commands`, those that evaluate in `evaluate_commands`, that of teleoperation in `teleop_command`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -24,6 +24,7 @@ from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
 from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
 from internutopia.cli.server_commands import serve_command, token_app
+from internutopia.cli.teleop_command import teleop_command
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import (
     MAX_COUNT,
@@ -299,6 +300,7 @@ def play_command(
 
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
+app.command('teleop')(teleop_command)
 app.add_typer(evaluate_app, name='evaluate')
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')

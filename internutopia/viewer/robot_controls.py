@@ -1,10 +1,12 @@
-"""Robot controls: what a person can tell a robot to do, by which of its controllers, and the actions that this becomes."""
+"""Robot controls: what a person can tell a robot to do, by its controllers, and the actions that this becomes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.controllers.differential_drive_controller import DifferentialDriveController
@@ -73,10 +75,10 @@ class RobotCommand:
             actions[controls.velocity.name] = list(self.speeds or (0.0,) * len(controls.velocity.labels))
         for name, pose in self.poses.items():
             if name in controls.arms:
-                actions[name] = [pose[:3], pose[3:]]
+                actions[name] = np.array(pose, np.float32)
         for name, closed in self.closed.items():
             if name in controls.grippers:
-                actions[name] = ['close' if closed else 'open']
+                actions[name] = [-1.0 if closed else 1.0]
         return actions
 
 

@@ -64,7 +64,7 @@ class RobotPanel:
         self._folder = gui.add_folder(robot.name)
         with self._folder:
             release = gui.add_button('Release', hint='Give the robot back to the program.')
-            release.on_click(lambda _: self._release())
+            release.on_click(lambda _: controls.release(*self._key))
             if robot.controls.velocity is not None:
                 self._add_speeds(robot.controls.velocity)
             if robot.controls.goal is not None:
@@ -89,6 +89,13 @@ class RobotPanel:
             self._plots.show(time, positions)
         if self._sends is not None:  # another robot may have been chosen
             self._sends.value = self._controls.sends == self._key
+        command = self._controls.commands.get(self._key)
+        if command is None or command.speeds is None:
+            for slider in self._speeds:
+                slider.value = 0.0
+        if command is None:
+            for box in self._grippers.values():
+                box.value = False
 
     def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
         """What cameras see, RGB `(height, width, 3)` by robot and sensor; others show nothing."""
@@ -101,13 +108,6 @@ class RobotPanel:
     def remove(self) -> None:
         """Take it away."""
         self._folder.remove()
-
-    def _release(self) -> None:
-        self._controls.release(*self._key)
-        for slider in self._speeds:
-            slider.value = 0.0
-        for gripper in self._grippers.values():
-            gripper.value = False
 
     def _add_speeds(self, control: VelocityControl) -> None:
         given = self._controls.command(*self._key).speeds or (0.0,) * len(control.labels)

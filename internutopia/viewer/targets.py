@@ -1,7 +1,7 @@
 """Targets: handles in the scene by which arms are moved, and marks where robots are sent.
 
-A handle is a child of the frame of its arm's targets, so that its pose is the target itself. It follows the end effector
-until somebody moves it.
+A handle is a child of the frame of its arm's targets, so that its pose is the target itself. It follows the end
+effector until somebody moves it.
 """
 
 from __future__ import annotations

@@ -103,6 +103,10 @@ class Viewer:
         self._thread.join()
         stop_server(self.server)
 
+    def release(self, env_id: int, robot: str) -> None:
+        """Give a robot back to the program, as the button does."""
+        self._controls.release(env_id, robot)
+
     def __enter__(self) -> Viewer:
         return self
 
