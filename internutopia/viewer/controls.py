@@ -32,7 +32,7 @@ class Controls:
         follow: the robot that stays in the middle; None for nobody, `''` for the first one.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
         commands: what robots are told, by env id and robot; None is to be given back to the program.
-        sends: env id and robot that goes where somebody clicks; None if none does.
+        sent: env ids and robots that go where somebody clicks.
         cameras: those that are shown, as robot and sensor.
     """
 
@@ -43,7 +43,7 @@ class Controls:
         self.speed = speed
         self.joints: dict[tuple[int, str], dict[str, float]] = {}
         self.commands: dict[tuple[int, str], RobotCommand | None] = {}
-        self.sends: tuple[int, str] | None = None
+        self.sent: frozenset[tuple[int, str]] = frozenset()
         self.cameras: frozenset[tuple[str, str]] = frozenset()
         self._clicks: list[Ray] = []
         self._changed = threading.Condition()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from internutopia.viewer.controls import Controls
 from internutopia.viewer.plots import JointPlots
-from internutopia.viewer.robot_controls import RobotControls, VelocityControl
+from internutopia.viewer.robot_controls import RobotCommand, RobotControls, VelocityControl
 
 if TYPE_CHECKING:
     import viser
@@ -57,7 +57,7 @@ class RobotPanel:
         self._gui, self._controls, self._key = gui, controls, (env_id, robot.name)
         self._joints: dict[str, viser.GuiSliderHandle[float]] = {}
         self._speeds: list[viser.GuiSliderHandle[float]] = []
-        self._sends: viser.GuiCheckboxHandle | None = None
+        self._command: RobotCommand | None = None  # when it was looked at last
         self._grippers: dict[str, viser.GuiCheckboxHandle] = {}
         self._pictures: dict[str, viser.GuiImageHandle] = {}
         self._plots: JointPlots | None = None
@@ -87,13 +87,11 @@ class RobotPanel:
                 slider.value = float(np.clip(round(named[name], 3), slider.min, slider.max))
         if self._plots is not None:
             self._plots.show(time, positions)
-        if self._sends is not None:  # another robot may have been chosen
-            self._sends.value = self._controls.sends == self._key
-        command = self._controls.commands.get(self._key)
-        if command is None or command.speeds is None:
-            for slider in self._speeds:
+        before, self._command = self._command, self._controls.commands.get(self._key)
+        if before is not None and before.speeds and not (self._command and self._command.speeds):
+            for slider in self._speeds:  # not at other times: somebody may be moving one
                 slider.value = 0.0
-        if command is None:
+        if before is not None and self._command is None:
             for box in self._grippers.values():
                 box.value = False
 
@@ -122,12 +120,13 @@ class RobotPanel:
 
     def _add_goal(self) -> None:
         hint = 'Click on the ground: the robot goes there.'
-        self._sends = sends = self._gui.add_checkbox('Go where I click', self._controls.sends == self._key, hint=hint)
+        sends = self._gui.add_checkbox('Go where I click', self._key in self._controls.sent, hint=hint)
 
         @sends.on_update
-        def _(event: Any) -> None:
+        async def _(event: Any) -> None:  # on the server's loop: before the click that comes next
             if event.client is not None:
-                self._controls.sends = self._key if sends.value else None
+                sent = self._controls.sent
+                self._controls.sent = sent | {self._key} if sends.value else sent - {self._key}
 
     def _add_gripper(self, name: str) -> None:
         closed = self._controls.command(*self._key).closed.get(name, False)

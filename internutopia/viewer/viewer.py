@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from internutopia.viewer.robot_panel import RobotFacts
 from internutopia.viewer.server import address_of, start_server, stop_server
 from internutopia.viewer.stage import EnvSnapshot, Stage
 from internutopia.viewer.targets import ArmKey, Targets
+
+if TYPE_CHECKING:
+    import viser
 
 RATE = 30.0  # frames per second, at most
 _REPORT_RATE = 5.0  # of figures, sliders and plots
@@ -73,7 +76,7 @@ class Viewer:
         self.server = start_server(host, port, token)
         self.url = address_of(self.server, token)
         self.pages = 0
-        self.server.scene.on_click()(lambda event: self._controls.click((event.ray_origin, event.ray_direction)))
+        self.server.scene.on_click()(self._click)
         self.server.on_client_connect(self._count_pages)
         self.server.on_client_disconnect(self._count_pages)
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
@@ -138,6 +141,9 @@ class Viewer:
                 self._result = self._access.result(self._shown_env)
             if time.perf_counter() >= self._next_frame:
                 self._take_frame()
+
+    async def _click(self, event: viser.SceneClickEvent) -> None:
+        self._controls.click((event.ray_origin, event.ray_direction))
 
     def _count_pages(self, _: Any) -> None:
         self.pages = len(self.server.get_clients())
@@ -261,8 +267,8 @@ class Viewer:
                 self._arrived.wait_for(lambda: self._closed, min(rest, _LONGEST_REST))
 
     def _send(self, frame: _Frame, point: tuple[float, ...] | None) -> None:
-        """Somebody clicked on a point of a frame: send the robot there that goes where people click."""
-        sent = self._controls.sends
-        one_env = frame.episode is not None and not self._controls.all_envs
-        if point is not None and sent is not None and one_env and sent[0] == frame.envs[0].env_id:
-            self._controls.tell(*sent, goal=point, speeds=None)
+        """Somebody clicked on a point of a frame: send those robots of the env there that go where people click."""
+        if point is not None and frame.episode is not None and not self._controls.all_envs:
+            for env_id, robot in self._controls.sent:
+                if env_id == frame.episode.env_id:
+                    self._controls.tell(env_id, robot, goal=point, speeds=None)
