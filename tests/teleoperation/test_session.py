@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +13,16 @@ import pytest
 
 pytest.importorskip('viser', reason='a session needs the extra `viewer`')
 
+from devices import ScriptedDevice, moving, saying
 from page_client import PageClient
 
 from internutopia.core.config import Config
 from internutopia.core.vec_env import Env
-from internutopia.teleoperation import DeviceInput, Session, Signal
+from internutopia.teleoperation import Session, Signal
 from internutopia.teleoperation.page import PageDevice
 from internutopia.viewer import attach
 
 REACHED = 0.01  # m
-
-
-class ScriptedDevice:
-    """Gives what a list says, one step after the other, then nothing."""
-
-    def __init__(self, inputs: Sequence[DeviceInput]):
-        self._inputs = list(inputs)
-
-    def read(self) -> DeviceInput:
-        return self._inputs.pop(0) if self._inputs else DeviceInput()
-
-    def close(self) -> None:
-        pass
 
 
 class Notebook:
@@ -48,14 +36,6 @@ class Notebook:
 
     def discard(self, env_id: int) -> None:
         self.notes.append((env_id, 'discard'))
-
-
-def moving(*parts: float, steps: int = 1) -> list[DeviceInput]:
-    return [DeviceInput(np.array([*parts, 0, 0, 0], float))] * steps
-
-
-def saying(*signals: Signal) -> list[DeviceInput]:
-    return [DeviceInput(signals=(signal,)) for signal in signals]
 
 
 def state(env: Env) -> Any:
@@ -158,7 +138,7 @@ def test_what_moves_last_counts(franka: Env):
         def act() -> None:
             page.drag('/targets/franka/arm_ik_controller/pose', (0.4, 0.2, 0.4), (0, 1, 0, 0))
             page.wait_for(lambda: franka.runner.overrides)
-            device._inputs.extend(moving(0, 0, 1, steps=5))
+            device.inputs.extend(moving(0, 0, 1, steps=5))
             page.wait_for(lambda: not franka.runner.overrides)
 
         run_beside(session, act)
