@@ -54,14 +54,13 @@ def teleop(
         overrides: dict[str, Any] = {'env_num': 1} | ({} if seed is None else {'seed': seed})
         run_file = read_run_file(path, **overrides)
         name = _robot_of(run_file.config, robot)
-        run_file = with_results(run_file, out, resume, overwrite)
         with interrupts() as interruption, ExitStack() as stack:
-            # before there is a window: a terminal that is none is said at once
             devices: list[Device] = []
             if device == 'keyboard':
                 from internutopia.teleoperation.keyboard import KeyboardDevice
 
                 devices.append(stack.enter_context(closing(KeyboardDevice())))
+            run_file = with_results(run_file, out, resume, overwrite)
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
