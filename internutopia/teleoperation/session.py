@@ -80,6 +80,7 @@ class Session:
         self._reset()
         while not env.done and steps != max_steps and not stopped():
             wanted = DeviceInput.sum([device.read() for device in self._devices])
+            self._follow_pages(taken_over=wanted.twist.any() or Signal.GRIPPER in wanted.signals)
             for signal in wanted.signals:
                 if signal is Signal.END:
                     return
@@ -92,12 +93,17 @@ class Session:
                 self.counts['task'] += 1
                 self._reset()
 
+    def _follow_pages(self, taken_over: bool) -> None:
+        """Go on from what pages of the viewer tell the robot, unless a device has just taken it over."""
+        command = self._viewer.command(0, self._robot)
+        if command is not None and self._steering is not None:
+            self._steering.adopt(command)
+            if taken_over:
+                self._viewer.release(0, self._robot)
+
     def _action(self, wanted: DeviceInput) -> dict[str, Any]:
         steering, arms = self._steering, self._arms()
         assert steering is not None
-        if wanted.twist.any() and self._robot in self._access.runner.overrides.get(0, {}):
-            self._viewer.release(0, self._robot)  # devices take over, from where the arms are
-            steering.begin(arms)
         _, orientation = self._access.runner.slot(0).task.robots[self._robot].get_pose()
         heading = quat_from_yaw(yaw_of(orientation))
         command = steering.command(wanted.twist, self._access.step_dt, arms, heading)

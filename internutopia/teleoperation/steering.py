@@ -43,13 +43,18 @@ class Steering:
         self._closed = False
 
     def begin(self, arms: Mapping[str, ArmPose]) -> None:
-        """An episode begins: the gripper is open, and arms that are here `hold` where they are.
+        """An episode begins: grippers are open, and arms hold where they are.
 
-        Arms of a robot that walks are left to its walking until they are moved.
+        Those of a robot that walks or drives are left to that until they are moved.
         """
         self._closed = False
         held = () if self.controls.velocity is not None else arms
-        self._poses = {name: np.concatenate(arms[name].end_effector) for name in held}
+        self._poses = {name: _as_row(arms[name]) for name in held}
+
+    def adopt(self, command: RobotCommand) -> None:
+        """Somebody else tells the robot this: go on from there."""
+        self._poses |= {name: np.array(pose) for name, pose in command.poses.items()}
+        self._closed = any(command.closed.values()) if command.closed else self._closed
 
     def next_part(self) -> None:
         """Move the next part from now on."""
@@ -92,10 +97,15 @@ class Steering:
     def _move(self, name: str, twist: Twist, dt: float, arm: ArmPose, heading: NDArray[np.float64]) -> None:
         """Move the target of an arm."""
         position, orientation = arm.end_effector
-        pose = self._poses.setdefault(name, np.concatenate(arm.end_effector))
+        pose = self._poses.setdefault(name, _as_row(arm))
         axes = quat_multiply(quat_conjugate(arm.frame[1]), heading)  # of the twist, in the frame of the targets
         way = pose[:3] + _ARM_SPEED * dt * quat_rotate(axes, twist[:3]) - position
         distance = float(np.linalg.norm(way))
         pose[:3] = position + way * min(1.0, _LEAD / max(distance, _LEAD))
         turn = 0.5 * _ARM_TURN_SPEED * dt * quat_rotate(axes, twist[3:])
         pose[3:] = unit_quat(quat_multiply(np.concatenate([[1.0], turn]), pose[3:]))  # small: sin is the angle
+
+
+def _as_row(arm: ArmPose) -> NDArray[np.float64]:
+    """Position and orientation of the end effector `(7,)`."""
+    return np.concatenate(arm.end_effector, dtype=np.float64)

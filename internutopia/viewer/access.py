@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util.arrays import to_host
-from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.vec_env import Env
 from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.rl.training.loading import velocity_command
@@ -20,10 +20,13 @@ from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotContro
 
 @dataclass(frozen=True)
 class ArmPose:
-    """Where an arm is: the frame of its targets in the env frame, and its end effector in that frame."""
+    """Where an arm is: the frame of its targets in the env frame, and its end effector in that frame.
 
-    frame: Pose
-    end_effector: Pose
+    Each is a position `(3,)` [m] and an orientation `(4,)`.
+    """
+
+    frame: tuple[NDArray[Any], NDArray[Any]]
+    end_effector: tuple[NDArray[Any], NDArray[Any]]
 
 
 class EnvAccess(Protocol):

@@ -24,7 +24,7 @@ from internutopia.viewer.access import ArmPose, EnvAccess
 from internutopia.viewer.controls import Controls
 from internutopia.viewer.panels import EpisodeFacts, Panels
 from internutopia.viewer.pictures import to_rgb
-from internutopia.viewer.robot_controls import RobotControls
+from internutopia.viewer.robot_controls import RobotCommand, RobotControls
 from internutopia.viewer.robot_panel import RobotFacts
 from internutopia.viewer.server import address_of, start_server, stop_server
 from internutopia.viewer.stage import EnvSnapshot, Stage
@@ -105,6 +105,10 @@ class Viewer:
             self._arrived.notify_all()
         self._thread.join()
         stop_server(self.server)
+
+    def command(self, env_id: int, robot: str) -> RobotCommand | None:
+        """What pages tell a robot; None if they leave it to the program."""
+        return self._controls.commands.get((env_id, robot))
 
     def release(self, env_id: int, robot: str) -> None:
         """Give a robot back to the program, as the button does."""

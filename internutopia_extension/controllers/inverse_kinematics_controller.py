@@ -170,7 +170,7 @@ class InverseKinematicsController(BaseController):
         Each is a position `(3,)` [m] and an orientation `(4,)`.
         """
         obs = self.get_obs()
-        frame = self._frame(self._reference) or (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+        frame = self._frame(self._reference) or (np.zeros(3, np.float32), np.array([1, 0, 0, 0], np.float32))
 
         def of_env(pose: Pose) -> Pose:
             position, orientation = (to_host(part) for part in pose)

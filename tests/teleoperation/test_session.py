@@ -136,10 +136,15 @@ def test_what_moves_last_counts(franka: Env):
         session = Session(franka, 'franka', [device], viewer)
 
         def act() -> None:
-            page.drag('/targets/franka/arm_ik_controller/pose', (0.4, 0.2, 0.4), (0, 1, 0, 0))
+            target = np.array([0.4, 0.2, 0.4])
+            page.drag('/targets/franka/arm_ik_controller/pose', target, (0, 1, 0, 0))
             page.wait_for(lambda: franka.runner.overrides)
-            device.inputs.extend(moving(0, 0, 1, steps=5))
+            device.inputs.extend(saying(Signal.GRIPPER))
             page.wait_for(lambda: not franka.runner.overrides)
+            world: Any = franka.runner.world
+            gripper = world.data(0).body('robots/franka/right_gripper')
+            page.wait_for(lambda: np.linalg.norm(gripper.xpos - target) < REACHED)  # the device goes on from there
+            page.wait_for(lambda: world.articulation('franka', 0).get_joint_positions()[0, -1] < 0.001)
 
         run_beside(session, act)
 

@@ -61,7 +61,8 @@ def test_a_target_does_not_run_away_from_an_arm_that_stands():
     steering = Steering(RobotControls('robot', arms=('arm',)))
     steering.begin(arms())
     for _ in range(100):
-        command = steering.command(twist(up=1.0), 0.1, arms(), LEVEL)
+        steering.command(twist(up=1.0), 0.1, arms(), LEVEL)
+    command = steering.command(twist(), 0.1, arms(), LEVEL)
     np.testing.assert_allclose(command.poses['arm'][:3], AT + [0.0, 0.0, 0.1], atol=1e-9)
 
 
@@ -69,7 +70,8 @@ def test_it_turns_at_a_radian_per_second():
     steering = Steering(RobotControls('robot', arms=('arm',)))
     steering.begin(arms())
     for _ in range(100):
-        command = steering.command(twist(yaw=1.0), 0.01, arms(), LEVEL)
+        steering.command(twist(yaw=1.0), 0.01, arms(), LEVEL)
+    command = steering.command(twist(), 0.01, arms(), LEVEL)
     np.testing.assert_allclose(command.poses['arm'], [*AT, np.cos(0.5), 0.0, 0.0, np.sin(0.5)], atol=1e-4)
 
 
