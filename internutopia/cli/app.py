@@ -1,7 +1,8 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`, those that evaluate in `evaluate_commands`, that of teleoperation in `teleop_command`.
+`navigation_commands`, those that evaluate in `evaluate_commands`, those about datasets in `replay_commands`, that of
+teleoperation in `teleop_command`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -22,7 +23,22 @@ import internutopia
 from internutopia.cli.assets_commands import assets_app
 from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
-from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordRate,
+    Source,
+    TaskId,
+    Velocity,
+    Viewer,
+    ViewerAddress,
+)
+from internutopia.cli.recording import RecordOptions
+from internutopia.cli.replay_commands import export_command, replay_command
 from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.cli.teleop_command import teleop_command
 from internutopia.cli.viewing import LOOPBACK
@@ -58,12 +74,6 @@ def _options(
 ) -> None: ...
 
 
-_Viewer = Annotated[bool, typer.Option('--viewer', help='Show it live in a browser, at an address that is printed.')]
-_ViewerAddress = Annotated[
-    str | None,
-    typer.Option(help='The same, at this address; without, this machine alone can see it.', metavar='HOST:PORT'),
-]
-
 
 class _RunCommand(typer.core.TyperCommand):
     """Command `run`, whose flag `--resume` may have a value: `--resume=force`."""
@@ -98,8 +108,12 @@ def run_command(
     video: Annotated[
         Path | None, typer.Option(help='Record a video of the run into this file (.mp4, .gif).', metavar='FILE')
     ] = None,
-    viewer: _Viewer = False,
-    viewer_address: _ViewerAddress = None,
+    viewer: Viewer = False,
+    viewer_address: ViewerAddress = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    fps: RecordRate = None,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Render no overview.png.')] = False,
     processes: Annotated[
         int | None,
@@ -128,6 +142,7 @@ def run_command(
             picture=not no_picture,
             video=video,
             viewer=viewer_address or (LOOPBACK if viewer else None),
+            record=RecordOptions(record, record_format, only, fps),
             processes=processes,
             head_address=head_address,
             quiet=quiet,
@@ -273,8 +288,8 @@ def play_command(
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
-    viewer: _Viewer = False,
-    viewer_address: _ViewerAddress = None,
+    viewer: Viewer = False,
+    viewer_address: ViewerAddress = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
     device: Device = None,
     backend: Backend = None,
@@ -302,6 +317,8 @@ app.command('episodes')(episodes_command)
 app.command('map')(map_command)
 app.command('teleop')(teleop_command)
 app.add_typer(evaluate_app, name='evaluate')
+app.command('replay')(replay_command)
+app.command('export')(export_command)
 app.command('serve')(serve_command)
 app.add_typer(token_app, name='token')
 app.add_typer(assets_app, name='assets')

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.play import velocity_of
+from internutopia.cli.recording import RecordOptions, attach
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
@@ -32,6 +34,7 @@ def evaluate(
     backend: str | None,
     device: str | None,
     file: Path | None,
+    record: RecordOptions,
 ) -> int:
     """Measure a policy as the command line says; returns the exit code.
 
@@ -48,9 +51,14 @@ def evaluate(
         backend: physics engine; None means the one that is made for the device.
         device: what physics and policy compute on; None means the CPU, or as the task says.
         file: where the figures go as JSON, if anywhere.
+        record: the dataset to record.
     """
 
+    def beside(envs: Any) -> AbstractContextManager[Any]:
+        return nullcontext() if record.folder is None else attach(record.recorder(None), envs)
+
     def start() -> int:
+        record.check()
         from internutopia.rl.training.engine import choose_engine
         from internutopia.rl.training.evaluation import evaluate as measure
         from internutopia.rl.training.loading import load_trained
@@ -68,6 +76,7 @@ def evaluate(
             command=velocity,
             seed=seed,
             arrays=trained.arrays,
+            beside=beside,
         )
         conditions = {
             'policy': str(trained.file),

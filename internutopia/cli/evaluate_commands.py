@@ -9,7 +9,19 @@ import typer
 import typer.core
 from typing_extensions import override
 
-from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordRate,
+    Source,
+    TaskId,
+    Velocity,
+)
+from internutopia.cli.recording import RecordOptions
 from internutopia.core.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
@@ -65,6 +77,10 @@ def evaluate_command(
     device: Device = None,
     backend: Backend = None,
     json: Annotated[Path | None, typer.Option(help='File for the figures.', metavar='FILE')] = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    fps: RecordRate = None,
 ) -> None:
     """Measure how good a policy is, over one episode in each of many envs."""
     from internutopia.cli.evaluate import evaluate
@@ -83,6 +99,7 @@ def evaluate_command(
             backend=backend,
             device=device,
             file=json,
+            record=RecordOptions(record, record_format, only, fps),
         )
     )
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
+from internutopia.cli.recording import RecordOptions, attach
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.viewing import open_viewer
@@ -39,6 +40,7 @@ def run(
     picture: bool,
     video: Path | None,
     viewer: str | None,
+    record: RecordOptions,
     processes: int | None,
     head_address: str | None,
     quiet: bool,
@@ -56,6 +58,7 @@ def run(
         picture: render `overview.png`.
         video: record the run into this file.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
+        record: the dataset to record.
         processes: number of worker processes, each with that many envs; None means this process alone.
         head_address: of the Ray cluster that they join; see `RayDistributionCfg`.
         quiet: print errors only.
@@ -74,8 +77,10 @@ def run(
     for option, value in given.items():
         again += [] if value is None else [option, str(value)]
     again += [] if picture else ['--no-picture']
+    again += record.arguments
 
     def start() -> int:
+        record.check()
         overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
         run_file = read_run_file(path, **{name: value for name, value in overrides.items() if value is not None})
         if not any(run_file.actions) and any(task.robots for task in run_file.config.task_configs):
@@ -96,6 +101,7 @@ def run(
             out / 'overview.png' if picture else None,
             video,
             viewer,
+            record,
             max_steps,
             None if quiet else shlex.join(again),
         )
@@ -126,6 +132,7 @@ def _run(
     picture: Path | None,
     video: Path | None,
     viewer: str | None,
+    record: RecordOptions,
     max_steps: int | None,
     again: str | None,
 ) -> int:
@@ -136,12 +143,15 @@ def _run(
     if isinstance(config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
+    recorder = None if record.folder is None else record.recorder(config, bool(config.resume))
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, video)) if video else None
         if viewer is not None:
             stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
+        if recorder is not None:
+            stack.enter_context(attach(recorder, env))
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress, _telling(config, again), interruption.deferred(_PATIENCE):
 
@@ -163,7 +173,7 @@ def _run(
         stack.close()
         if again is not None:
             assert config.results_file is not None
-            files = [Path(config.results_file), *(file for file in (picture, video) if file and stats.steps)]
+            files = [Path(config.results_file), *(file for file in (picture, video, record.folder) if file and stats.steps)]
             print_summary(stats, files)
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)

@@ -173,6 +173,7 @@ class LocalRunner:
         slots = self.simulator.slots(env_ids)
         if self.simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
+        self.simulator.actions = actions
         given = {env_id: (actions[env_id], slot.task) for env_id, slot in zip(env_ids, slots, strict=True)}
         return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
 

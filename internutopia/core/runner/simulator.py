@@ -100,6 +100,7 @@ class SimulatorRunner:
         batches: the batched robots.
         watchers: who stands beside the envs; nobody unless added.
         overrides: actions of robots, by env id and name, that the list API takes instead of those that it is given.
+        actions: what the list API was given for the step that is made, with the overrides, by env id.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class SimulatorRunner:
         self.batches = BatchedRobots(self.world)
         self.watchers: list[StepWatcher] = []
         self.overrides: dict[int, dict[str, Any]] = {}
+        self.actions: Sequence[Any] | Mapping[int, Any] = ()
         self._joints = EnvJoints(self.envs)
         self._step_count = 0
         self._checks = StartChecks(config.compat)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +86,7 @@ def evaluate(
     seed: int = 0,
     arrays: Arrays = 'numpy',
     on_step: Callable[[int, int], None] = lambda step, steps: None,
+    beside: Callable[[VectorEnv], AbstractContextManager[Any]] = lambda envs: nullcontext(),
 ) -> Evaluation:
     """Run one episode in each env.
 
@@ -100,6 +102,7 @@ def evaluate(
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
             gives them. There nothing is looked at before the end, so that every test takes its full time.
         on_step: called after each step with its number and the largest number.
+        beside: entered with the envs before their reset, and left before they are closed, such as a recorder.
 
     Raises:
         ValueError: the task has no `learning`, or the policy does not fit it.
@@ -117,7 +120,7 @@ def evaluate(
         learning = walking_test(learning, command)
     on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
     envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
-    try:
+    with closing(envs), beside(envs):
         obs = started(policy, envs)
         test = None
         if name is not None:
@@ -127,8 +130,6 @@ def evaluate(
             pusher = _Pusher(maker, push, max(round(push_every / step_dt), 1), seed)
             test = _Test(name, tracker, pusher, GaitMeter(maker, envs.num_envs, len(feet)) if feet else None)
         return _run(policy, envs, obs, steps, test, on_step)
-    finally:
-        envs.close()
 
 
 def gait_period(learning: LearningCfg) -> float:

@@ -1,0 +1,79 @@
+"""Commands `internutopia replay` and `internutopia export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from internutopia.cli.errors import guarded
+from internutopia.cli.viewing import open_viewer
+from internutopia.core.render.video import Video
+from internutopia.core.util import has_display
+
+_RATE = 24.0  # frames per second of a video, at most
+
+
+def replay(
+    folder: Path, number: int, *, actions: bool, camera: Path | None, video: Path | None, viewer: str | None
+) -> int:
+    """Replay an episode as the command line says; returns the exit code.
+
+    Args:
+        folder: of the dataset.
+        number: of the episode, counted from 0.
+        actions: whether to make its steps again.
+        camera: YAML file of the camera of the video.
+        video: the file to write.
+        viewer: address `HOST:PORT` at which to show it live; None for not at all.
+    """
+    if sys.platform == 'linux' and not has_display():
+        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported
+
+    def start() -> int:
+        from internutopia.recording.dataset import Dataset
+        from internutopia.recording.replay import Replay, ReplayCamera
+
+        if camera is not None and video is None:
+            raise ValueError('--camera is that of a video: add --video FILE')
+        if actions and (video is not None or viewer is not None):
+            raise ValueError('--actions compares states and shows nothing: leave out --video and --viewer')
+        place = None if camera is None else ReplayCamera.read(camera)
+        dataset = Dataset(folder)
+        if number >= len(dataset):
+            raise ValueError(f'--episode {number}: {folder} has {len(dataset)} episodes, counted from 0')
+        with Replay(dataset, number) as episode, ExitStack() as stack:
+            name = f'episode {number} ({episode.episode.facts["episode_id"]} of the run)'
+            if actions:
+                drift = episode.repeat_actions()
+                print(f'{name}: {drift.identical} of {len(drift.errors)} steps give the same state, to the bit; '
+                      f'largest difference of a position: {drift.errors.max(initial=0.0):.3g}')  # fmt: skip
+                return 0
+            if viewer is not None:
+                stack.enter_context(open_viewer(episode.env, viewer))
+            every = max(1, round(1.0 / (_RATE * episode.step_dt)))
+            film = None if video is None else stack.enter_context(Video(video, 1.0 / (every * episode.step_dt)))
+            for step in episode.states():
+                if film is not None and step % every == 0:
+                    film.add(episode.render(place))
+            print(f'{name}: {len(episode.episode.states)} states, the same to the bit')
+        if video is not None:
+            print(video)
+        return 0
+
+    return guarded(f'replay {folder}', start)
+
+
+def export(folder: Path) -> int:
+    """Make the tables of a dataset anew; returns the exit code."""
+
+    def start() -> int:
+        from internutopia.recording.dataset import Dataset
+
+        dataset = Dataset(folder)
+        dataset.export()
+        print(f'{folder}: {len(dataset)} episodes')
+        return 0
+
+    return guarded(f'export {folder}', start)

@@ -1,0 +1,153 @@
+"""Dataset: a folder with the episodes of a run, in a format of others and as they were, to the bit.
+
+    README.md        data card
+    dataset.json     format, frames per second, and what config it is of
+    config.json      the config of the run
+    episodes/        what was recorded, a file for each episode (`episode_file.py`); all else is made from it
+    ...              tables and videos of the format (`lerobot.py`, `hdf5.py`)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic_core import PydanticSerializationError
+from typing_extensions import override
+
+from internutopia.core.config import Config
+from internutopia.core.config.yaml_file import expanded, portable
+from internutopia.core.episodes.config_digest import ConfigDigest
+from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
+
+Format = Literal['lerobot', 'hdf5']
+Only = Literal['all', 'success']
+FORMATS: tuple[Format, ...] = ('lerobot', 'hdf5')
+
+_VERSION = 1
+_FACTS, _CONFIG, _EPISODES = 'dataset.json', 'config.json', 'episodes'
+
+
+class Dataset(Sequence[RecordedEpisode]):
+    """The episodes of a folder, by their numbers in the run; episode k of tables is the k-th.
+
+    Attributes:
+        folder: where it is.
+        facts: `version`, `format`, `fps`, `step_rate` [1/s], `api`, `only`, `config` (digest).
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is damaged, or of a newer version.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
+        path = self.folder / _FACTS
+        if not path.is_file():
+            raise FileNotFoundError(f'{self.folder} holds no recorded dataset: there is no {_FACTS}')
+        self.facts = _read_json(path)
+        if self.facts.get('version') != _VERSION:
+            raise ValueError(f'{path}: version {self.facts.get("version")!r}; this program reads {_VERSION}')
+        self._paths = sorted(self.episodes_folder.glob(f'episode-*{SUFFIX}'))
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        """Whether a folder holds one."""
+        return (folder / _FACTS).is_file()
+
+    @classmethod
+    def create(cls, folder: Path, config: Config, facts: dict[str, Any]) -> Dataset:
+        """Make an empty one. OSError if it cannot be written, ValueError if the config is more than data."""
+        try:
+            values = portable(config.model_dump(mode='json'))
+        except PydanticSerializationError as error:
+            raise ValueError(f'the config cannot be written to a dataset: {error}') from None
+        (folder / _EPISODES).mkdir(parents=True, exist_ok=True)
+        write_json(folder / _CONFIG, values)
+        write_json(folder / _FACTS, {'version': _VERSION, **facts, 'config': ConfigDigest(config).digest})
+        return cls(folder)
+
+    @property
+    def episodes_folder(self) -> Path:
+        """Where the episode files are."""
+        return self.folder / _EPISODES
+
+    @property
+    def episode_ids(self) -> list[int]:
+        """Numbers of the episodes in the run, ascending."""
+        return [int(path.name.removesuffix(SUFFIX).removeprefix('episode-')) for path in self._paths]
+
+    def path_of(self, episode_id: int) -> Path:
+        """The file of an episode of the run."""
+        return self.episodes_folder / f'episode-{episode_id:06d}{SUFFIX}'
+
+    def config(self) -> Config:
+        """The config of the run. ValueError if it cannot be read."""
+        return Config.model_validate(expanded(_read_json(self.folder / _CONFIG)))
+
+    def check_config(self, config: Config) -> None:
+        """ValueError, saying what differs, if a run is not the one that was recorded."""
+        digest = ConfigDigest(config)
+        if digest.digest != self.facts['config']:
+            differences = digest.differences(ConfigDigest(self.config()).values)
+            raise ValueError(
+                f'{self.folder} holds a dataset of another config: {differences}; record to another folder'
+            )
+
+    def export(self) -> None:
+        """Make tables, videos and the data card from the episode files, in place of older ones.
+
+        They are made beside these first. OSError if that fails; the episode files stay as they are.
+        """
+        from internutopia.recording.card import write_card
+        from internutopia.recording.hdf5 import write_hdf5
+        from internutopia.recording.lerobot import write_lerobot
+
+        if not self._paths:
+            return
+        draft = self.folder / '.export'
+        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            draft.mkdir()
+            features = (write_lerobot if self.facts['format'] == 'lerobot' else write_hdf5)(self, draft)
+            write_card(self, features, draft / 'README.md')
+            for made in sorted(draft.iterdir()):
+                old = self.folder / made.name
+                if old.is_dir():
+                    shutil.rmtree(old)
+                os.replace(made, old)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @override
+    def __getitem__(self, index: Any) -> RecordedEpisode:
+        """An episode. IndexError naming how many there are."""
+        if not 0 <= index < len(self):
+            raise IndexError(f'{self.folder} has no episode {index}: it has {len(self)}, counted from 0')
+        return RecordedEpisode(self._paths[index])
+
+    @override
+    def __iter__(self) -> Iterator[RecordedEpisode]:
+        return map(RecordedEpisode, self._paths)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write a JSON file that is there as a whole or not at all."""
+    part = path.with_name(f'{path.name}.part')
+    part.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')
+    os.replace(part, path)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f'{path} is damaged: {error}') from None

@@ -1,0 +1,87 @@
+"""robomimic's HDF5 layout: one file, `data.hdf5`, with a group for each episode.
+
+    data                attributes total (frames), env_args (JSON)
+    data/demo_0         attributes num_samples (frames), episode_id, success
+    data/demo_0/actions, rewards, dones, states, obs/<key>
+    mask/all, mask/success    names of episodes
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import internutopia
+from internutopia.recording.dataset import Dataset
+from internutopia.recording.episode_file import RecordedEpisode
+from internutopia.recording.features import Features, features_of, frame_ends, frame_sums
+
+FILE = 'data.hdf5'
+_GYM = 2  # robomimic's number of environments with Gym's interface
+_STATE = 'state'  # the engine's array of states
+
+
+def write_hdf5(dataset: Dataset, folder: Path) -> Features:
+    """Write a dataset's file into a folder; returns its features.
+
+    ValueError if an episode is damaged, OSError if the file cannot be written.
+    """
+    import h5py
+
+    features = features_of(dataset)
+    config = dataset.config()
+    names: list[str] = []
+    successes: list[str] = []
+    with h5py.File(folder / FILE, 'w') as file:
+        data = file.create_group('data')
+        total = 0
+        for number, episode in enumerate(dataset):
+            names.append(f'demo_{number}')
+            if episode.facts['success']:
+                successes.append(names[-1])
+            _write_episode(data.create_group(names[-1]), features, episode)
+            total += len(episode.frame_steps)
+        data.attrs['total'] = total
+        task = config.task_configs[0]
+        data.attrs['env_args'] = json.dumps({
+            'env_name': task.type,
+            'env_version': internutopia.__version__,
+            'type': _GYM,
+            'env_kwargs': {'fps': dataset.facts['fps'], 'robots': [robot.type for robot in task.robots]},
+        })  # fmt: skip
+        mask = file.create_group('mask')
+        for key, chosen in (('all', names), ('success', successes)):
+            mask.create_dataset(key, data=np.array(chosen, dtype='S'))
+    return features
+
+
+def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> None:
+    frames = len(episode.frame_steps)
+    group.attrs['num_samples'] = frames
+    group.attrs['episode_id'] = episode.facts['episode_id']
+    if episode.facts['success'] is not None:
+        group.attrs['success'] = episode.facts['success']
+    group.create_dataset('actions', data=features.action_rows(episode))
+    group.create_dataset('rewards', data=frame_sums(episode))
+    group.create_dataset('dones', data=frame_ends(episode).astype(np.int64))
+    group.create_dataset('states', data=episode.states.rows(_STATE)[episode.frame_steps])
+    obs = group.create_group('obs')
+    for leaf in (*features.state, *features.others):
+        obs.create_dataset(observation_key(leaf), data=episode.observations[leaf])
+    for leaf, (shape, _) in features.raw.items():
+        pictures = obs.create_dataset(
+            observation_key(leaf), data=episode.raw_frames(leaf), chunks=(1, *shape), compression='lzf'
+        )
+        pictures.attrs['leaf'] = leaf
+
+
+def observation_key(leaf: str) -> str:
+    """The key of a leaf: `h1_joint_positions`, of pictures of a sensor `h1_camera_image`."""
+    robot, _, rest = leaf.partition('/sensors/')
+    sensor, _, output = rest.partition('/')
+    if output == 'rgba':
+        return f'{robot}_{sensor}_image'
+    return leaf.replace('/sensors/', '_').replace('/', '_')
