@@ -74,7 +74,6 @@ def _options(
 ) -> None: ...
 
 
-
 class _RunCommand(typer.core.TyperCommand):
     """Command `run`, whose flag `--resume` may have a value: `--resume=force`."""
 

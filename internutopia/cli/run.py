@@ -173,7 +173,10 @@ def _run(
         stack.close()
         if again is not None:
             assert config.results_file is not None
-            files = [Path(config.results_file), *(file for file in (picture, video, record.folder) if file and stats.steps)]
+            files = [
+                Path(config.results_file),
+                *(file for file in (picture, video, record.folder) if file and stats.steps),
+            ]
             print_summary(stats, files)
             if not env.done:
                 print(_how_to_go_on(config, again), flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from internutopia.cli.actions import EpisodeActions, TaskActions
 from internutopia.cli.errors import guarded
+from internutopia.cli.recording import RecordOptions, attach
 from internutopia.cli.run import with_results
 from internutopia.cli.run_file import read_run_file
 from internutopia.cli.viewing import LOOPBACK, open_viewer
@@ -30,6 +31,7 @@ def teleop(
     robot: str | None,
     device: str,
     address: str | None,
+    record: RecordOptions,
     seed: int | None,
     out: Path,
     max_steps: int | None,
@@ -43,6 +45,7 @@ def teleop(
         robot: the robot that is steered; None means the only one.
         device: `'page'`, `'phone'` or `'keyboard'`.
         address: of the page, `HOST:PORT`; None means this machine alone, for a phone all machines.
+        record: the dataset to record.
         seed: seed instead of the file's.
         out: folder for the results.
         max_steps: stop after this many steps.
@@ -51,6 +54,7 @@ def teleop(
     """
 
     def start() -> int:
+        record.check()
         overrides: dict[str, Any] = {'env_num': 1} | ({} if seed is None else {'seed': seed})
         run_file = read_run_file(path, **overrides)
         name = _robot_of(run_file.config, robot)
@@ -61,6 +65,7 @@ def teleop(
 
                 devices.append(stack.enter_context(closing(KeyboardDevice())))
             run_file = with_results(run_file, out, resume, overwrite)
+            recorder = None if record.folder is None else record.recorder(run_file.config, resume)
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
@@ -69,8 +74,10 @@ def teleop(
             page = stack.enter_context(closing(PageDevice(viewer.server)))
             if not run_file.config.resume:
                 env.results.start_over()
+            if recorder is not None:
+                stack.enter_context(attach(recorder, env))
             script = functools.partial(_script, env, run_file.actions, name)
-            session = Session(env, name, [*devices, page], viewer, script=script, show=page.show)
+            session = Session(env, name, [*devices, page], viewer, recorder, script=script, show=page.show)
             with interruption.deferred(_PATIENCE):
                 session.run(max_steps, interruption.is_set)
             print(', '.join(f'{how}: {count}' for how, count in session.counts.items()) or 'no episode has ended')

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from internutopia.cli.options import Record, RecordFormat, RecordOnly, RecordRate
+from internutopia.cli.recording import RecordOptions
 from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED
 
 
@@ -23,6 +25,10 @@ def teleop_command(
         str | None,
         typer.Option(help='Where the page is; default: this machine alone, with phone all.', metavar='HOST:PORT'),
     ] = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    record_only: RecordOnly = 'all',
+    record_rate: RecordRate = None,
     seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
     out: Annotated[Path | None, typer.Option(help='Folder for results.jsonl; default: out/<name of the file>.')] = None,
     steps: Annotated[int | None, typer.Option(min=1, max=MAX_COUNT, help='Stop after this many steps.')] = None,
@@ -38,6 +44,7 @@ def teleop_command(
             robot=robot,
             device=device,
             address=viewer_address,
+            record=RecordOptions(record, record_format, record_only, record_rate),
             seed=seed,
             out=out or Path('out') / config.stem,
             max_steps=steps,

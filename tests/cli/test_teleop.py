@@ -16,6 +16,7 @@ pytest.importorskip('viser', reason='teleoperation needs the extra `viewer`')
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
+from internutopia.recording import Dataset
 
 TASK = """
 task_configs:
@@ -54,6 +55,20 @@ def test_keys_of_a_terminal_end_the_episodes(config: Path):
     assert 'success: 1, reset: 1' in rest
     results = (config.parent / 'out' / 'run' / 'results.jsonl').read_text().splitlines()
     assert [json.loads(each)['metrics'] for each in results] == [{'success': True}, {'success': False}]
+
+
+def test_a_session_is_recorded(config: Path):
+    pytest.importorskip('h5py', reason='this format needs the extra `record`')
+    master, slave = pty.openpty()
+    command = [sys.executable, '-m', 'internutopia', 'teleop', str(config), '--device', 'keyboard', '--record', 'data']
+    options = ['--format', 'hdf5', '--only', 'success']
+    with subprocess.Popen(command + options, cwd=config.parent, stdin=slave, stdout=subprocess.PIPE) as program:
+        os.write(master, b'wyn')
+        program.communicate()
+    os.close(master)
+    os.close(slave)
+    assert program.returncode == 0
+    assert Dataset(config.parent / 'data').episode_ids == [0]
 
 
 def test_what_is_refused(config: Path):
