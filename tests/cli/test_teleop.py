@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip('viser', reason='teleoperation needs the extra `viewer`')
 
+from page_client import PageClient
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
@@ -62,9 +63,15 @@ def test_a_session_is_recorded(config: Path):
     master, slave = pty.openpty()
     command = [sys.executable, '-m', 'internutopia', 'teleop', str(config), '--device', 'keyboard', '--record', 'data']
     options = ['--format', 'hdf5', '--only', 'success']
-    with subprocess.Popen(command + options, cwd=config.parent, stdin=slave, stdout=subprocess.PIPE) as program:
+    with subprocess.Popen(
+        command + options, cwd=config.parent, stdin=slave, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        line = next(line for line in program.stdout if line.startswith('viewer: '))
+        with PageClient(line.split()[2]) as page:  # when steps were made
+            page.wait_for(lambda: '| step |' in page.text() and '| step | 0 |' not in page.text())
         os.write(master, b'wyn')
-        program.communicate()
+        program.stdout.read()
     os.close(master)
     os.close(slave)
     assert program.returncode == 0
