@@ -80,7 +80,7 @@ class Session:
         self._reset()
         while not env.done and steps != max_steps and not stopped():
             wanted = DeviceInput.sum([device.read() for device in self._devices])
-            self._follow_pages(taken_over=wanted.twist.any() or Signal.GRIPPER in wanted.signals)
+            self._follow_pages(taken_over=bool(wanted.twist.any()) or Signal.GRIPPER in wanted.signals)
             for signal in wanted.signals:
                 if signal is Signal.END:
                     return

@@ -76,7 +76,8 @@ class Viewer:
         self.server = start_server(host, port, token)
         self.url = address_of(self.server, token)
         self.pages = 0
-        self.server.scene.on_click()(self._click)
+        on_click: Any = self.server.scene.on_click()  # its type knows nothing of coroutines, which it takes
+        on_click(self._click)
         self.server.on_client_connect(self._count_pages)
         self.server.on_client_disconnect(self._count_pages)
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
@@ -209,9 +210,11 @@ class Viewer:
 
     def _arms(self, facts: EpisodeFacts | None) -> dict[ArmKey, ArmPose]:
         """Where the arms of an episode are."""
+        if facts is None:
+            return {}
         return {
             (facts.env_id, robot.name, arm): self._access.arm_pose(facts.env_id, robot.name, arm)
-            for robot in ([] if facts is None else facts.robots)
+            for robot in facts.robots
             for arm in robot.controls.arms
         }
 
