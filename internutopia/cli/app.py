@@ -1,7 +1,8 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
 Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`, those that evaluate in `evaluate_commands`, those about datasets in `replay_commands`.
+`navigation_commands`, those that evaluate in `evaluate_commands`, those about datasets in `replay_commands`, that of
+teleoperation in `teleop_command`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -40,6 +41,7 @@ from internutopia.cli.options import (
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.replay_commands import convert_command, replay_command
 from internutopia.cli.server_commands import serve_command, token_app
+from internutopia.cli.teleop_command import teleop_command
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import (
     MAX_COUNT,
@@ -380,6 +382,7 @@ def export_command(
 
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
+app.command('teleop')(teleop_command)
 app.add_typer(evaluate_app, name='evaluate')
 app.command('replay')(replay_command)
 app.command('convert')(convert_command)

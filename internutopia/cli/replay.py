@@ -77,4 +77,4 @@ def convert(folder: Path) -> int:
         print(f'{folder}: {len(dataset)} episodes')
         return 0
 
-    return guarded(f'export {folder}', start)
+    return guarded(f'convert {folder}', start)

@@ -98,7 +98,7 @@ def run(
                 '%s has no `actions`, so its robots are sent nothing; for example: actions: {%s: {CONTROLLER: [...]}}',
                 *(path, run_file.config.task_configs[0].robots[0].name),
             )
-        run_file = _with_results(run_file, out, resume, overwrite)
+        run_file = with_results(run_file, out, resume, overwrite)
         if processes is not None:
             ray = RayDistributionCfg(proc_num=processes, head_address=head_address)
             run_file = RunFile(run_file.config.distribute(ray), run_file.actions)
@@ -119,7 +119,7 @@ def run(
     return guarded(f'run {path}', start)
 
 
-def _with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], overwrite: bool) -> RunFile:
+def with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], overwrite: bool) -> RunFile:
     """The run writing to a file, in `out` unless it names one itself. ValueError if that holds results already."""
     config = run_file.config
     resume = resume or config.resume

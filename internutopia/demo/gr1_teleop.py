@@ -12,18 +12,11 @@ from collections.abc import Sequence
 from internutopia.compat.v2.joints import create_joint
 from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia.demo.teleop import KeyboardTarget
-from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
-from internutopia_extension.configs.joint_names import GR1_54
 from internutopia_extension.configs.objects import DynamicCubeCfg
-from internutopia_extension.configs.robots.gr1 import GR1RobotCfg
+from internutopia_extension.configs.robots.gr1 import GR1RobotCfg, right_arm_ik_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
-ARM = InverseKinematicsControllerCfg(
-    name='right_arm',
-    end_effector_frame_name='right_hand_pitch_link',
-    joint_names=[name for name in GR1_54 if name.startswith(('right_shoulder', 'right_elbow', 'right_wrist'))],
-    threshold=0.02,
-)
+ARM = right_arm_ik_cfg.update(reference='world')
 TOP = 0.86  # [m] of the table
 
 

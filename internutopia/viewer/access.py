@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
@@ -15,21 +15,18 @@ from internutopia.core.vec_env import Env
 from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
-from internutopia_extension.controllers.differential_drive_controller import DifferentialDriveController
-from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
-
-_SPEEDS = ('forward [m/s]', 'lateral [m/s]', 'yaw rate [rad/s]')
+from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotControls, VelocityControl, controls_of
 
 
 @dataclass(frozen=True)
-class VelocityCommand:
-    """What a robot can be told to drive or walk: the controller or command `name`, with a range for each label."""
+class ArmPose:
+    """Where an arm is: the frame of its targets in the env frame, and its end effector in that frame.
 
-    robot: str
-    name: str
-    labels: tuple[str, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    Each is a position `(3,)` [m] and an orientation `(4,)`.
+    """
+
+    frame: tuple[NDArray[Any], NDArray[Any]]
+    end_effector: tuple[NDArray[Any], NDArray[Any]]
 
 
 class EnvAccess(Protocol):
@@ -39,12 +36,16 @@ class EnvAccess(Protocol):
     world: BatchedWorld
     step_dt: float  # [s]
 
-    def velocity_commands(self, env_id: int) -> list[VelocityCommand]:
-        """Those that an env takes which holds an episode, one for each robot at most."""
+    def controls(self, env_id: int) -> dict[str, RobotControls]:
+        """What the robots of an env that holds an episode can be told, by name."""
         ...
 
-    def set_velocity(self, env_id: int, command: VelocityCommand, speeds: Sequence[float] | None) -> None:
-        """Command speeds from now on instead of what the program says; None lets that count again."""
+    def command(self, env_id: int, controls: RobotControls, command: RobotCommand | None) -> None:
+        """Tell a robot something from now on instead of what the program says; None lets that count again."""
+        ...
+
+    def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
+        """Where an arm of a robot is; only those in `controls` have one."""
         ...
 
     def figures(self, env_id: int) -> dict[str, Any]:
@@ -81,33 +82,28 @@ def _checked_world(runner: SimulatorRunner) -> BatchedWorld:
 
 
 class _ListAccess:
-    """`vec_env.Env` and `gym_env.Env`: velocities are actions of controllers."""
+    """`vec_env.Env` and `gym_env.Env`: what robots are told are actions of controllers."""
 
     def __init__(self, env: Env | GymEnv):
         self.runner = env.runner
         self.world = _checked_world(self.runner)
         self.step_dt = self.world.step_dt
 
-    def velocity_commands(self, env_id: int) -> list[VelocityCommand]:
-        commands: list[VelocityCommand] = []
-        for name, robot in self.runner.slot(env_id).task.robots.items():
-            for controller_name, controller in robot.get_controllers().items():
-                if isinstance(controller, MoveBySpeedController | DifferentialDriveController):
-                    space: Any = controller.action_space()
-                    labels = _SPEEDS if len(space.low) == 3 else (_SPEEDS[0], _SPEEDS[2])
-                    low, high = (tuple(limit.astype(float).tolist()) for limit in (space.low, space.high))
-                    commands.append(VelocityCommand(name, controller_name, labels, low, high))
-                    break
-        return commands
+    def controls(self, env_id: int) -> dict[str, RobotControls]:
+        return {name: controls_of(name, robot) for name, robot in self.runner.slot(env_id).task.robots.items()}
 
-    def set_velocity(self, env_id: int, command: VelocityCommand, speeds: Sequence[float] | None) -> None:
+    def command(self, env_id: int, controls: RobotControls, command: RobotCommand | None) -> None:
         overrides = self.runner.overrides.setdefault(env_id, {})
-        if speeds is None:
-            overrides.pop(command.robot, None)
+        if command is None:
+            overrides.pop(controls.robot, None)
         else:
-            overrides[command.robot] = {command.name: list(speeds)}
+            overrides[controls.robot] = command.actions(controls)
         if not overrides:
             del self.runner.overrides[env_id]
+
+    def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
+        controller: Any = self.runner.slot(env_id).task.robots[robot].get_controllers()[arm]
+        return ArmPose(*controller.arm_pose(env_id))
 
     def figures(self, env_id: int) -> dict[str, Any]:
         return {'reward': self.runner.slot(env_id).last.reward}
@@ -117,7 +113,7 @@ class _ListAccess:
 
 
 class _ArrayAccess:
-    """`rl.VectorEnv`: velocities are a command of the learning task."""
+    """`rl.VectorEnv`: robots are told velocities, a command of the learning task."""
 
     def __init__(self, env: VectorEnv):
         self._core = env.core
@@ -125,20 +121,26 @@ class _ArrayAccess:
         self.world = _checked_world(self.runner)
         self.step_dt = env.core.step_dt
 
-    def velocity_commands(self, env_id: int) -> list[VelocityCommand]:
+    def controls(self, env_id: int) -> dict[str, RobotControls]:
+        robots = self.runner.slot(env_id).task.robots
+        offered = {name: RobotControls(name) for name in robots}
         learning = self._core.learning
         name = velocity_command(learning)
-        if name is None:
-            return []
-        params = learning.commands[name].params
-        low, high = zip(*(params.get(key, (-1.0, 1.0)) for key in ('forward', 'lateral', 'yaw_rate')), strict=True)
-        robot = learning.robot or next(iter(self.runner.slot(env_id).task.robots))
-        return [VelocityCommand(robot, name, _SPEEDS, low, high)]
+        if name is not None:
+            params = learning.commands[name].params
+            low, high = zip(*(params.get(key, (-1.0, 1.0)) for key in ('forward', 'lateral', 'yaw_rate')), strict=True)
+            robot = learning.robot or next(iter(robots))
+            offered[robot] = RobotControls(robot, VelocityControl(name, SPEEDS, low, high))
+        return offered
 
-    def set_velocity(self, env_id: int, command: VelocityCommand, speeds: Sequence[float] | None) -> None:
-        if speeds is not None:  # what was commanded last stays until the task samples another one
-            values = self._core.arrays.asarray(np.array(speeds, np.float32))
-            self._core.state.commands[command.name][env_id] = values
+    def command(self, env_id: int, controls: RobotControls, command: RobotCommand | None) -> None:
+        if command is not None and command.speeds is not None and controls.velocity is not None:
+            values = self._core.arrays.asarray(np.array(command.speeds, np.float32))
+            # what was commanded last stays until the task samples another one
+            self._core.state.commands[controls.velocity.name][env_id] = values
+
+    def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
+        raise NotImplementedError('the array API has no arms in `controls`')
 
     def figures(self, env_id: int) -> dict[str, Any]:
         terms = self._core.rewards.contributions(env_id)

@@ -8,7 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from internutopia.viewer.robot_controls import RobotCommand
+
+Ray = tuple[tuple[float, ...], tuple[float, ...]]
+"""Origin [m] and direction, of a page."""
 PAUSE_POLL = 0.1  # s: a paused run looks that often for signals and for what the pages ask for
 _BEHIND = 0.1  # s: a run that is later than this does not try to catch up
 
@@ -25,7 +31,9 @@ class Controls:
         all_envs: whether all envs are shown, and not only one.
         follow: the robot that stays in the middle; None for nobody, `''` for the first one.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
-        velocities: speeds that are commanded, by env id and robot; None is to be given back to the program.
+        commands: what robots are told, by env id and robot; None is to be given back to the program.
+        sent: env ids and robots that go where somebody clicks.
+        cameras: those that are shown, as robot and sensor.
     """
 
     def __init__(self, env_id: int, speed: float | None, paused: bool):
@@ -34,7 +42,10 @@ class Controls:
         self.follow: str | None = ''
         self.speed = speed
         self.joints: dict[tuple[int, str], dict[str, float]] = {}
-        self.velocities: dict[tuple[int, str], tuple[float, ...] | None] = {}
+        self.commands: dict[tuple[int, str], RobotCommand | None] = {}
+        self.sent: frozenset[tuple[int, str]] = frozenset()
+        self.cameras: frozenset[tuple[str, str]] = frozenset()
+        self._clicks: list[Ray] = []
         self._changed = threading.Condition()
         self._paused = paused
         self._steps = 0  # that may be made while paused
@@ -75,8 +86,38 @@ class Controls:
         """Give a robot back to the program."""
         with self._changed:
             self.joints.pop((env_id, robot), None)
-            if (env_id, robot) in self.velocities:
-                self.velocities[env_id, robot] = None
+            if (env_id, robot) in self.commands:
+                self.commands[env_id, robot] = None
+
+    def command(self, env_id: int, robot: str) -> RobotCommand:
+        """What a robot is told; nothing, if the program tells it."""
+        return self.commands.get((env_id, robot)) or RobotCommand()
+
+    def tell(self, env_id: int, robot: str, **changes: Any) -> None:
+        """Change fields of what a robot is told."""
+        with self._changed:
+            self.commands[env_id, robot] = replace(self.command(env_id, robot), **changes)
+
+    def tell_arm(self, env_id: int, robot: str, arm: str, pose: tuple[float, ...]) -> None:
+        """Bring the end effector of an arm to a pose, see `RobotCommand.poses`."""
+        with self._changed:
+            self.tell(env_id, robot, poses={**self.command(env_id, robot).poses, arm: pose})
+
+    def tell_gripper(self, env_id: int, robot: str, gripper: str, closed: bool) -> None:
+        """Close or open a gripper."""
+        with self._changed:
+            self.tell(env_id, robot, closed={**self.command(env_id, robot).closed, gripper: closed})
+
+    def click(self, ray: Ray) -> None:
+        """Somebody clicked on what is shown."""
+        with self._changed:
+            self._clicks.append(ray)
+
+    def take_clicks(self) -> list[Ray]:
+        """The clicks since the last call."""
+        with self._changed:
+            clicks, self._clicks = self._clicks, []
+            return clicks
 
     def wait(self, step_dt: float, while_paused: Callable[[], None]) -> None:
         """Return when the next step, of `step_dt` [s], may be made; `while_paused` is called now and then."""

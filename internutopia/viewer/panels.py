@@ -1,9 +1,7 @@
-"""Panels: the buttons, sliders and figures of a page."""
+"""Panels: the buttons and figures of a page, with a panel for each robot."""
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,30 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.viewer.access import VelocityCommand
 from internutopia.viewer.controls import Controls
+from internutopia.viewer.robot_panel import RobotFacts, RobotPanel
 
 if TYPE_CHECKING:
     import viser
 
 _SPEEDS = {'0.1 x': 0.1, '0.25 x': 0.25, '0.5 x': 0.5, 'real time': 1.0, '2 x': 2.0, 'as fast as it goes': None}
 _NOBODY: str = 'nobody'
-_UNLIMITED = math.pi  # rad or m: range of the slider of a joint without limits
-_PLOTTED = 300  # points
-
-
-@dataclass(frozen=True)
-class RobotFacts:
-    """What panels offer for a robot.
-
-    `joints` are names with limits `(low, high)` [rad or m] in the order of joint arrays, `held` those of them that hold
-    a target.
-    """
-
-    name: str
-    joints: Mapping[str, tuple[float, float]]
-    held: frozenset[str]
-    velocity: VelocityCommand | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +41,7 @@ class Panels:
         self._gui = server.gui
         self._controls = controls
         self._episode: EpisodeFacts | None = None
-        self._robots: list[_RobotPanel] = []
+        self._robots: list[RobotPanel] = []
         self._add_view(env_num)
         self._add_run()
         self._figures = self._gui.add_markdown('')
@@ -74,7 +56,7 @@ class Panels:
                 panel.remove()
             robots = () if episode is None else episode.robots
             env_id = -1 if episode is None else episode.env_id
-            self._robots = [_RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
+            self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
             self._follow.options = (_NOBODY, *(robot.name for robot in robots))
             if self._controls.follow == '' and robots:
                 self._follow.value = self._controls.follow = robots[0].name
@@ -90,6 +72,11 @@ class Panels:
         """Say where the joints are at a time [s] of the episode; `positions` of a robot `(dof,)` [rad or m]."""
         for panel in self._robots:
             panel.show(time, positions(panel.robot.name))
+
+    def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
+        """Show what cameras see, RGB `(height, width, 3)` by robot and sensor."""
+        for panel in self._robots:
+            panel.show_pictures(pictures)
 
     def _add_view(self, env_num: int) -> None:
         gui, controls = self._gui, self._controls
@@ -135,97 +122,6 @@ class Panels:
         @speed.on_update
         def _(_: Any) -> None:
             controls.speed = options[speed.value]
-
-
-class _RobotPanel:
-    """Sliders and plot of a robot of an env."""
-
-    def __init__(self, gui: viser.GuiApi, controls: Controls, robot: RobotFacts, env_id: int):
-        self.robot = robot
-        self._controls, self._key = controls, (env_id, robot.name)
-        self._sliders: dict[str, viser.GuiSliderHandle[float]] = {}
-        self._speeds: list[viser.GuiSliderHandle[float]] = []
-        self._history: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=_PLOTTED)
-        self._folder = gui.add_folder(robot.name)
-        with self._folder:
-            release = gui.add_button('Release', hint='Give the robot back to the program.')
-            release.on_click(lambda _: self._release())
-            if robot.velocity is not None:
-                self._add_speeds(gui, robot.velocity)
-            if robot.held:
-                self._add_joints(gui)
-            if robot.joints:
-                self._add_plot(gui)
-
-    def show(self, time: float, positions: NDArray[np.float64]) -> None:
-        """The joints are at these positions `(dof,)` [rad or m] at a time [s] of the episode."""
-        held = self._controls.joints.get(self._key, {})
-        named = dict(zip(self.robot.joints, positions.tolist(), strict=True))
-        for name, slider in self._sliders.items():
-            if name not in held:
-                slider.value = float(np.clip(round(named[name], 3), slider.min, slider.max))
-        if self._history and time < self._history[-1][0]:
-            self._history.clear()  # another episode
-        if not self._history or time > self._history[-1][0]:
-            self._history.append((time, positions.copy()))
-            if self.robot.joints:
-                self._draw_plot()
-
-    def remove(self) -> None:
-        """Take it away."""
-        self._folder.remove()
-
-    def _release(self) -> None:
-        self._controls.release(*self._key)
-        for slider in self._speeds:
-            slider.value = 0.0
-
-    def _add_speeds(self, gui: viser.GuiApi, command: VelocityCommand) -> None:
-        given = self._controls.velocities.get(self._key) or (0.0,) * len(command.labels)
-        for label, low, high, value in zip(command.labels, command.low, command.high, given, strict=True):
-            slider = gui.add_slider(label, min(low, 0.0), max(high, 0.0), 0.01, value)
-            slider.on_update(self._command)
-            self._speeds.append(slider)
-
-    def _command(self, event: Any) -> None:
-        if event.client is not None:
-            self._controls.velocities[self._key] = tuple(slider.value for slider in self._speeds)
-
-    def _add_joints(self, gui: viser.GuiApi) -> None:
-        with gui.add_folder('Joints', expand_by_default=False):
-            for name, limits in self.robot.joints.items():
-                if name in self.robot.held:
-                    low, high = (
-                        limit if math.isfinite(limit) else side * _UNLIMITED
-                        for limit, side in zip(limits, (-1.0, 1.0), strict=True)
-                    )
-                    start = min(max(0.0, low), high)
-                    slider = gui.add_slider(name, low, high, 0.001, start, hint='Hold this position.')
-                    slider.on_update(self._hold(name))
-                    self._sliders[name] = slider
-
-    def _hold(self, joint: str) -> Callable[[Any], None]:
-        def hold(event: Any) -> None:
-            if event.client is not None:
-                self._controls.hold_joint(*self._key, joint, event.target.value)
-
-        return hold
-
-    def _add_plot(self, gui: viser.GuiApi) -> None:
-        from viser import uplot
-
-        with gui.add_folder('Plot', expand_by_default=False):
-            self._plotted = gui.add_dropdown('Joint', tuple(self.robot.joints))
-            empty = np.zeros(1)
-            series = (uplot.Series(label='time [s]'), uplot.Series(label='position', stroke='#0072b2', width=2))
-            self._plot = gui.add_uplot((empty, empty), series, scales={'x': uplot.Scale(time=False)}, aspect=1.6)
-            self._plotted.on_update(lambda _: self._draw_plot())
-
-    def _draw_plot(self) -> None:
-        if self._history:
-            column = list(self.robot.joints).index(self._plotted.value)
-            times, positions = zip(*self._history, strict=True)
-            self._plot.data = (np.array(times), np.array([each[column] for each in positions]))
 
 
 def _text(value: Any) -> str:

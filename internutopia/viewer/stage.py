@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
+from internutopia.viewer.controls import Ray
 from internutopia.viewer.geometry import body_files
 
 if TYPE_CHECKING:
@@ -38,12 +39,17 @@ class EnvSnapshot:
 
 
 class Stage:
-    """What all pages of a server show of envs."""
+    """What all pages of a server show of envs.
+
+    Attributes:
+        shift: how far everything is moved `(3,)` [m], beside the origins of the envs.
+    """
 
     def __init__(self, server: viser.ViserServer):
         self._server = server
         _light(server)
         self._files: WeakKeyDictionary[CompiledScene, dict[int, bytes]] = WeakKeyDictionary()
+        self.shift = np.zeros(3)
         self._casts: list[_Cast] = []
         self._shown: list[tuple[int, CompiledScene]] = []
         self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
@@ -59,9 +65,9 @@ class Stage:
                 self._shown = shown
             for cast in self._casts:
                 cast.update(envs)
-            shift = self._shift(envs, follow)
+            self.shift = self._shift(envs, follow)
             for cast in self._casts:
-                cast.pose(np.array([envs[index].origin for index in cast.indices]) + shift)
+                cast.pose(np.array([envs[index].origin for index in cast.indices]) + self.shift)
         view = len(envs), follow
         if envs and view != self._view:
             self._place_cameras(envs, follow)
@@ -71,6 +77,15 @@ class Stage:
         """Joint positions `(dof,)` [rad or m] of a robot of the env that was shown first."""
         cast = self._casts[0]
         return cast.data[0].qpos[cast.scene.robots[robot].qpos]
+
+    def point_under(self, ray: Ray) -> tuple[float, ...] | None:
+        """What a ray of a page hits first in the env that was shown first `(3,)` [m], env frame; None for nothing."""
+        origin, direction = (np.array(part, np.float64) for part in ray)
+        cast, geom = self._casts[0], np.zeros(1, np.int32)
+        origin -= self.shift
+        visible = mujoco.MjvOption().geomgroup
+        distance = mujoco.mj_ray(cast.scene.model, cast.data[0], origin, direction, visible, 1, -1, geom)
+        return None if distance < 0.0 else tuple((origin + distance * direction).tolist())
 
     def _cast(self, envs: Sequence[EnvSnapshot]) -> None:
         """Put other scenes on stage."""

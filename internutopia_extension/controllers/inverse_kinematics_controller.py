@@ -15,6 +15,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.util.rotations import (
     quat_conjugate,
@@ -162,6 +163,21 @@ class InverseKinematicsController(BaseController):
             'success': observed(self.success),
             'finished': observed(distance < self._threshold),
         }
+
+    def arm_pose(self, env_id: int) -> tuple[Pose, Pose]:
+        """Of one env, the frame of the targets in the env frame, and the end effector in that frame.
+
+        Each is a position `(3,)` [m] and an orientation `(4,)`.
+        """
+        obs = self.get_obs()
+        frame = self._frame(self._reference) or (np.zeros(3, np.float32), np.array([1, 0, 0, 0], np.float32))
+
+        def of_env(pose: Pose) -> Pose:
+            position, orientation = (to_host(part) for part in pose)
+            rows = position.ndim == 2
+            return (position[env_id], orientation[env_id]) if rows else (position, orientation)
+
+        return of_env(frame), of_env((obs['eef_position'], obs['eef_orientation']))
 
     @override
     def action_space(self) -> gymnasium.Space[Any]:

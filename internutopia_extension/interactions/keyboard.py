@@ -35,6 +35,35 @@ _SEQUENCE = re.compile(rb'\x1b[\[O][0-?]*[ -/]*[@-~]')  # arrows and function ke
 __getattr__ = raise_if_gone(__name__)
 
 
+class PressedKeys:
+    """Keys of a keyboard that says when they go down and are repeated, but not when they go up.
+
+    Args:
+        tap: how long a key that is new counts as pressed [s].
+        repeat: how long it does after a repetition [s].
+    """
+
+    def __init__(self, tap: float = TAP, repeat: float = REPEAT):
+        self._tap, self._repeat = tap, repeat
+        self._until: dict[str, float] = {}  # when keys count as released
+
+    def press(self, key: str) -> bool:
+        """A key went down or was repeated; whether it was not pressed before."""
+        now = monotonic()
+        pressed = self._until.get(key, now) > now
+        self._until[key] = now + (self._repeat if pressed else self._tap)
+        return not pressed
+
+    def pressed(self) -> frozenset[str]:
+        """The keys that are pressed."""
+        now = monotonic()
+        return frozenset(key for key, until in list(self._until.items()) if until > now)
+
+    def clear(self) -> None:
+        """All keys went up."""
+        self._until.clear()
+
+
 @BaseInteraction.register('Keyboard')
 class KeyboardInteraction(BaseInteraction):
     """Six keys of the terminal behind stdin, which shows nothing of what is typed until `close`, or the program's end.
@@ -44,7 +73,7 @@ class KeyboardInteraction(BaseInteraction):
     """
 
     def __init__(self) -> None:
-        self._until: dict[str, float] = {}  # when keys count as released
+        self._keys = PressedKeys()
         self._terminal = _Terminal.of_stdin()
         if self._terminal is None:
             log.warning('KeyboardInteraction: stdin is no terminal, so no key is ever pressed')
@@ -52,16 +81,19 @@ class KeyboardInteraction(BaseInteraction):
     @override
     def get_input(self) -> NDArray[np.float64]:
         """Which keys are pressed: 1.0 or 0.0 for I, K, J, L, U, O; `(6,)`."""
-        now = monotonic()
+        pressed, _ = self.read()
+        return np.array([float(key in pressed) for key in KEYS])
+
+    def read(self) -> tuple[frozenset[str], list[str]]:
+        """The keys that are pressed, letters in lower case, and those that went down since the last call."""
         typed = b'' if self._terminal is None else self._terminal.read()
-        for key in _SEQUENCE.sub(b'', typed).decode('ascii', 'ignore').lower():
-            pressed = self._until.get(key, now) > now
-            self._until[key] = now + (REPEAT if pressed else TAP)
-        return np.array([float(self._until.get(key, now) > now) for key in KEYS])
+        keys = _SEQUENCE.sub(b'', typed).decode('ascii', 'ignore').lower()
+        went_down = [key for key in keys if self._keys.press(key)]
+        return self._keys.pressed(), went_down
 
     def close(self) -> None:
         """Give the terminal back; no key is pressed from now on."""
-        self._until.clear()
+        self._keys.clear()
         if self._terminal is not None:
             self._terminal.close()
             self._terminal = None

@@ -20,7 +20,10 @@ _DATA_HUB = 'actions, observations and messages do not go through the DataHub; i
 _STAGE = (
     "objects and bodies are asked by name: env.runner.get_obj(name).get_pose(); `internutopia inspect` lists a file's"
 )
-_HANDS = 'a script sends poses of hands to an InverseKinematicsController, or joint targets to a JointController'
+_HANDS = (
+    'internutopia teleop has a person move arms with an InverseKinematicsController; a script sends it poses of hands, '
+    'or joint targets to a JointController'
+)
 _RMPFLOW = 'an InverseKinematicsController has the same actions'
 _ORACLE = 'no robot could take what it gave; set the pose of the robot, robot.articulation.set_pose'
 

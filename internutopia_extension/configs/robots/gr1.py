@@ -8,12 +8,15 @@ from internutopia_extension.configs.controllers import (
     FlashControllerCfg,
     GR1MoveBySpeedControllerCfg,
     GR1TeleOpControllerCfg,
+    InverseKinematicsControllerCfg,
     MoveAlongPathPointsControllerCfg,
     MoveToPointBySpeedControllerCfg,
     RotateControllerCfg,
 )
 from internutopia_extension.configs.joint_names import GR1_54, GR1_TELEOP_54
 from internutopia_extension.configs.sensors import RepCameraCfg
+
+_ARM = 'shoulder', 'elbow', 'wrist'
 
 move_by_speed_cfg = GR1MoveBySpeedControllerCfg(
     name='move_by_speed',
@@ -44,6 +47,17 @@ move_by_discrete_cfg = DiscreteMoveControllerCfg(name='move_by_discrete', sub_co
 move_by_flash_cfg = FlashControllerCfg(name='move_by_flash')
 
 teleop_cfg = GR1TeleOpControllerCfg(name='teleop', joint_names=GR1_TELEOP_54)
+
+left_arm_ik_cfg, right_arm_ik_cfg = (
+    InverseKinematicsControllerCfg(
+        name=f'{side}_arm_ik_controller',
+        end_effector_frame_name=f'{side}_hand_pitch_link',
+        joint_names=[name for name in GR1_54 if name.startswith(f'{side}_') and name.split('_')[1] in _ARM],
+        threshold=0.02,
+        reference='robot',
+    )
+    for side in ('left', 'right')
+)
 
 camera_left_cfg = RepCameraCfg(name='camera_left', prim_path='head_yaw_link/CameraLeft', resolution=(1280, 720))
 

@@ -29,6 +29,12 @@ right_arm_ik_controller_cfg = InverseKinematicsControllerCfg(
     threshold=0.01,
 )
 
+left_arm_ik_controller_cfg = right_arm_ik_controller_cfg.update(
+    name='left_arm_ik_controller',
+    robot_description_path=gm.ASSET_PATH + '/robots/h1_with_hand/left_arm_descriptor.yaml',
+    end_effector_frame_name='left_hand_link',
+)
+
 
 class H1WithHandRobotCfg(RobotCfg):
     """Unitree H1 with hands."""

@@ -37,6 +37,7 @@ class PageClient:
         self._connection = connect(address, subprotocols=[protocol], max_size=None, compression=None)
         self._send(_CAMERA)
         self.nodes: dict[str, dict[str, Any]] = {}
+        self.keys: dict[str, str] = {}
         self._elements: dict[str, dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -95,6 +96,26 @@ class PageClient:
         uuid = self.wait_for(lambda: self.element(label))['uuid']
         self._send({'type': 'GuiUpdateMessage', 'uuid': uuid, 'updates': {'value': value}})
 
+    def hold(self, label: str) -> None:
+        """Say once that a button is held."""
+        uuid = self.wait_for(lambda: self.element(label))['uuid']
+        self._send({'type': 'GuiButtonHoldMessage', 'uuid': uuid, 'frequency': 10.0})
+
+    def press_key(self, key: str) -> None:
+        """Press a key that is a shortcut."""
+        self._send({'type': 'CommandTriggerMessage', 'uuid': self.wait_for(lambda: self.keys[key])})
+
+    def drag(self, node: str, position: Any, wxyz: Any) -> None:
+        """Move a handle to a pose in the frame of its parent."""
+        self.wait_for(lambda: self.nodes[node])
+        pose = {'wxyz': list(map(float, wxyz)), 'position': list(map(float, position))}
+        self._send({'type': 'TransformControlsUpdateMessage', 'name': node, **pose})
+
+    def click(self, origin: Any, direction: Any) -> None:
+        """Click where a ray goes, from an origin in a direction."""
+        ray = {'ray_origin': origin, 'ray_direction': direction, 'screen_pos': [(0.5, 0.5)], 'modifier': None}
+        self._send({'type': 'ScenePointerMessage', 'event_type': 'click', **ray})
+
     def position(self, node: str) -> np.ndarray:
         """Where a node is `(3,)`, or its instances `(n, 3)` [m]. KeyError if it is not there."""
         each = self.nodes[node]
@@ -118,7 +139,9 @@ class PageClient:
     def _take(self, message: dict[str, Any]) -> None:
         name, uuid = message.get('name', ''), message.get('uuid', '')
         match message['type']:
-            case 'GlbMessage' | 'BatchedGlbMessage':
+            case 'RegisterCommandMessage':
+                self.keys[message['props']['hotkey']] = uuid
+            case 'GlbMessage' | 'BatchedGlbMessage' | 'TransformControlsMessage' | 'IcosphereMessage':
                 self.nodes[name] = {'position': (0.0, 0.0, 0.0), **message['props']}
             case 'SetPositionMessage' if name in self.nodes:
                 self.nodes[name]['position'] = message['position']

@@ -1,0 +1,15 @@
+"""Teleoperation: a person steers a robot by a device, and says which episodes are good.
+
+from internutopia.teleoperation import Session
+from internutopia.teleoperation.keyboard import KeyboardDevice
+
+with attach(env, speed=1.0) as viewer:
+    Session(env, 'franka', [KeyboardDevice()], viewer).run()
+"""
+
+from __future__ import annotations
+
+from internutopia.teleoperation.device import Device, DeviceInput, Signal
+from internutopia.teleoperation.session import Session
+
+__all__ = ['Device', 'DeviceInput', 'Session', 'Signal']

@@ -1,0 +1,86 @@
+"""Pictures of the viewer's page for the documentation, `viewer.png` and `teleoperation.png` in `docs/images`.
+
+They need Chromium and the extra `dev`.
+
+python tools/make_viewer_pictures.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from internutopia.cli.run_file import read_run_file
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.vec_env import Env
+from internutopia.teleoperation import Session
+from internutopia.teleoperation.page import PageDevice
+from internutopia.viewer import attach
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
+
+_ROOT = Path(__file__).parents[1]
+_IMAGES = _ROOT / 'docs' / 'images'
+_SETTLED = 10_000  # ms, after which everything is there
+_PATIENCE = 400_000  # ms: without a GPU, a frame takes seconds
+
+
+def main() -> None:
+    """Take both pictures."""
+    import_extensions()
+    make_viewer_picture()
+    make_teleoperation_picture()
+
+
+def make_viewer_picture() -> None:
+    """Let an H1 walk for a second, and take the picture of the paused run."""
+    robot = H1RobotCfg(position=(-0.2, -0.8, 0.98), controllers=[move_by_speed_cfg])
+    task = FiniteStepTaskCfg(scene_asset_path='scenes/warehouse.xml', robots=[robot], max_steps=1000)
+    config = Config(simulator=SimConfig(physics_dt=1 / 240, substeps=4), env_num=4, task_configs=[task] * 4)
+    walk = [{'h1': {'move_by_speed': [0.8, 0.0, 0.0]}}] * 4
+    with closing(Env(config)) as env:
+        env.reset()
+        for _ in range(60):
+            env.step(walk)
+        with attach(env, paused=True) as viewer:
+            _photograph(viewer.url, lambda: env.step(walk), _IMAGES / 'viewer.png')
+
+
+def make_teleoperation_picture() -> None:
+    """Take the picture of a session that begins."""
+    config = read_run_file(_ROOT / 'configs' / 'teleop.yaml').config
+    with (
+        closing(Env(config)) as env,
+        attach(env, speed=1.0, paused=True) as viewer,
+        closing(PageDevice(viewer.server)) as page,
+    ):
+        session = Session(env, 'franka', [page], viewer, show=page.show)
+        _photograph(viewer.url, lambda: session.run(max_steps=1), _IMAGES / 'teleoperation.png')
+
+
+def _photograph(url: str, run: Callable[[], object], file: Path) -> None:
+    """Save a picture of a page, while something runs that waits for it."""
+    from playwright.sync_api import sync_playwright
+
+    running = threading.Thread(target=run)
+    running.start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which('chromium'), args=['--no-sandbox'])
+        page = browser.new_page(viewport={'width': 1100, 'height': 700})
+        page.set_default_timeout(_PATIENCE)
+        page.goto(url)
+        page.get_by_text('episode 0', exact=False).first.wait_for()
+        page.locator('.mantine-Notification-closeButton').click()  # it says that there is no GPU
+        page.wait_for_timeout(_SETTLED)
+        page.screenshot(path=file, timeout=_PATIENCE)
+        page.get_by_role('button', name='Run').click()
+        running.join()
+        browser.close()
+
+
+if __name__ == '__main__':
+    main()
