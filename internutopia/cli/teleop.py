@@ -10,7 +10,7 @@ from typing import Any
 
 from internutopia.cli.actions import EpisodeActions, TaskActions
 from internutopia.cli.errors import guarded
-from internutopia.cli.recording import RecordOptions, attach
+from internutopia.cli.recording import RecordOptions
 from internutopia.cli.run import with_results
 from internutopia.cli.run_file import read_run_file
 from internutopia.cli.viewing import LOOPBACK, open_viewer
@@ -65,7 +65,7 @@ def teleop(
 
                 devices.append(stack.enter_context(closing(KeyboardDevice())))
             run_file = with_results(run_file, out, resume, overwrite)
-            recorder = None if record.folder is None else record.recorder(run_file.config, resume)
+            recorder = None if record.folder is None else record.recorder(run_file.config)
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
@@ -75,7 +75,8 @@ def teleop(
             if not run_file.config.resume:
                 env.results.start_over()
             if recorder is not None:
-                stack.enter_context(attach(recorder, env))
+                recorder.attach(env)
+                stack.enter_context(recorder)
             script = functools.partial(_script, env, run_file.actions, name)
             session = Session(env, name, [*devices, page], viewer, recorder, script=script, show=page.show)
             with interruption.deferred(_PATIENCE):

@@ -165,7 +165,7 @@ def _grid(navigation_map: NavigationMap) -> tuple[NDArray[np.intp], NDArray[np.f
     pad = math.ceil(navigation_map.snap_distance / cell) + 1
     first = places.min(axis=0) - pad
     shape = tuple((places.max(axis=0) + pad + 1 - first).tolist())
-    column = np.ravel_multi_index(tuple((places - first).T), shape)
+    column: Any = np.ravel_multi_index(tuple((places - first).T), shape)
     order = np.lexsort((points[:, 2], column))
     begins = np.flatnonzero(np.diff(column[order], prepend=-1))
     layer = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest
 from internutopia.core.render.renderer import Renderer, RenderJob
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -100,8 +100,9 @@ def render(opengl: None) -> Callable[..., NDArray[np.uint8]]:
         camera_pose = CameraPose(
             np.asarray(position, float), np.asarray(rotation, float), Intrinsics.of_height(half, (48, 48))
         )
+        request = RenderRequest(0, camera_pose, Frame(pixels))
         renderer = Renderer(1, 'fast')
-        renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), [(camera_pose, Frame(pixels))])])
+        renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), [request])])
         renderer.close()
         return pixels[..., :3]
 

@@ -12,7 +12,7 @@ import pytest
 from internutopia.core.model.compilation import compile_scene
 from internutopia.core.model.compose import compose
 from internutopia.core.model.spec import RobotSpec, SceneSpec
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics
+from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest
 from internutopia.core.render.renderer import Renderer, RenderJob
 
 BALL = '<worldbody>{}<geom name="ball" size="0.5" rgba="0.5 0.5 0.5 1"/></worldbody>'
@@ -107,14 +107,14 @@ def test_a_closed_room_is_visible_and_not_burnt_out(tmp_path, opengl, light, sla
     targets = {'wall': (2, -1, 1.0), 'floor': (0.5, 0, 0), 'ceiling': (0.5, 0, 2.5), 'window': (2, -0.5, 1.5)}
     lens = Intrinsics.of_height(0.02, (16, 16))
     poses = [CameraPose.looking_at(target, (-1.5, 0.0, 1.2), lens) for target in targets.values()]
-    views = [(pose, Frame.blank((16, 16), ('rgba',))) for pose in poses]
+    views = [RenderRequest(0, pose, Frame.blank((16, 16), ('rgba',))) for pose in poses]
     renderer = Renderer(1, quality)
     renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), views)])
     renderer.close()
-    for (_, frame), (name, least) in zip(
-        views, {'wall': 60, 'floor': 60, 'ceiling': 45, 'window': 120}.items(), strict=True
-    ):
-        assert frame.rgba is not None and least < frame.rgba[..., :3].mean() < 235, name  # the window shows the sky
+    for view, (name, least) in zip(views, {'wall': 60, 'floor': 60, 'ceiling': 45, 'window': 120}.items(), strict=True):
+        assert view.frame.rgba is not None and least < view.frame.rgba[..., :3].mean() < 235, (
+            name
+        )  # the window shows the sky
 
 
 def test_shadows_stay_where_light_gets_in(tmp_path):
