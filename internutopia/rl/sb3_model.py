@@ -40,9 +40,13 @@ class ObservationStatistics(BaseCfg):
     """How observations were normalized: `clip((observation - mean) / sqrt(variance + epsilon))`, for each element."""
 
     mean: list[float]
+    """Of each element."""
     variance: list[float]
+    """Of each element."""
     epsilon: PositiveFloat
+    """Added to the variance."""
     clip: PositiveFloat
+    """Largest size of what comes out."""
 
 
 class ModelCard(BaseCfg):

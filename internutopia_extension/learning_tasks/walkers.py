@@ -116,11 +116,6 @@ WALKERS = {
         base_height=0.981,
         sole=0.07,
         period=0.65,
-        # The maker's MuJoCo model (mujoco_menagerie/unitree_h1) has 0.1 at every joint, its URDF none; its feet are
-        # 20 cm long, ours 30, and their heels are a line
-        armature=(0.0, 0.1),
-        foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)},
-        feet_apart=0.22,
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
@@ -170,6 +165,11 @@ WALKERS = {
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),
 }
+# On the maker's MuJoCo model (mujoco_menagerie/unitree_h1), too: every joint has an armature of 0.1 there, feet are
+# 20 cm long where ours have 30, their heels are a line, and legs collide with each other
+WALKERS['h1_robust'] = replace(
+    WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}, feet_apart=0.22
+)
 WALKERS['h1_with_hand'] = replace(
     WALKERS['h1'],
     config=h1_with_hand.H1WithHandRobotCfg(),

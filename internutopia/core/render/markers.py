@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import mujoco
 
 Floats = NDArray[np.float64]
 Colour = tuple[float, float, float, float]
@@ -31,6 +34,8 @@ class Marker:
 
 def add_markers(scene: mujoco.MjvScene, markers: Sequence[Marker]) -> None:
     """Append markers to what is rendered, as far as there is room; in pictures of labels they are not there."""
+    import mujoco  # here: descriptions of pictures do without
+
     for marker in markers[: scene.maxgeom - scene.ngeom]:
         geom = scene.geoms[scene.ngeom]
         kind = mujoco.mjtGeom.mjGEOM_SPHERE if marker.tip is None else mujoco.mjtGeom.mjGEOM_ARROW

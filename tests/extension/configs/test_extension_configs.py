@@ -229,5 +229,5 @@ def test_import_extensions_imports_the_packages_that_are_there(monkeypatch):
     import_extensions()
     assert imported == [
         f'internutopia_extension.{name}'
-        for name in ('controllers', 'interactions', 'metrics', 'objects', 'robots', 'sensors', 'tasks')
+        for name in ('controllers', 'interactions', 'metrics', 'objects', 'robots', 'sensors', 'tasks', 'terms')
     ]

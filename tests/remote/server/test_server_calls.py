@@ -289,7 +289,11 @@ def test_picture(session: RawSession) -> None:
     assert session.caller.get(f'/session/{session.id}/picture').body == answer.body  # drawn a moment ago
     single = session.caller.get(f'/session/{session.id}/picture?width=160&height=120&env=1&camera=top')
     assert single.status == 200 and single.body != answer.body
-    for query, message in [('env=9', 'has 3 envs'), ('env=0&camera=tip', "did you mean 'top'"), ('env=-1', 'env')]:
+    for query, message in [
+        ('env=9', 'has 3 envs'),
+        ('env=0&camera=tip', "camera 'tip': expected 'follow:ROBOT', 'top'"),
+        ('env=-1', 'env'),
+    ]:
         refused = session.caller.get(f'/session/{session.id}/picture?{query}')
         assert refused.fault == (422, 'invalid') and message in refused.message
     wrong = session.caller.get(f'/session/{session.id}/picture?width=1025')

@@ -71,6 +71,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('termination', 'object_away'): [{'body': 'a', 'distance': 1.0}],
     ('command', 'uniform'): [{'low': [0.0, -1.0], 'high': [1.0, 2.0]}],
     ('command', 'velocity'): [{}, {'standing': 0.3, 'turning': 0.4}, {'standing': 0.3, 'by_level': True}],
+    ('command', 'position'): [{'low': [0.0, -1.0, 0.0], 'high': [1.0, 2.0, 0.5]}],
     ('command', 'goal'): [
         {'distance': (1.0, 2.0)},
         {'distance': (1.0, 2.0), 'around': 'robot', 'avoid': OBJECTS, 'clearance': 0.5},
@@ -89,7 +90,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('randomization', 'scatter'): [{'objects': OBJECTS, 'distance': (1.0, 2.0)}],
     ('randomization', 'place_object'): [{'body': 'a', 'x': (0.0, 1.0), 'y': (-1.0, 0.0), 'z': 0.3}],
 }
-ELSEWHERE = {('observation', 'camera')}  # needs a world that takes pictures
+ELSEWHERE = {('observation', 'camera'), ('observation', 'sensor')}  # need a world that takes pictures, a sensor
 BUILT_IN: list[tuple[Any, str]] = [
     (kind, name)
     for kind in KINDS

@@ -240,12 +240,7 @@ class MujocoArticulationView(View, ArticulationView):
         new = arrays.xp.broadcast_to(arrays.asarray(factors, arrays.double), (len(env_ids), 2))
         scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
         for target in self._write_targets(env_ids):
-            bodies = [target.view_slice.layout.bodies[link].body for link in names]
-            footprint = footprint_of(target.batch.scene.model, bodies)
-            middles, offsets, halves = (
-                arrays.asarray(part, arrays.double) for part in (footprint.middles, footprint.offsets, footprint.halves)
-            )
-            geoms = target.view_slice.once(('footprint', names), lambda found=footprint.geoms: found)
+            geoms, middles, offsets, halves = self._footprint(target.view_slice, names)
             target.assign(target.batch.expand('geom_pos'), geoms, middles + scale * offsets)
             ends = arrays.xp.linalg.vector_norm(scale * halves, axis=-1)
             target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
@@ -324,6 +319,17 @@ class MujocoArticulationView(View, ArticulationView):
         layout = self._world.scene(env_id).articulation(self.name)
         assert layout is not None, f'env {env_id} is none of this view'
         return layout
+
+    def _footprint(self, view_slice: ViewSlice, links: tuple[str, ...]) -> tuple[Any, ...]:
+        """The arrays of a `Footprint`, of the kind that the world has."""
+
+        def find() -> tuple[Any, ...]:
+            bodies = [view_slice.layout.bodies[link].body for link in links]
+            found, arrays = footprint_of(view_slice.batch.scene.model, bodies), self._world.arrays
+            places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
+            return view_slice.once(('colliders', links), lambda: found.geoms), *places
+
+        return view_slice.made_once(('footprint', links), find)
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""

@@ -80,7 +80,7 @@ class ViewSlice:
     envs: Index
     layout: Any
     upload: Callable[[Index], Index]  # makes an index suit the arrays of the batch
-    _found: dict[Hashable, Index] = field(default_factory=dict)
+    _found: dict[Hashable, Any] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> dict[str, Index]:
@@ -109,8 +109,12 @@ class ViewSlice:
 
     def once(self, key: Hashable, find: Callable[[], NDArray[np.intp]]) -> Index:
         """An index that is found by the first caller who names it so."""
+        return self.made_once(key, lambda: self._index(find()))
+
+    def made_once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Something that is made by the first caller who names it so."""
         if key not in self._found:
-            self._found[key] = self._index(find())
+            self._found[key] = make()
         return self._found[key]
 
     def _bodies(self, names: tuple[str, ...]) -> NDArray[np.intp]:
