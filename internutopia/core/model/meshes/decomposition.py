@@ -51,14 +51,16 @@ Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
-MAX_WORK = 15_000
-"""A piece that is more `work` than this is not left to CoACD: 1 to 10 s of processor time."""
-MAX_MESH_WORK = 30_000
+MAX_WORK = 55_000
+"""A piece that is more `work` than this is not left to CoACD: 2 to 40 s of processor time."""
+MAX_MESH_WORK = 110_000
 """The same for all pieces of a mesh; those of least work come first."""
 MAX_SECONDS = 100
 """Processor time [s] after which CoACD is stopped all the same; what it was to decompose is tried again next time."""
 MANY_PARTS = 100
 """A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
+MERGED_SHARE = 0.05
+"""How far merged parts may stand over what they were made of, as a share of the mesh's size: a cup stays hollow."""
 MAX_PARTS = 4000
 """A mesh that would have more parts becomes plates."""
 DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
@@ -263,7 +265,7 @@ def _finish(job: _Job, found: list[_Piece], fallbacks: _Fallbacks) -> _Result:
         result.parts = sheet_parts(whole, tolerance_of(whole, job.finest))
         fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
     if job.finest:
-        result.parts = merged(result.parts, job.finest)
+        result.parts = merged(result.parts, min(job.finest, MERGED_SHARE * _size(job.mesh, job.scale)))
     return result
 
 
