@@ -26,6 +26,7 @@ from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 
 ENV_NUMS = 64, 256, 1024, 4096
+_MANY = 1000  # envs, of which few steps say enough
 JUDGED = 64  # cores that the bounds are for
 # Least efficiency of the array API on that many cores, by workload and number of envs
 BOUNDS = {
@@ -44,13 +45,13 @@ def efficiency(physics: float, serial: float, cores: int) -> float:
 
 def overhead(quick: bool) -> list[Row]:
     """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread."""
-    env_nums, turns = ((4,), 2) if quick else (ENV_NUMS, 20)
+    env_nums = (4,) if quick else ENV_NUMS
     rows: list[Row] = []
     for workload, (config_of, learning) in WORKLOADS.items():
         for env_num in env_nums:
             config = config_of(env_num)
             config.simulator.threads = 1
-            what = f'{workload}, {env_num} envs'
+            what, turns = f'{workload}, {env_num} envs', 2 if quick else 20 if env_num < _MANY else 5
             bound = BOUNDS.get((workload, env_num))
             rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns), bound))
             rows.append(_row(f'{what}, list API', *_list_api(config, learning, turns)))
