@@ -28,7 +28,7 @@ def test_robots_stand_over_their_feet(robot: str) -> None:
     np.testing.assert_allclose(state.base_position[:, 2], walker.base_height, atol=0.015)
     np.testing.assert_allclose(state.feet_positions[..., 2], walker.sole, atol=2e-3)
     assert state.feet_positions.shape[1] == len(walker.offsets)
-    assert envs.action_space.shape == (2, {'h1': 10, 'h1_with_hand': 10, 'gr1': 15}.get(robot, 12))
+    assert envs.action_space.shape == (2, {'h1': 10, 'h1_robust': 10, 'h1_with_hand': 10, 'gr1': 15}.get(robot, 12))
     envs.step(np.zeros((2, state.actions.shape[1]), np.float32))
     assert state.feet_contacts.all()
     envs.close()
