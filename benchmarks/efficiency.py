@@ -46,7 +46,7 @@ def _rows(saved: Path) -> list[dict[str, Any]]:
 def _draw(curves: dict[str, dict[tuple[str, str], list[float]]]) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3 * len(curves), 3.4), dpi=110, layout='constrained')
+    figure = Figure(figsize=(3 * len(curves), 3.4), dpi=80, layout='constrained')
     colors: dict[str, str] = {}
     figure.subplots(1, len(curves), sharey=True, squeeze=False)
     for axes, (workload, lines) in zip(figure.axes, curves.items(), strict=True):
