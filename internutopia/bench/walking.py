@@ -28,7 +28,7 @@ SPEEDS = [0.6, 0.0, 0.0]  # forward, lateral [m/s], rotation [rad/s]
 def walking(quick: bool) -> list[Row]:
     """H1s that walk, a policy step per env step: through the list API, and a policy on `rl.VectorEnv`."""
     env_num, rounds, steps = (8, 1, 10) if quick else (256, 8, 60)
-    policy = load_policy(resolve(move_by_speed_cfg.policy_weights_path, POLICY_SUFFIXES))
+    policy = load_policy(resolve(move_by_speed_cfg.policy_file, POLICY_SUFFIXES))
     envs = VectorEnv(velocity.config(env_num, 0, randomize=False, curriculum=False))
     size = flatdim(envs.single_observation_space)
     return [

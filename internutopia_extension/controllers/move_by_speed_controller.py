@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -37,7 +38,7 @@ _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: obj
 
 @BaseController.register('MoveBySpeedController')
 class MoveBySpeedController(BoxActionController):
-    """Walks with a learned policy (`internutopia.rl.policy`) from `config.policy_weights_path`.
+    """Walks with a learned policy (`internutopia.rl.policy`), that which `config` names.
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
@@ -57,12 +58,14 @@ class MoveBySpeedController(BoxActionController):
     action_shape = (3,)
     action_meaning = 'forward speed, lateral speed, rotation speed'
 
-    def __init__(self, config: MoveBySpeedControllerCfg, robot: BaseRobot, scene: IScene):
+    def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
+        if not isinstance(config, MoveBySpeedControllerCfg):  # of a class of one's own that has no config class
+            config = MoveBySpeedControllerCfg.model_validate(dict(config))
         world, arrays = scene.world, scene.world.arrays
         self._on_device = arrays.on_device
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
-        self.policy = load_policy(resolve(config.policy_weights_path, POLICY_SUFFIXES), device)
+        self.policy = load_policy(resolve(config.policy_file, POLICY_SUFFIXES), device)
         metadata = self.policy.metadata
         self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names or metadata.joint_names)
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'

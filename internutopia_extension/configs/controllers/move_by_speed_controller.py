@@ -1,7 +1,12 @@
 """Config of walking policies."""
 
+from typing import Self
+
+from pydantic import model_validator
+
 from internutopia.core.config.fields import PathStr
 from internutopia.core.config.robot import ControllerCfg
+from internutopia.core.util import did_you_mean
 
 
 class MoveBySpeedControllerCfg(ControllerCfg):
@@ -12,3 +17,20 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     """Joints that the controller drives, in the order of its joint targets; None means those of the policy."""
     policy_weights_path: PathStr
     """The walking policy: an ONNX or TorchScript file, or a YAML file that describes one."""
+    policies: dict[str, PathStr] = {}
+    """Files of other walking policies by name, e.g. `'rough'` for ground that is not level."""
+    policy: str | None = None
+    """Which of `policies` it walks with; None means `policy_weights_path`."""
+
+    @model_validator(mode='after')
+    def _check_policy(self) -> Self:
+        if self.policy is not None and self.policy not in self.policies:
+            raise ValueError(
+                f'there is no policy {self.policy!r} in policies; {did_you_mean(self.policy, self.policies)}'
+            )
+        return self
+
+    @property
+    def policy_file(self) -> str:
+        """The file of the policy that it walks with, as it was named."""
+        return self.policy_weights_path if self.policy is None else self.policies[self.policy]

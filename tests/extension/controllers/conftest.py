@@ -18,7 +18,7 @@ Start = Callable[..., Env]
 def hopper(models: dict[str, str]) -> Callable[..., RobotCfg]:
     """Makes the config of a hopper that walks with a policy."""
 
-    def make(policy: str, controller: str = 'Walk', robot: str = 'GenericRobot', **fields: Any) -> RobotCfg:
+    def make(policy: str, /, controller: str = 'Walk', robot: str = 'GenericRobot', **fields: Any) -> RobotCfg:
         walk = {'name': 'walk', 'type': controller, 'joint_names': ['tail', 'hip'], 'policy_weights_path': policy}
         return GenericRobotCfg(
             type=robot,

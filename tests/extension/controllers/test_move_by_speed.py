@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from walking_hopper import HOME, METADATA, SENSES, WEIGHTS, expected, send, walk_of
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
-from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.controllers import JointControllerCfg, MoveBySpeedControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 WritePolicy = Callable[..., str]
@@ -43,6 +44,19 @@ class TestWhenItActs:
         acted = np.flatnonzero(np.diff([0, *calls]))
         assert acted[0] == 0 and len(acted) == 3 * min(rate, 48)
         assert set(np.diff(acted).tolist()) == gaps
+
+    def test_with_the_policy_of_the_name(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
+        still = write_policy([(np.zeros((7, 2)), [0, 0])], **METADATA)
+        names = {'policies': {'brave': write_policy([(WEIGHTS, [0, 0])], **METADATA)}, 'policy': 'brave'}
+        env = start(hopper(still, **names))
+        send(env, [0.1, 0.0, 0.2])
+        np.testing.assert_allclose(walk_of(env).given[0], expected([[0.1, 0.0, 0.2]]), atol=1e-6)
+
+    def test_no_policy_of_the_name(self) -> None:
+        with pytest.raises(ValidationError, match="no policy 'rouhg' in policies; did you mean 'rough'"):
+            MoveBySpeedControllerCfg(
+                name='walk', policy_weights_path='flat.onnx', policies={'rough': 'rough.onnx'}, policy='rouhg'
+            )
 
     def test_once_for_all_envs_of_a_robot(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
         env = start(hopper(write_policy([(WEIGHTS, [0, 0])], **METADATA)), env_num=4)
