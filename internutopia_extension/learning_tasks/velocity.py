@@ -176,7 +176,7 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
         RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
         RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
         RewardTermCfg(term='tilt_cost', weight=-1.0),
-        RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-10.0),
+        RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-robot.height_cost),
         RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
         RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
         RewardTermCfg(term='power_cost', weight=-5e-4),

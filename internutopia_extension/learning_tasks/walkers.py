@@ -38,6 +38,8 @@ class Walker:
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
             every episode; empty for its feet as they are.
         feet_apart: for a biped, how near to each other its feet shall not come, sideways [m].
+        height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a small
+            robot has less to lose, and crouches if it costs little.
         updates: number of updates that it needs to learn to walk on flat ground.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
@@ -64,6 +66,7 @@ class Walker:
     damping: tuple[float, float] = (0.0, 1.0)
     foot_size: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     feet_apart: float | None = None
+    height_cost: float = 10.0
     updates: int = 1400
     symmetric: bool = True
     learns_as: str | None = None
@@ -129,6 +132,7 @@ WALKERS = {
         period=0.5,
         offsets=(0.0, 0.5, 0.5, 0.0),
         damping=(0.0, 0.5),
+        height_cost=70.0,
         updates=700,
         action_scale=0.5,
         forward=(-0.6, 1.0),

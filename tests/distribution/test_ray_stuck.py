@@ -100,7 +100,7 @@ def run(env: Env, between: Callable[[int], Any] = lambda step: None) -> list[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('where', ['between', 'is_done', 'load', 'get_observations'])
+@pytest.mark.parametrize('where', ['between', 'is_done', 'load'])
 def test_a_worker_that_hangs_for_too_long_is_replaced(
     cluster, make_env, make_config, make, toy, tmp_path: Path, where: str
 ):
