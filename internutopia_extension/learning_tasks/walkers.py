@@ -38,8 +38,8 @@ class Walker:
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
             every episode; empty for its feet as they are.
         feet_apart: for a biped, how near to each other its feet shall not come, sideways [m].
-        height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a small
-            robot has less to lose, and crouches if it costs little.
+        height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
+            small robot has less to lose, and crouches if it costs little.
         updates: number of updates that it needs to learn to walk on flat ground.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
