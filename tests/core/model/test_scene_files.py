@@ -185,6 +185,7 @@ def test_another_robot_in_the_scene_read_last_opens_no_stage(scene, folder, load
         caplog.clear()
         load(other)  # those of the scene that was at hand are on disk, too
         assert caplog.messages == warnings and len(compiled) == 3
+    assert SceneCache().get(other, 0.01).digest == read.digest  # is at hand again
     (folder / 'shelf.usda').write_text(SHELF.replace('(2, 0, 1)', '(2, 0, 0.5)'))
     assert SceneCache().get(other, 0.01).digest != read.digest
     assert SceneCache().get(dataclasses.replace(other, scale=(2.0, 2.0, 2.0)), 0.01).model.geom_size.max() > 2
