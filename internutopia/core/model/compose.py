@@ -32,6 +32,7 @@ from internutopia.core.model.importers.urdf import WORLD_LINK
 from internutopia.core.model.lighting import add_missing_sky, light_if_dark
 from internutopia.core.model.options import RobotAsset, adopt_settings, set_options
 from internutopia.core.model.scaling import scale_mass
+from internutopia.core.model.scene_asset import load_scene_asset
 from internutopia.core.model.self_collision import filter_links
 from internutopia.core.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.core.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
@@ -72,7 +73,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
         options = LoadOptions(
             scale=scene.scale, raw_lengths=scene.raw_lengths, decompose=scene.decompose, timestep=timestep
         )
-        base = load_spec(resolve(scene.asset), options)
+        base = load_scene_asset(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]

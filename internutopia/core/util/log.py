@@ -22,7 +22,10 @@ class Warned:
     lasting: bool = True
 
     def say(self) -> None:
-        """Log it, as it was logged, or would have been if it was not a repetition."""
+        """Log it, or log it again: as it was, or would have been if it was not a repetition."""
+        record = _record.get()
+        if record is not None:
+            record.append(self)
         if self.once:
             _log_once(self.text)
         else:
@@ -34,30 +37,29 @@ _record: ContextVar[list[Warned] | None] = ContextVar('record', default=None)
 
 def warn(message: str, *args: object, lasting: bool = True) -> None:
     """Log a warning; not `lasting`: of the machine or the moment, so that another attempt may do without it."""
-    _say(Warned(message % args if args else message, lasting=lasting))
+    Warned(message % args if args else message, lasting=lasting).say()
 
 
 def warn_once(message: str, *args: object, lasting: bool = True) -> None:
     """As `warn`; the same one, of equal arguments, only once in a process."""
-    _say(Warned(message % args if args else message, once=True, lasting=lasting))
+    Warned(message % args if args else message, once=True, lasting=lasting).say()
 
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[Warned]]:
-    """Within it, and in this thread, what `warn` and `warn_once` are called with is also put into the list it gives."""
+    """Within it, and in this thread, each warning that is said is also put into the list it gives.
+
+    One within another: both have the warnings of the inner one.
+    """
     record: list[Warned] = []
     token = _record.set(record)
     try:
         yield record
     finally:
         _record.reset(token)
-
-
-def _say(warned: Warned) -> None:
-    record = _record.get()
-    if record is not None:
-        record.append(warned)
-    warned.say()
+        outer = _record.get()
+        if outer is not None:
+            outer += record
 
 
 @lru_cache(10_000)

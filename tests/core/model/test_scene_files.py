@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from internutopia.core.config import AssetLimitsCfg
-from internutopia.core.model import compilation, scene_files
+from internutopia.core.model import compilation, scene_asset, scene_files
 from internutopia.core.model.asset_bounds import limited_by
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers import fingerprints
@@ -124,6 +124,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[SceneSpec], CompiledScene
 
     def load(scene: SceneSpec) -> CompiledScene:
         monkeypatch.setattr(fingerprints, '_fingerprints', {})
+        monkeypatch.setattr(scene_asset, '_last', None)
         return SceneCache(files=SceneFiles(0)).get(scene, 0.01)
 
     return load
@@ -168,6 +169,26 @@ def test_what_is_read_is_what_would_have_been_compiled(scene, load, compiled, ca
     assert_same(load(scene), plain)
     assert caplog.messages == warnings and len(compiled) == 2
     assert sorted(file.suffix for file in cache.iterdir()) == ['.json', '.mjb']
+
+
+def test_another_robot_in_the_scene_read_last_opens_no_stage(scene, folder, load, compiled, caplog, monkeypatch):
+    other = dataclasses.replace(scene, robots=())
+    read = SceneCache().get(other, 0.01)
+    caplog.clear()
+    load(scene)
+    warnings = caplog.messages.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(Usd.Stage, 'Open', None)
+        caplog.clear()
+        assert_same(SceneCache(files=SceneFiles(0)).get(other, 0.01), read)
+        assert caplog.messages == warnings and len(compiled) == 3
+        caplog.clear()
+        load(other)  # those of the scene that was at hand are on disk, too
+        assert caplog.messages == warnings and len(compiled) == 3
+    assert SceneCache().get(other, 0.01).digest == read.digest  # is at hand again
+    (folder / 'shelf.usda').write_text(SHELF.replace('(2, 0, 1)', '(2, 0, 0.5)'))
+    assert SceneCache().get(other, 0.01).digest != read.digest
+    assert SceneCache().get(dataclasses.replace(other, scale=(2.0, 2.0, 2.0)), 0.01).model.geom_size.max() > 2
 
 
 def test_poses_are_those_of_the_scene_that_is_loaded(scene, load, compiled):
@@ -287,6 +308,9 @@ def test_what_another_attempt_may_do_better_is_not_kept(scene, folder, load, cac
         load(scene)
     assert any('pip install coacd' in text for text in caplog.messages)
     assert not cache.exists()
+    caplog.clear()
+    SceneCache().get(dataclasses.replace(scene, robots=()), 0.01)  # nor in memory
+    assert not any('pip install coacd' in text for text in caplog.messages)
 
 
 def test_scenes_that_were_not_used_for_long_make_room(scene, load, cache, compiled, monkeypatch):

@@ -27,6 +27,8 @@ def test_warnings_are_recorded_whether_or_not_they_are_logged(caplog: pytest.Log
         ('100 % of it', False, True),
     ]
     caplog.clear()
-    for each in record:
-        each.say()
+    with recorded_warnings() as outer, recorded_warnings() as inner:
+        for each in record:
+            each.say()
     assert caplog.messages == ['the disk is full', '100 % of it']
+    assert outer == inner == record

@@ -41,10 +41,14 @@ class PhysicsReader:
         return listed and bool(value(owner, 'physics:collisionEnabled'))
 
     def merger(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """The prim above a mesh that collides, whose meshes are one collider by a `PhysxMeshMergeCollisionAPI`."""
+        """The prim above a mesh that collides, whose meshes are one collider by a `PhysxMeshMergeCollisionAPI`.
+
+        None for a mesh with another physics material, as a collider has one only.
+        """
         owner = self._nearest(prim, self._schema.CollisionAPI)
-        merges = owner is not None and owner != prim and _MERGE_API in owner.GetPrimTypeInfo().GetAppliedAPISchemas()
-        return owner if merges else None
+        if owner is None or owner == prim or _MERGE_API not in owner.GetPrimTypeInfo().GetAppliedAPISchemas():
+            return None
+        return owner if self._material(prim) == self._material(owner) else None
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
@@ -69,10 +73,16 @@ class PhysicsReader:
         return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
 
     def _material_density(self, prim: Usd.Prim) -> float:
+        material = self._material(prim)
+        return value(material, 'physics:density') or 0.0 if material else 0.0
+
+    def _material(self, prim: Usd.Prim) -> Usd.Prim | None:
+        """The physics material of a prim, which may be bound to one above it."""
         from pxr import UsdShade
 
         material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
-        return value(material.GetPrim(), 'physics:density') or 0.0 if material else 0.0
+        bound = material.GetPrim() if material else None
+        return bound if bound and bound.HasAPI(self._schema.MaterialAPI) else None
 
     def _merged(self, owner: Usd.Prim) -> Usd.CollectionMembershipQuery | None:
         """The collection of meshes that are one collider, if there is one that lists anything."""

@@ -176,7 +176,10 @@ def test_meshes_that_are_merged_collide_once_each_if_they_are_listed(load, warni
 
 
 def test_meshes_that_are_merged_become_common_parts(load, warnings, blocks, tmp_path, monkeypatch):
-    """Four cubes of 1 m in a square, two in each mesh, one of which is placed by its transform; and a turned copy."""
+    """Four cubes of 1 m in a square, two in each mesh, one of which is placed by its transform; and a turned copy.
+
+    Two more copies are single colliders, by themselves, and as one of them has another physics material.
+    """
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))
     cube, faces = blocks([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], SOLID)
     points = np.concatenate([cube, cube + [1, 0, 0]])
@@ -192,18 +195,31 @@ def Xform "{name}" (prepend apiSchemas = ["PhysicsCollisionAPI", {api} "PhysicsM
     float xformOp:rotateZ = {angle}
     uniform token[] xformOpOrder = ["xformOp:rotateZ"]
     def Mesh "a" {{ {mesh} }}
-    def Mesh "b"
+    def Mesh "b" (prepend apiSchemas = ["MaterialBindingAPI"])
     {{
         {mesh}
+        {material}
         double3 xformOp:translate = (0, 1, 0)
         uniform token[] xformOpOrder = ["xformOp:translate"]
     }}
 }}
 """
+    ice = """
+def Material "ice" (prepend apiSchemas = ["PhysicsMaterialAPI"])
+{
+    float physics:staticFriction = 0.1
+    float physics:dynamicFriction = 0.1
+}
+"""
     merge = '"PhysxMeshMergeCollisionAPI",'
-    texts = [instance.format(name=f'merged_{angle}', api=merge, angle=angle, mesh=mesh) for angle in (0, 30)]
-    model = load(''.join([*texts, instance.format(name='single', api='', angle=0, mesh=mesh)]))
-    assert not warnings() and model.ngeom == 6 + 1 + 1 + 2
+    bound = 'rel material:binding:physics = </World/ice>'
+    same = [
+        instance.format(name=f'merged_{angle}', api=merge, angle=angle, mesh=mesh, material='') for angle in (0, 30)
+    ]
+    single = instance.format(name='single', api='', angle=0, mesh=mesh, material='')
+    slippery = instance.format(name='slippery', api=merge, angle=0, mesh=mesh, material=bound)
+    model = load(''.join([ice, *same, single, slippery]))
+    assert not warnings() and model.ngeom == 8 + 1 + 1 + 2 + 2
     (straight,) = colliders(model, '/World/merged_0')
     assert straight.name == '/World/merged_0/part_0' and straight.type[0] == GEOM.mjGEOM_BOX
     np.testing.assert_allclose((*straight.pos, *straight.size), (1, 1, 0.5, 1, 1, 0.5), atol=1e-6)
@@ -211,6 +227,9 @@ def Xform "{name}" (prepend apiSchemas = ["PhysicsCollisionAPI", {api} "PhysicsM
     np.testing.assert_allclose(turned.pos, (np.sqrt(3) / 2 - 0.5, np.sqrt(3) / 2 + 0.5, 0.5), atol=1e-6)
     np.testing.assert_allclose(turned.size, (1, 1, 0.5), atol=1e-6)
     assert [geom.name for geom in colliders(model, '/World/single')] == [f'/World/single/{k}/part_0' for k in 'ab']
+    frictions = {geom.name: geom.friction[0] for geom in colliders(model, '/World/slippery')}
+    expected = {'/World/slippery/a/part_0': 1.0, '/World/slippery/b/part_0': 0.1}
+    assert frictions == pytest.approx(expected, rel=1e-6)  # USD's are 32-bit floats
     assert len(list((tmp_path / 'decomposition').glob('*.npz'))) == 2  # of the copies, one; of the single ones, too
 
 
