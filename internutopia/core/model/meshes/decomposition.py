@@ -67,7 +67,7 @@ DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
 """The message that is logged at the end, with the number of meshes, a name and seconds."""
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
-_FORMAT = 5  # of the files in the cache; to be raised when what is computed changes
+_FORMAT = 6  # of the files in the cache; to be raised when what is computed changes
 # A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
 # pieces need no preprocessing, which takes ten times as long as the rest.
 _SEARCH: dict[str, Any] = {
