@@ -119,7 +119,7 @@ def run_command(
     size: Annotated[
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='With --video: its size.', metavar='WIDTH HEIGHT')
     ] = (640, 480),
-    fps: Annotated[float, typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most.')] = 24.0,
+    fps: Annotated[float, typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most.')] = 15.0,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     record: Record = None,

@@ -16,7 +16,7 @@ from internutopia.core.runner.grid_film import GridFilm
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 
-RATE = 24.0  # frames per second, at most
+RATE = 15.0  # frames per second, at most
 SIZE = 640, 480  # pixels
 
 
