@@ -13,8 +13,8 @@ from internutopia.compat.omni.finder import install
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
-from internutopia.core.config.file_names import expanded, portable
 from internutopia.core.config.fields import Count, PathStr, Seed, Spacing
+from internutopia.core.config.file_names import expanded, portable
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
