@@ -115,7 +115,9 @@ def run_command(
             metavar='CAMERA',
         ),
     ] = None,
-    env: Annotated[int | None, typer.Option(min=0, help='With --video: film this env alone.', metavar='NUMBER')] = None,
+    video_env: Annotated[
+        int | None, typer.Option('--video-env', '--env', min=0, help='With --video: film this env alone.')
+    ] = None,
     size: Annotated[
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='With --video: its size.', metavar='WIDTH HEIGHT')
     ] = (640, 480),
@@ -142,8 +144,10 @@ def run_command(
     """Run the episodes of a YAML config and write one line of results for each."""
     from internutopia.cli.run import VideoOptions, run
 
-    if video is None and (camera is not None or env is not None):
-        raise typer.BadParameter('--camera and --env need --video, the file to film into')
+    if video is None and (camera is not None or video_env is not None):
+        raise typer.BadParameter(
+            '--camera and --video-env (--env) need --video, the file to film into; --env-num is the number of envs'
+        )
     raise typer.Exit(
         run(
             config,
@@ -154,7 +158,7 @@ def run_command(
             resume='force' if resume_force else resume,
             overwrite=overwrite,
             picture=not no_picture,
-            video=None if video is None else VideoOptions(video, size, camera, env, fps),
+            video=None if video is None else VideoOptions(video, size, camera, video_env, fps),
             viewer=viewer_address or (LOOPBACK if viewer else None),
             record=RecordOptions(record, record_format, only, record_fps),
             processes=processes,

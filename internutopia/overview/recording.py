@@ -48,7 +48,7 @@ class Recording:
         fps: float = RATE,
     ):
         if env_id is not None and not 0 <= env_id < env.num_envs:
-            raise ValueError(f'env {env_id} cannot be recorded: expected 0..{env.num_envs - 1}')
+            raise ValueError(f'env {env_id} cannot be recorded: there are the envs 0..{env.num_envs - 1}')
         self._take = _pictures(env, size, camera, env_id)
         simulator = env.config.simulator
         step_dt = float(simulator.physics_dt) * simulator.substeps
