@@ -86,4 +86,5 @@ def test_wrong_options_of_a_video_are_named(write, tmp_path, opengl):
     result = run(file, *video, '--env', 99)
     assert result.exit_code == 2 and 'env 99 cannot be recorded' in result.stderr
     result = run(file, '--out', tmp_path, '--camera', 'top')
-    assert result.exit_code == 2 and '--env-num is the number' in result.stderr
+    assert result.exit_code == 2 and '--camera: only with --video' in result.stderr
+    assert run(file, '--out', tmp_path, '--fps', 5).exit_code == 2
