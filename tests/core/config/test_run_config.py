@@ -176,9 +176,9 @@ def test_yaml_names_models_of_packages_so_that_another_machine_finds_them(tmp_pa
     file, places = tmp_path / 'run.yaml', [install(place) for place in ('here', 'elsewhere')]
     with monkeypatch.context() as here:
         here.syspath_prepend(tmp_path / 'here')
-        Config(task_configs=[TaskCfg(robots=[RoverRobotCfg(usd_path=places[0])])]).to_yaml(file)
+        Config(task_configs=[TaskCfg(robots=[RoverRobotCfg(usd_path=str(places[0]))])]).to_yaml(file)
     assert 'usd_path: package:my_rovers/models/rover.xml' in file.read_text()
-    name = Config.from_yaml(file).task_configs[0].robots[0].usd_path
+    name = Config.from_yaml(file).task_configs[0].robots[0].usd_path or ''
     with pytest.raises(FileNotFoundError, match=f"asset '{name}': no Python package 'my_rovers' is installed here"):
         resolve(name)
     monkeypatch.syspath_prepend(tmp_path / 'elsewhere')

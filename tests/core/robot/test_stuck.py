@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, ControllerCfg, SimConfig
-from internutopia.core.config.learning import ActionCfg, LearningCfg
+from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
@@ -65,7 +65,9 @@ def test_commands_of_other_controllers_count(start: Callable[..., Env]) -> None:
 
 
 def test_arrays_say_the_same_of_all_envs(start: Callable[..., Env]) -> None:
-    learning = LearningCfg(action=ActionCfg(controller='move_by_speed'), observations=[{'term': 'last_action'}])
+    learning = LearningCfg(
+        action=ActionCfg(controller='move_by_speed'), observations=[ObservationTermCfg(term='last_action')]
+    )
     facing, away = start(move_by_speed_cfg).config.task_configs[:2]
     tasks = [facing.update(max_episode_steps=180), away.update(max_episode_steps=999)]
     config = Config(env_num=2, task_configs=tasks, simulator=SimConfig(physics_dt=STEP / 4, substeps=4))
