@@ -164,6 +164,7 @@ def test_a_package_of_ones_own_is_trained_played_and_served(installation: Instal
     assert 'MyRobots/Lift-v0' in installation.internutopia('list tasks')
 
     installation.python('-c', TRAIN)
+    assert 'package:my_robots/lift.xml' in (files / 'lift.yaml').read_text()  # it is served below
     returns = {}
     for name in ('before', 'after'):
         installation.internutopia(f'evaluate {name}.zip --env-num 32 --threads 1 --json {name}.json')

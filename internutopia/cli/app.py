@@ -115,11 +115,17 @@ def run_command(
             metavar='CAMERA',
         ),
     ] = None,
-    env: Annotated[int | None, typer.Option(min=0, help='With --video: film this env alone.', metavar='NUMBER')] = None,
+    video_env: Annotated[
+        int | None, typer.Option('--video-env', '--env', min=0, help='With --video: film this env alone.')
+    ] = None,
     size: Annotated[
-        tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='With --video: its size.', metavar='WIDTH HEIGHT')
-    ] = (640, 480),
-    fps: Annotated[float, typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most.')] = 24.0,
+        tuple[int, int] | None,
+        typer.Option(min=1, max=MAX_SIDE, help='With --video: its size; default: 640 480.', metavar='WIDTH HEIGHT'),
+    ] = None,
+    fps: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=1000.0, help='With --video: frames per second, at most; default: 15.'),
+    ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     record: Record = None,
@@ -142,8 +148,11 @@ def run_command(
     """Run the episodes of a YAML config and write one line of results for each."""
     from internutopia.cli.run import VideoOptions, run
 
-    if video is None and (camera is not None or env is not None):
-        raise typer.BadParameter('--camera and --env need --video, the file to film into')
+    of_video = {'--camera': camera, '--video-env (--env)': video_env, '--size': size, '--fps': fps}
+    if video is None and (given := [name for name, value in of_video.items() if value is not None]):
+        raise typer.BadParameter(
+            f'{", ".join(given)}: only with --video, the file to film into (--env-num is the number of envs)'
+        )
     raise typer.Exit(
         run(
             config,
@@ -154,7 +163,7 @@ def run_command(
             resume='force' if resume_force else resume,
             overwrite=overwrite,
             picture=not no_picture,
-            video=None if video is None else VideoOptions(video, size, camera, env, fps),
+            video=None if video is None else VideoOptions(video, size or (640, 480), camera, video_env, fps or 15.0),
             viewer=viewer_address or (LOOPBACK if viewer else None),
             record=RecordOptions(record, record_format, only, record_fps),
             processes=processes,

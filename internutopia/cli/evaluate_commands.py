@@ -43,6 +43,20 @@ class _EvaluateGroup(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
+class _EvaluateCommand(typer.core.TyperCommand):
+    """A command whose name a folder may have, too."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if Path(ctx.info_name).is_dir():
+                hint = f'{ctx.info_name} is a command; to evaluate the run in the folder of that name, say'
+                error.message = f'{error.message} ({hint} ./{ctx.info_name})'.strip()
+            raise
+
+
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
     help='Measure how good a policy is: of a task that was learned (policy, need not be named), or of navigation.',
@@ -50,7 +64,7 @@ evaluate_app = typer.Typer(
 )
 
 
-@evaluate_app.command('policy')
+@evaluate_app.command('policy', cls=_EvaluateCommand)
 def evaluate_command(
     source: Source,
     env_id: TaskId = None,
@@ -105,7 +119,7 @@ def evaluate_command(
     )
 
 
-@evaluate_app.command('nav')
+@evaluate_app.command('nav', cls=_EvaluateCommand)
 def nav_command(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(help='Episodes, see docs/navigation.md.', metavar='EPISODES.yaml')],

@@ -12,7 +12,7 @@ from internutopia.cli.viewing import open_viewer
 from internutopia.core.render.video import Video
 from internutopia.core.util import has_display
 
-_RATE = 24.0  # frames per second of a video, at most
+_RATE = 15.0  # frames per second of a video, at most
 
 
 def replay(

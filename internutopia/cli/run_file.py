@@ -17,7 +17,8 @@ from typing import Any
 
 from internutopia.cli.actions import TaskActions, parse_actions
 from internutopia.core.config import Config, TaskCfg
-from internutopia.core.config.yaml_file import expanded, read_mapping
+from internutopia.core.config.file_names import expanded
+from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util import did_you_mean, log, near_name
 from internutopia.core.util.bounds import MAX_EPISODES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,10 +67,8 @@ def train(
 
         engine = choose_engine(backend, device)
         task = find_task(env_id, parse_key_values(options, '--option'))
-        changes = {} if settings_file is None else read_mapping(settings_file)
-        changes |= parse_key_values(settings, '--setting')
-        own_options: dict[str, Any] = {'env_num': envs, 'iterations': iterations}
-        changes |= {name: value for name, value in own_options.items() if value is not None}
+        of_options = {'env_num': envs, 'iterations': iterations}
+        changes = _changed_settings(settings_file, settings, of_options)
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'
         with interrupts() as interruption, _Report() as report, ExitStack() as stack:
             deferred = False
@@ -98,6 +96,29 @@ def train(
         return 0 if result.finished else interruption.exit_code
 
     return guarded(f'train {env_id}', start)
+
+
+def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mapping[str, int | None]) -> dict[str, Any]:
+    """Settings of a file, those of `--setting`, which count more, and those with an option of their own.
+
+    ValueError if one is given by an option of its own and by `--setting`, or by both of its names.
+    """
+    of_file = {} if file is None else _by_field(read_mapping(file), str(file))
+    of_texts = _by_field(parse_key_values(texts, '--setting'), '--setting')
+    given = {name: value for name, value in of_options.items() if value is not None}
+    for name in given.keys() & of_texts.keys():
+        option = f'--{name.replace("_", "-")}'
+        raise ValueError(f'{option} {given[name]} and --setting {name}={of_texts[name]} are the same setting: give one')
+    return {**of_file, **of_texts, **given}
+
+
+def _by_field(settings: dict[str, Any], where: str) -> dict[str, Any]:
+    """Settings with `env_num` by this name."""
+    if 'num_envs' not in settings:
+        return settings
+    if 'env_num' in settings:
+        raise ValueError(f'{where}: num_envs and env_num are the same setting: give one')
+    return {'env_num' if name == 'num_envs' else name: value for name, value in settings.items()}
 
 
 class _Report:

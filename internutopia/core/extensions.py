@@ -27,3 +27,10 @@ def for_each_entry_point(group: str, use: Callable[[Any], object]) -> None:
                 type(error).__name__,
                 error,
             )
+
+
+def extension_packages() -> set[str]:
+    """Names of the Python packages that announce something to InternUtopia."""
+    every = importlib.metadata.entry_points()
+    ours = (point for group in every.groups if group.startswith('internutopia.') for point in every.select(group=group))
+    return {point.module.partition('.')[0] for point in ours}

@@ -6,7 +6,7 @@ The exact behaviour of every call, in every state of an env, is written down in 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -362,11 +362,9 @@ class Env:
     def _check_ids(self, ids: Sequence[int], name: str = 'reset_list') -> list[int]:
         """Env ids as ints. ValueError naming the first that is none, or is named twice."""
         checked: dict[int, None] = {}  # an ordered set
-        try:
-            values = list(ids)
-        except TypeError:
-            raise ValueError(f'{name} must be a list of env ids, got {ids!r}') from None
-        for value in values:
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise ValueError(f'{name} must be a list of env ids, got {ids!r}')
+        for value in ids:
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.num_envs:
                 raise ValueError(f'{name}: {value!r} is no env id; expected integers in 0..{self.num_envs - 1}')
             if int(value) in checked:

@@ -16,7 +16,7 @@ from internutopia.core.runner.grid_film import GridFilm
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 
-RATE = 24.0  # frames per second, at most
+RATE = 15.0  # frames per second, at most
 SIZE = 640, 480  # pixels
 
 
@@ -48,7 +48,7 @@ class Recording:
         fps: float = RATE,
     ):
         if env_id is not None and not 0 <= env_id < env.num_envs:
-            raise ValueError(f'env {env_id} cannot be recorded: expected 0..{env.num_envs - 1}')
+            raise ValueError(f'env {env_id} cannot be recorded: there are the envs 0..{env.num_envs - 1}')
         self._take = _pictures(env, size, camera, env_id)
         simulator = env.config.simulator
         step_dt = float(simulator.physics_dt) * simulator.substeps

@@ -101,7 +101,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             RuntimeError: the envs are closed.
         """
         check_open(self.closed, 'reset')
-        mask = checked_mask((options or {}).get('reset_mask'), self.num_envs)
+        mask = checked_mask(options, self.num_envs)
         seeds = checked_seed(seed, self.num_envs)
         if isinstance(seeds, list):
             seeds = int(np.random.SeedSequence(seeds).generate_state(1)[0])

@@ -51,6 +51,7 @@ class StepOutcome:
 
     Attributes:
         failed: which envs were cut because something went wrong.
+        stuck: which robots stand still although their controller is told to move; on a device it is not known.
         errors: what it was, by env id; on a device it is not known.
         ended: the envs whose episode is over.
         metrics: of the episodes so far, by name.
@@ -60,6 +61,7 @@ class StepOutcome:
     terminated: Bools
     truncated: Bools
     failed: Bools
+    stuck: Bools
     errors: dict[int, str]
     ended: EnvSelection
     metrics: Mapping[str, NDArray[np.float32]]
@@ -195,7 +197,7 @@ class BatchedRLEnv:
         """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
         if not envs.any:
             nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
-            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), {}, envs, {})
+            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), nobody.copy(), {}, envs, {})
         state = self.state
         failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
         healthy = self.running & ~failed
@@ -209,7 +211,9 @@ class BatchedRLEnv:
         self.returns += rewards
         ended = select_envs(self.runner.world, terminated | truncated)
         metrics = self.metrics.compute()
-        outcome = StepOutcome(rewards, terminated, truncated, failed, failures.errors, ended, metrics)
+        assert self._batch is not None
+        stuck = healthy & self._batch.robot.find_stuck()
+        outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, failures.errors, ended, metrics)
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,15 @@ def check_open(closed: bool, call: str) -> None:
         raise RuntimeError(f'{call}: the envs are closed; make new ones')
 
 
-def checked_mask(mask: Any, num_envs: int) -> NDArray[np.bool_]:
-    """The mask of envs to reset, bool `(n,)`; None means all. TypeError or ValueError if it is none."""
+def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np.bool_]:
+    """The mask of envs to reset that options of `reset` hold, bool `(n,)`; without one, all.
+
+    TypeError or ValueError if it is none, or there are other options.
+    """
+    for name in options or ():
+        if name != 'reset_mask':
+            raise ValueError(f"options: reset has no option {name!r}; known: 'reset_mask', a bool array ({num_envs},)")
+    mask = (options or {}).get('reset_mask')
     if mask is None:
         return np.ones(num_envs, bool)
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:

@@ -41,7 +41,8 @@ class SB3VecEnv(VecEnv):
 
     An env that ends starts its next episode in the same step; its last observation is `terminal_observation` of its
     info, which also has `episode` (`r` return, `l` length in steps, `t` seconds since this object was made), so that no
-    `Monitor` is needed, and `error` (text) if it diverged. Every info has `TimeLimit.truncated` and `episode_id`.
+    `Monitor` is needed, and `error` (text) if it diverged. Every info has `TimeLimit.truncated` and `episode_id`, and
+    `stuck` if the robot stands still under a moving command.
 
     Args:
         envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, local or remote, which is closed with this
@@ -104,6 +105,8 @@ class SB3VecEnv(VecEnv):
             {'TimeLimit.truncated': time_out, 'episode_id': episode_id}
             for time_out, episode_id in zip(cut, final['episode_id'].tolist(), strict=True)
         ]
+        for i in np.flatnonzero(final.get('stuck', ())).tolist():
+            infos[i]['stuck'] = True
         dones = terminated | truncated
         for i in np.flatnonzero(dones).tolist():
             infos[i]['terminal_observation'] = info['final_obs'][i]

@@ -60,8 +60,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
 
-    `info` holds arrays `(n,)`: `active` (bool), `episode_id`, and of episodes that ended in this step `episode_return`,
-    `episode_length`, the `metrics` of what is learned and `error` (text); each with a mask under `_key`.
+    `info` holds arrays `(n,)`: `active` (bool), `episode_id`, `stuck` (bool) where a robot stands still under a moving
+    command, and of episodes that ended in this step `episode_return`, `episode_length`, the `metrics` of what is
+    learned and `error` (text); each with a mask under `_key`.
     `gymnasium.wrappers.vector.DictInfoToList` makes a list of dicts of it.
     """
 
@@ -123,7 +124,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             RuntimeError: the envs are closed.
         """
         check_open(self.closed, 'reset')
-        mask = checked_mask((options or {}).get('reset_mask'), self.num_envs)
+        mask = checked_mask(options, self.num_envs)
         seeds = checked_seed(seed, self.num_envs)
         if seeds is not None:
             self.core.seed(seeds)
@@ -260,7 +261,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
                 info[f'_{name}'] = ended
         if core.device_arrays:
             info['failed'], info['_failed'] = outcome.failed, everywhere
-        elif outcome.errors:
+            return info
+        if outcome.stuck.any():
+            info['stuck'] = info['_stuck'] = outcome.stuck
+        if outcome.errors:
             info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)
             info['_error'] = outcome.failed
         return info

@@ -249,6 +249,8 @@ def test_wrong_masks_reset_nothing(mask: Any, error: type[Exception], message: s
         envs.reset(seed=1, options={'reset_mask': mask})
     for now, then in zip(harness.state(envs), before, strict=True):
         np.testing.assert_array_equal(now, then)
+    with pytest.raises(ValueError, match="no option 'mask'; known: 'reset_mask'"):
+        envs.reset(options={'mask': mask})
     assert envs.reset()[1]['episode_id'].tolist() == [3, 4, 5]
     envs.close()
 

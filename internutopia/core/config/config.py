@@ -14,10 +14,11 @@ from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import Compat, compat_of_process, known_fields
 from internutopia.core.config.distribution import DistributionCfg
 from internutopia.core.config.fields import Count, PathStr, Seed, Spacing
+from internutopia.core.config.file_names import expanded, portable
 from internutopia.core.config.simulator import SimConfig
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.config.typed import items_by_type
-from internutopia.core.config.yaml_file import expanded, portable, read_mapping
+from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.util.bounds import MAX_ENVS, MAX_EPISODES
 
 
@@ -129,7 +130,8 @@ class Config(BaseCfg):
         """Writes the config to a YAML file (UTF-8); numpy arrays become lists.
 
         Names of assets stay as they were given. Files in the asset folder of this machine (`gm.ASSET_PATH`, where the
-        defaults of robots are) are written as `assets:robots/h1/h1.usd`, which `from_yaml` finds on any machine.
+        defaults of robots are) are written as `assets:robots/h1/h1.usd`, those of extension packages that are installed
+        here as `package:my_robots/lift.xml`, which `from_yaml` finds on any machine.
         """
         text = yaml.safe_dump(portable(self.model_dump(mode='json')), sort_keys=False, allow_unicode=True)
         Path(path).write_text(text, encoding='utf-8')

@@ -102,6 +102,10 @@ class TypedCfg(BaseCfg):
 
     @classmethod
     def _from_item(cls, item: Any) -> Any:
+        if isinstance(item, str):
+            raise ValueError(
+                f'expected a {cls.__name__}, or in a file a mapping such as {{type: ...}}, got {item!r:.80}'
+            )
         if not isinstance(item, dict):
             return item
         found = cls.class_for(item)

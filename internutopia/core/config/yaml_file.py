@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import IO, Any
 
 import yaml
 from typing_extensions import override
 
 from internutopia.core.util.bounds import MAX_DEPTH, MAX_FILE, MAX_NODES
-from internutopia.macros import gm
-
-_ASSETS = 'assets:'
 
 
 class _BoundedLoader(yaml.SafeLoader):
@@ -56,26 +52,6 @@ def load_yaml(text: str | IO[bytes]) -> Any:
         return loader.get_single_data()
     finally:
         loader.dispose()
-
-
-def portable(values: Any) -> Any:
-    """Plain data in which files of this machine's asset folder have the form that `expanded` reads on any machine."""
-    folder = f'{gm.ASSET_PATH}/'
-    return _mapped(values, lambda text: f'{_ASSETS}{text[len(folder) :]}' if text.startswith(folder) else text)
-
-
-def expanded(values: Any) -> Any:
-    """Plain data in which `assets:robots/h1/h1.usd` is that file of this machine's asset folder, `gm.ASSET_PATH`."""
-    return _mapped(values, lambda text: f'{gm.ASSET_PATH}/{text[len(_ASSETS) :]}' if text.startswith(_ASSETS) else text)
-
-
-def _mapped(values: Any, change: Callable[[str], str]) -> Any:
-    """A copy with each text in it changed, names of fields apart."""
-    if isinstance(values, str):
-        return change(values)
-    if isinstance(values, dict):
-        return {name: _mapped(value, change) for name, value in values.items()}
-    return [_mapped(value, change) for value in values] if isinstance(values, list) else values
 
 
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 A path is looked for as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
 with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
 H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
-have in InternUtopia's asset pack (`PACKAGED_AS`). `menagerie:<robot>` is a model of MuJoCo Menagerie
+have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
+`internutopia.core.config.file_names`, `menagerie:<robot>` is a model of MuJoCo Menagerie
 (`internutopia.core.model.menagerie`).
 """
 
@@ -14,6 +15,7 @@ import os
 from functools import cache, lru_cache
 from pathlib import Path
 
+from internutopia.core.config.file_names import local_path, missing_package
 from internutopia.core.model import menagerie
 from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.macros import gm
@@ -38,7 +40,7 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     """The file that an asset path stands for.
 
     Args:
-        path: Absolute, or relative to the working directory or an asset folder.
+        path: Absolute, or relative to the working directory or an asset folder, or with one of the prefixes above.
         suffixes: Formats that are supported.
 
     Returns:
@@ -48,7 +50,9 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
         FileNotFoundError: No such file; the message names every place tried.
         ValueError: The file is not of a supported format.
     """
-    wanted = os.path.expanduser(os.fspath(path))
+    wanted = os.path.expanduser(local_path(os.fspath(path)))
+    if (package := missing_package(wanted)) is not None:
+        raise FileNotFoundError(f'asset {wanted!r}: no Python package {package!r} is installed here')
     if wanted.startswith(menagerie.PREFIX):
         return menagerie.menagerie_file(wanted)
     tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)

@@ -31,7 +31,7 @@ from internutopia.core.render.camera import (
 )
 from internutopia.core.render.gl import open_context
 from internutopia.core.render.markers import add_markers
-from internutopia.core.render.occlusion import Crop, count_pixels, crop_around, occlusion_picture
+from internutopia.core.render.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -42,6 +42,8 @@ _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
 _GROUPS_SHOWN = 3  # the first ones
+_ROUND = range(int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_BOX))  # spheres to cylinders
+_SEEN, _SEEN_AS_ROUND = 1.0, 4.0  # pixels: what is smaller is not seen in a moving layer, or not to be round
 _model_lock = threading.Lock()
 
 
@@ -181,7 +183,10 @@ class _ModelScene:
             return
         part = Crop(request.camera_pose, frame.size)
         if len(self._moving) and not request.markers:
-            part = crop_around(self._model, self._data, self._moving, request.camera_pose, frame.size)
+            boxes = pixel_boxes(self._model, self._data, self._moving, request.camera_pose, frame.size)
+            part = crop_around(boxes, request.camera_pose, frame.size)
+            if boxes is not None:
+                self._simplify(boxes)
         self._set_camera(part.camera_pose)
         (left, top), (width, height) = part.corner, part.size
         frame.bounds[:] = top, top + height, left, left + width
@@ -195,6 +200,23 @@ class _ModelScene:
         rgba[..., :3], rgba[..., 3] = pixels[::-1], 255 * (depth[::-1] > 0.0)
         metres = _metres(depth, part.camera_pose.intrinsics.orthographic)[::-1]
         frame.depth[top : top + height, left : left + width] = metres
+
+    def _simplify(self, boxes: NDArray[np.float64]) -> None:
+        """Render of what moves, given its boxes, no more than pixels can show.
+
+        What is round and few pixels large becomes a box, which takes a seventh of the time; what is smaller than a
+        pixel is left out, unless there is nothing larger.
+        """
+        sides = (boxes[1] - boxes[0]).max(axis=1)
+        least = min(_SEEN, 0.5 * float(sides.max()))
+        by_geom = dict(zip(self._moving.tolist(), sides.tolist(), strict=True))
+        for geom in self._scene.geoms[: self._scene.ngeom]:
+            side = by_geom.get(geom.objid, math.inf) if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM else math.inf
+            if side < least:
+                geom.type = mujoco.mjtGeom.mjGEOM_NONE
+            elif side < _SEEN_AS_ROUND and geom.type in _ROUND:
+                geom.type = mujoco.mjtGeom.mjGEOM_BOX
+        self._shown = None
 
     def free(self) -> None:
         """Give everything back."""
@@ -261,7 +283,8 @@ class _ModelScene:
             geom.segid = -1
         counts: dict[int, int] = {}
         for thing, own in parts.items():
-            part = crop_around(self._model, self._data, [geom.objid for geom, _ in own], camera_pose, size)
+            geoms = [geom.objid for geom, _ in own]
+            part = crop_around(pixel_boxes(self._model, self._data, geoms, camera_pose, size), camera_pose, size)
             self._set_camera(part.camera_pose)
             rect, depth = mujoco.MjrRect(0, 0, *part.size), np.empty(part.size[::-1], np.float32)
             for geom, number in own:

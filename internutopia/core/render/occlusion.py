@@ -31,28 +31,35 @@ class Crop:
     corner: tuple[int, int] = (0, 0)
 
 
-def crop_around(
+def pixel_boxes(
     model: mujoco.MjModel,
     data: mujoco.MjData,
     geoms: Sequence[int] | NDArray[np.intp],
     camera_pose: CameraPose,
     size: tuple[int, int],
-) -> Crop:
-    """The part of a picture of `size` (width, height) [pixels] outside of which none of some geoms can be seen.
+) -> NDArray[np.float64] | None:
+    """Lowest and highest x (to the right) and y (up) of geoms in a picture of `size` [pixels], `(2, k, 2)`.
 
-    `data` has the poses of geoms. It is all of the picture if one of them is infinite or reaches behind the camera.
+    `data` has the poses of geoms. None if one of them is infinite or reaches behind the camera.
     """
     centre, half = model.geom_aabb[geoms, :3], model.geom_aabb[geoms, 3:]
     local = centre[:, None] + _CORNERS * half[:, None]
     axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
-    corners = data.geom_xpos[geoms][:, None] + np.einsum('gij,gkj->gki', axes, local)
-    places, ahead = camera_pose.project(corners.reshape(-1, 3))
+    corners = data.geom_xpos[geoms][:, None] + local @ axes.transpose(0, 2, 1)
+    places, ahead = camera_pose.project(corners)
     infinite = (model.geom_type[geoms] == mujoco.mjtGeom.mjGEOM_PLANE).any()
     if infinite or (not camera_pose.intrinsics.orthographic and ahead.min() < NEAR):
+        return None
+    return (np.stack([places.min(axis=1), places.max(axis=1)]) + 1.0) * 0.5 * size
+
+
+def crop_around(boxes: NDArray[np.float64] | None, camera_pose: CameraPose, size: tuple[int, int]) -> Crop:
+    """The part of a picture of `size` [pixels] outside of which nothing in some `pixel_boxes` can be seen."""
+    if boxes is None:
         return Crop(camera_pose, size)
     pixels = np.array(size, np.float64)
-    low = np.clip(np.floor((places.min(axis=0) + 1.0) * 0.5 * pixels - 1.0), 0, pixels - 1)
-    high = np.clip(np.ceil((places.max(axis=0) + 1.0) * 0.5 * pixels + 1.0), low + 1, pixels)
+    low = np.clip(np.floor(boxes[0].min(axis=0) - 1.0), 0, pixels - 1)
+    high = np.clip(np.ceil(boxes[1].max(axis=0) + 1.0), low + 1, pixels)
     edges: list[Any] = [tuple((each * 2.0 / pixels - 1.0).tolist()) for each in (low, high)]
     intrinsics = camera_pose.intrinsics.crop(*edges)
     width, height = (high - low).astype(int).tolist()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 DISTANCE = 0.2  # m: who has come so far does not stand still
 ANGLE = math.radians(15)  # rad, the same of who has turned
-_TOLD_DISTANCE = 1.0  # m, that a robot is told to go meanwhile
-_TOLD_ANGLE = math.radians(90)  # rad, that it is told to turn
+_TOLD = np.array([1.0, math.radians(90)])  # m that a robot is told to go meanwhile, rad that it is told to turn
+_LEAST_TIME = 1.0  # s: nobody goes as fast as somebody may say
 
 Floats = NDArray[Any]
 
@@ -31,7 +31,7 @@ class StuckDetector:
     """Says of a controller of speeds whether its robot is stuck: it has come nowhere on a way that it should have gone.
 
     On 1 m, or a turn by 90 degrees, of what it was told, it has moved by less than 20 cm and turned by less than 15
-    degrees. It remembers what belongs to an episode in states of the controller.
+    degrees, for a second at least. It remembers what belongs to an episode in states of the controller.
     """
 
     def __init__(self, controller: BaseController):
@@ -47,7 +47,7 @@ class StuckDetector:
     @property
     def stuck(self) -> Any:
         """Bool `(*batch_shape,)`, as of the last command."""
-        return (self._told >= [_TOLD_DISTANCE, _TOLD_ANGLE]).any(axis=-1)
+        return (self._told >= _TOLD).any(axis=-1)
 
     def update(self, speed: Any, turn: Any, env_ids: Any) -> None:
         """Robots are told to move at a speed [m/s] and to turn at a rate [rad/s] in the next step."""
@@ -57,5 +57,5 @@ class StuckDetector:
         told = np.stack(np.broadcast_arrays(np.abs(speed), np.abs(turn)), axis=-1)
         afresh = has_moved(pose, self._anchor[env_ids]) | ~told.any(axis=-1)
         self._anchor[env_ids] = np.where(afresh[..., None], pose, self._anchor[env_ids])
-        told = told * self._controller.scene.world.step_dt
+        told = np.minimum(told, _TOLD / _LEAST_TIME) * self._controller.scene.world.step_dt
         self._told[env_ids] = np.where(afresh[..., None], 0.0, self._told[env_ids]) + told

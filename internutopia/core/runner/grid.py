@@ -86,6 +86,8 @@ def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[
         position, orientation = (values[scene.env_id] for values in view.get_poses())
         pose = CameraPose(position.astype(float), quat_to_matrix(orientation), view.intrinsics(scene.env_id, size))
         return pose.moved(world.env_origins[scene.env_id])
+    if np.shape(camera) != (2, 3):
+        raise ValueError(f"camera {camera!r}: expected None, 'top', a prim path or two points (position, target)")
     position, target = camera
     if np.array_equal(position, target):
         raise ValueError(f'camera {camera!r}: position and target are the same point')

@@ -1,7 +1,8 @@
 """Grid film: one picture after another of all envs in their places, seen by a camera that does not move.
 
 What is fixed to the world is rendered when an episode starts; later pictures cost what moves takes of them. They are
-those of `grid.render_tile`. An env that has made no step since the last picture is not rendered again.
+those of `grid.render_tile`, but for what is a few pixels large (see `RenderRequest`). An env that has made no step
+since the last picture is not rendered again.
 """
 
 from __future__ import annotations

@@ -38,6 +38,21 @@ def near_name(name: str, choices: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, choices, n=1, cutoff=0.8)), None)
 
 
+def _close_matches(name: str, known: list[str]) -> list[str]:
+    """Names that look alike, or else have the same words in another order, or else contain it; three at most."""
+    by_words: dict[str, list[str]] = {}
+    for each in known:
+        by_words.setdefault(_sorted_words(each), []).append(each)
+    alike = difflib.get_close_matches(name, known)
+    same = [each for words in difflib.get_close_matches(_sorted_words(name), by_words) for each in by_words[words]]
+    containing = [each for each in known if len(name) > 2 and name.lower() in each.lower()]
+    return (alike or same or containing)[:3]
+
+
+def _sorted_words(name: str) -> str:
+    return '_'.join(sorted(name.lower().split('_')))
+
+
 def did_you_mean(name: object, choices: Iterable[str]) -> str:
     """The end of an error message about an unknown name: its close matches, or else every choice.
 
@@ -46,7 +61,7 @@ def did_you_mean(name: object, choices: Iterable[str]) -> str:
         choices: The names that would have been right.
     """
     known = sorted(choices)
-    close = difflib.get_close_matches(name, known) if isinstance(name, str) else []
+    close = _close_matches(name, known) if isinstance(name, str) else []
     if close:
         return f'did you mean {" or ".join(map(repr, close))}?'
     return f'known: {", ".join(map(repr, known)) or "none"}'

@@ -1,6 +1,7 @@
 """`Config`: what it refuses, what it leaves alone, and its JSON and YAML forms."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from internutopia import Env, GymEnv
 from internutopia.core.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.model.assets import resolve
 from internutopia.macros import MacroDict, gm
 from internutopia.rl import VectorEnv
 
@@ -152,10 +154,36 @@ def test_yaml_names_assets_so_that_another_machine_finds_them(tmp_path, monkeypa
     assert here not in file.read_text() and 'usd_path: assets:robots/rover.usd' in file.read_text()
     first, second = Config.from_yaml(file).task_configs
     assert first == task and second.scene_asset_path == '/data/home.usd'
-    monkeypatch.setattr('internutopia.core.config.yaml_file.gm', MacroDict(ASSET_PATH=elsewhere))
+    monkeypatch.setattr('internutopia.core.config.file_names.gm', MacroDict(ASSET_PATH=elsewhere))
     moved = Config.from_yaml(file).task_configs[0]
     assert (moved.robots[0].usd_path, moved.scene_asset_path) == (f'{elsewhere}/robots/rover.usd', 'scenes/empty.xml')
     assert moved.model_dump()['maps'] == [f'{elsewhere}/a.png']
+
+
+def test_yaml_names_models_of_packages_so_that_another_machine_finds_them(tmp_path, monkeypatch):
+    def install(place: str) -> Path:
+        """The package `my_rovers` in a folder; returns its model file."""
+        about = tmp_path / place / 'my_rovers-1.0.dist-info'
+        about.mkdir(parents=True)
+        (about / 'METADATA').write_text('Metadata-Version: 2.1\nName: my_rovers\nVersion: 1.0\n')
+        (about / 'entry_points.txt').write_text('[internutopia.configs]\nmy_rovers = my_rovers.configs\n')
+        model = tmp_path / place / 'my_rovers' / 'models' / 'rover.xml'
+        model.parent.mkdir(parents=True)
+        (model.parents[1] / '__init__.py').touch()
+        model.write_text('<mujoco/>')
+        return model
+
+    file, places = tmp_path / 'run.yaml', [install(place) for place in ('here', 'elsewhere')]
+    with monkeypatch.context() as here:
+        here.syspath_prepend(tmp_path / 'here')
+        Config(task_configs=[TaskCfg(robots=[RoverRobotCfg(usd_path=str(places[0]))])]).to_yaml(file)
+    assert 'usd_path: package:my_rovers/models/rover.xml' in file.read_text()
+    name = Config.from_yaml(file).task_configs[0].robots[0].usd_path or ''
+    with pytest.raises(FileNotFoundError, match=f"asset '{name}': no Python package 'my_rovers' is installed here"):
+        resolve(name)
+    monkeypatch.syspath_prepend(tmp_path / 'elsewhere')
+    assert Config.from_yaml(file).task_configs[0].robots[0].usd_path == str(places[1])
+    assert resolve(name) == places[1]
 
 
 def test_yaml_gets_arrays_as_lists(tmp_path):

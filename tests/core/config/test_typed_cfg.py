@@ -336,6 +336,11 @@ def test_one_config_is_no_list(alone):
     assert caught.value.error_count() == 1
 
 
+def test_a_name_is_no_config():
+    with pytest.raises(ValidationError, match=r"expected a RobotCfg, .* \{type: ...\}, got 'SpotRobot'"):
+        TaskCfg.model_validate({'robots': ['SpotRobot']})
+
+
 @pytest.mark.parametrize(
     ('field', 'value', 'expected'),
     [

@@ -85,3 +85,30 @@ def test_markers_are_in_pictures_and_nowhere_else(start: Any) -> None:
     assert np.ptp(rows) > 5 > np.ptp(columns)  # upright
     assert np.array_equal(picture(env)[0], before)
     assert np.array_equal(env.runner.world.full_state(0), state)
+
+
+def test_a_moving_layer_has_no_more_than_pixels_can_show(
+    make_env: Any, make_task: Any, write_model: Any, opengl: None
+) -> None:
+    pixel = 2.0 * POSE.intrinsics.half_height / SIZE[1]  # m, at a distance of 1 m
+    ray = (POSE.intrinsics.pixels(SIZE)[0][20], POSE.intrinsics.pixels(SIZE)[1][20], -1.0)
+    pea = POSE.position + POSE.rotation @ np.array(ray)  # in the middle of row 20, column 20
+
+    def seen(name: str, *balls: tuple[np.ndarray, float]) -> np.ndarray:
+        bodies = ''.join(
+            f'<body pos="{x} {y} {z}"><freejoint/><geom type="sphere" size="{0.5 * side * pixel}"/></body>'
+            for (x, y, z), side in balls
+        )
+        scene = write_model(name, f'<worldbody>{bodies}</worldbody>')
+        env = make_env(tasks=[make_task(scene, robots=[])], env_num=1)
+        env.reset()
+        return np.isfinite(picture(env, 'moving')[1])
+
+    beside = pea + 6.0 * pixel * POSE.rotation[:, 0]
+    between = beside + 0.5 * pixel * (POSE.rotation[:, 0] - POSE.rotation[:, 1])  # pixels
+    assert seen('pea', (pea, 0.5))[20, 20]  # alone
+    both = seen('pea_and_ball', (pea, 0.5), (between, 3.2))
+    assert not both[20, 20]
+    assert both[19:23, 25:29].all()  # with its corners, which a ball does not have
+    large = seen('large', (beside, 4.8))
+    assert not large[18, 24] and large[20, 24:29].all()

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import ControllerCfg
+from internutopia.core.config import Config, ControllerCfg, SimConfig
+from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.core.vec_env import Env
+from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg, move_to_point_cfg
 
@@ -28,7 +30,7 @@ def start(make_env: Callable[..., Env], make_task: Any, write_model: Any) -> Cal
             for turned in ((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
         ]
         tasks = [make_task(scene, robots=[robot], max_steps=999) for robot in robots]
-        env = make_env(tasks=tasks * 2, env_num=2, sim={'physics_dt': STEP / 4, 'substeps': 4})
+        env = make_env(tasks=tasks * 3, env_num=2, sim={'physics_dt': STEP / 4, 'substeps': 4})
         env.reset()
         return env
 
@@ -53,11 +55,31 @@ def test_who_does_not_get_on_is_stuck(start: Callable[..., Env]) -> None:
     assert drive(env, 1.5, move_by_speed=[-0.5, 0.0])[0] is None  # away from the wall
     env.reset()
     assert drive(env, 1.0, move_by_speed=[0.5, 0.0]) == [None, None]
+    env.reset()
+    assert drive(env, 0.3, move_by_speed=[100.0, 0.0]) == [None, None]  # nobody is as fast
 
 
 def test_commands_of_other_controllers_count(start: Callable[..., Env]) -> None:
     env = start(move_to_point_cfg)
     assert drive(env, 4.0, move_to_point=[np.array([3.0, 0.0, 0.0])])[0] == ['jetbot']
+
+
+def test_arrays_say_the_same_of_all_envs(start: Callable[..., Env]) -> None:
+    learning = LearningCfg(
+        action=ActionCfg(controller='move_by_speed'), observations=[ObservationTermCfg(term='last_action')]
+    )
+    facing, away = start(move_by_speed_cfg).config.task_configs[:2]
+    tasks = [facing.update(max_episode_steps=180), away.update(max_episode_steps=999)]
+    config = Config(env_num=2, task_configs=tasks, simulator=SimConfig(physics_dt=STEP / 4, substeps=4))
+    ahead = np.full((2, 2), [0.5, 0.0])
+    for mode in ('NextStep', 'SameStep'):
+        envs = VectorEnv(config.update(episode_order='cycle', metrics_save_path=None), learning, autoreset_mode=mode)
+        envs.reset()
+        infos = [envs.step(ahead)[-1] for _ in range(200)]
+        assert not any('stuck' in info for info in (*infos[:120], *infos[180:]))  # 2 s for 1 m; then the next episode
+        assert infos[170]['stuck'].tolist() == infos[170]['_stuck'].tolist() == [True, False]
+        assert infos[179]['stuck'].tolist() == [True, False]  # of the step in which the episode ends
+        envs.close()
 
 
 def test_without_a_command_nobody_is_stuck(start: Callable[..., Env]) -> None:

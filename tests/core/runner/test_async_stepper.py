@@ -133,6 +133,7 @@ def test_a_reset_or_a_step_forgets_what_was_sent_before(env: Env):
         ([None], [0, 1], 'send takes one action per env: got 1 actions for 2 envs'),
         ({'arm': {}}, [0], 'send takes a list with one action per env, got dict'),
         ([None], 0, 'env_ids must be a list of env ids, got 0'),
+        ([None], 'all', "env_ids must be a list of env ids, got 'all'"),
     ],
 )
 def test_lists_are_checked(env: Env, actions: Any, env_ids: Any, message: str):

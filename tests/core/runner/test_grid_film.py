@@ -10,7 +10,7 @@ SCENE = """<worldbody>
   <light pos="0 0 3"/>
   <geom type="plane" size="0 0 1" rgba="0.5 0.6 0.5 1"/>
   <geom type="box" size="0.3 0.3 0.5" pos="1 0 0.5" rgba="0.8 0.3 0.2 1"/>
-  <body name="ball" pos="0 0 0.6"><freejoint/><geom type="sphere" size="0.3" rgba="0.2 0.3 0.9 1"/></body>
+  <body name="cube" pos="0 0 0.6"><freejoint/><geom type="box" size="0.3 0.3 0.3" rgba="0.2 0.3 0.9 1"/></body>
 </worldbody>"""
 
 
@@ -20,7 +20,7 @@ def test_a_film_shows_what_render_does(
 ) -> None:
     from internutopia.core.runner.grid_film import GridFilm
 
-    tasks = [make_task(write_model('ball', SCENE), robots=[], max_steps=8 + i % 3) for i in range(3 * env_num)]
+    tasks = [make_task(write_model('cube', SCENE), robots=[], max_steps=8 + i % 3) for i in range(3 * env_num)]
     env = make_env(tasks=tasks, env_num=env_num)
     env.reset()
     film = GridFilm(env.runner, env.runner.camera_pose(None, SIZE), SIZE)
@@ -40,7 +40,7 @@ def test_what_stands_still_is_rendered_once(
 ) -> None:
     from internutopia.core.runner.grid_film import GridFilm
 
-    tasks = [make_task(write_model('ball', SCENE), robots=[], max_steps=3) for _ in range(4)]
+    tasks = [make_task(write_model('cube', SCENE), robots=[], max_steps=3) for _ in range(4)]
     env = make_env(tasks=tasks, env_num=2)
     env.reset()
     asked: list[tuple[str, int]] = []

@@ -110,6 +110,8 @@ def test_wrong_arguments(grid):
         grid.render('/World/env_0/robots/me/eye')
     with pytest.raises(KeyError, match='env_7'):
         grid.render('/World/env_7/scene/mast/top')
+    with pytest.raises(ValueError, match=r"camera \(320, 240\): expected None, 'top', a prim path or two points"):
+        grid.render((320, 240))
     with pytest.raises(ValueError, match='position and target are the same point'):
         grid.render(((0, 0, 1), (0, 0, 1)))
     with pytest.raises(ValueError, match='width and height must be positive'):

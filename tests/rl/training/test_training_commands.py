@@ -55,6 +55,19 @@ def test_train_passes_options_and_settings_on(tmp_path, monkeypatch):
     assert record.commands == [f'internutopia train {ID} --seed 7']
 
 
+def test_a_setting_is_given_once(tmp_path):
+    def refused(*options):
+        result = call('train', ID, '--out', tmp_path / 'run', *options)
+        assert result.exit_code == 2
+        return result.stderr
+
+    assert '--env-num 8 and --setting env_num=4 are the same' in refused('--envs', 8, '--setting', 'num_envs=4')
+    assert 'num_envs and env_num are the same' in refused('--setting', 'num_envs=4', '--setting', 'env_num=4')
+    file = tmp_path / 'settings.yaml'
+    file.write_text('{num_envs: 64, iterations: 3, num_steps: 0}')
+    assert 'num_steps' in refused('--settings', file, '--envs', 4, '--setting', 'iterations=1')
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     folder = tmp_path / 'run'
@@ -89,6 +102,13 @@ def test_a_task_without_policy_file_says_so(tmp_path):
     result = call('evaluate', tmp_path / 'run', '--envs', 4, '--threads', 1)
     assert result.exit_code == 0 and 'InternUtopia/CartPole-v0' in result.stdout
     assert 'terminated' in result.stdout and 'velocity error' not in result.stdout
+
+
+def test_a_folder_that_is_called_as_a_command_is(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'nav').symlink_to(run)
+    result = call('evaluate', 'nav')
+    assert result.exit_code == 2 and 'say ./nav' in ' '.join(result.stderr.split())
 
 
 def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
