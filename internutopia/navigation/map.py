@@ -154,6 +154,14 @@ class NavigationMap:
         """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`, on level ground."""
         return self._space.sees(as_points(start), as_points(ends))
 
+    def clearance(self, points: ArrayLike, within: float) -> Array:
+        """How far what the agent keeps away from is from places `(n, 3)` on the floor `(n,)` [m].
+
+        Infinite where it is farther than `within` [m].
+        """
+        distances = self.surface.obstacles.nearest(as_points(points), within)[1]
+        return np.where(distances <= within, distances, np.inf)
+
     def way(self, nodes: NDArray[np.intp]) -> Array:
         """Points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between them."""
         points, middles = self.points[nodes], self._graph.middles[nodes]
