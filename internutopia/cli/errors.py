@@ -66,7 +66,7 @@ def describe(error: Exception) -> str:
         ]
         return f'{len(faults)} mistake{"s" * (len(faults) > 1)} in the config' + ''.join(faults) + notes
     if isinstance(error, OSError) and error.strerror:
-        return f'{error.filename}: {error.strerror}' + notes
+        return ('' if error.filename is None else f'{error.filename}: ') + error.strerror + notes
     return str(error.args[0] if isinstance(error, KeyError) and error.args else error) + notes
 
 

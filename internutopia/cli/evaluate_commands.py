@@ -168,6 +168,12 @@ def nav_command(
         Path | None,
         typer.Option(help='Folder for results.jsonl, report.json and pictures; default: out/<name of the file>.'),
     ] = None,
+    video: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MAX_COUNT, help='Film so many of the best, the worst and the failed episodes of each scene.'
+        ),
+    ] = 0,
     resume: Annotated[bool, typer.Option('--resume', help='Go on with the evaluation in the folder.')] = False,
     overwrite: Annotated[
         bool, typer.Option('--overwrite', help='Replace the results of an earlier evaluation.')
@@ -191,6 +197,7 @@ def nav_command(
             seed=seed,
             threads=threads,
             out=out or Path('out') / source.stem,
+            video=video,
             resume=resume,
             overwrite=overwrite,
             again=resuming_command(context),

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.nav_films import check_films, film_episodes
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
@@ -59,6 +60,7 @@ def evaluate_nav(
     seed: int,
     threads: int | None,
     out: Path,
+    video: int,
     resume: bool,
     overwrite: bool,
     again: str,
@@ -79,6 +81,7 @@ def evaluate_nav(
         seed: of random actions.
         threads: threads of the physics engine; None means one per core.
         out: folder for results, report and pictures of paths.
+        video: how many of the best, the worst and the failed episodes of each scene are filmed.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
         again: the command that goes on with the evaluation.
@@ -90,6 +93,8 @@ def evaluate_nav(
 
         if resume and overwrite:
             raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
+        if video:
+            check_films()
         chosen = _policy(policy, seed)
         conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
         faults: list[str] = []
@@ -141,6 +146,10 @@ def evaluate_nav(
             if distance == 'geodesic':
                 files += pictures.draw_paths(tasks, measured, out).values()
         print(*files, sep='\n')
+        if video and not interruption.is_set():
+            simulator = robots.simulation(moves, threads)
+            films = film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', out)
+            print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
         if run.failures:
             print(f'the policy failed in {len(run.failures)} episodes{_listed(run.failures)}', file=sys.stderr)
         if missing:

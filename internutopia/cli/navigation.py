@@ -22,6 +22,7 @@ def episodes(
     distance: tuple[float, float],
     ratio: tuple[float, float],
     categories: Sequence[str] | None,
+    success_distance: float,
     step_height: float | None,
 ) -> int:
     """Sample episodes in each scene and write them to a file; returns the exit code.
@@ -36,6 +37,7 @@ def episodes(
         distance: see `Ranges`.
         ratio: see `Ranges`.
         categories: of objects; None means all.
+        success_distance: radius of the goals [m].
         step_height: see `Agent.of`.
     """
 
@@ -56,7 +58,9 @@ def episodes(
             lengths = [episode.geodesic_distance or 0.0 for episode in new]
             told = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
             print(f'[{number}/{len(scenes)}] {scene}: {told}', file=sys.stderr)
-            found += new
+            for episode in new:
+                goals = [goal.update(radius=success_distance) for goal in episode.goals]
+                found.append(episode.update(goals=goals))
         out.parent.mkdir(parents=True, exist_ok=True)
         write_episodes(out, found)
         print(out)

@@ -38,6 +38,10 @@ def episodes_command(
         list[str] | None,
         typer.Option(help='Category of objects to go to; may be repeated; default: all but walls and floors.'),
     ] = None,
+    success_distance: Annotated[
+        float,
+        typer.Option(min=0.01, max=MAX_COUNT, help='Distance to a goal at which it counts as reached [m].'),
+    ] = 0.36,
     step_height: _StepHeight = None,
 ) -> None:
     """Sample navigation episodes: starts and goals in scenes between which there is a way."""
@@ -54,6 +58,7 @@ def episodes_command(
             distance=distance,
             ratio=ratio,
             categories=category,
+            success_distance=success_distance,
             step_height=step_height,
         )
     )

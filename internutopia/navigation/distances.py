@@ -6,11 +6,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.points import as_points
+from internutopia.navigation.search import Search
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,7 +26,7 @@ class CellMap(Protocol):
     cell: float
     points: Array
     is_corner: NDArray[np.bool_]
-    graph: csr_array
+    search: Search
 
     @property
     def snap_distance(self) -> float: ...  # noqa: D102
@@ -63,21 +62,12 @@ class DistanceField:
         order = np.lexsort((far[goal, nth], near[goal, nth]))
         node, first = np.unique(near[goal, nth][order], return_index=True)
         self._goal_of = dict(zip(node.tolist(), goal[order][first].tolist(), strict=True))
-        graph, count = cells.graph, len(cells.points)
-        source = csr_array(  # one more node, with a way to the cells around each goal
-            (
-                np.append(graph.data, far[goal, nth][order][first]),
-                np.append(graph.indices, node.astype(graph.indices.dtype)),
-                np.append(graph.indptr, graph.indptr[-1] + len(node)).astype(graph.indptr.dtype),
-            ),
-            shape=(count + 1, count + 1),
-        )
-        distances, before = dijkstra(source, indices=count, return_predecessors=True)
-        self._before = before[:-1]
+        distances, self._before = cells.search.run(node, far[goal, nth][order][first])
+        count = len(cells.points)
         first = np.flatnonzero(self._before == count)  # cells beside goals
         parents = self._before.copy()
         parents[first] = count + np.array([self._goal_of[cell] for cell in first.tolist()])
-        self.cell_distances = self._straightened(distances[:-1], parents)
+        self.cell_distances = self._straightened(distances, parents)
 
     def distances(self, points: ArrayLike) -> Array:
         """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.

@@ -19,7 +19,7 @@ REACH = 5
 """Moves go up to so many cells along x or y, in 80 directions: lengths of shortest paths are exact to 0.5 %, where they
 would be 8 % too long with moves to the eight neighbours."""
 
-# half of the moves between cells, as each can be made both ways
+# half of the moves between cells, as each can be made both ways; in the order of the columns that they lead to
 _CELL_MOVES = [
     (2 * i, 2 * j)
     for i in range(REACH + 1)
@@ -75,23 +75,43 @@ class Graph:
         points, centres = middles.copy(), np.full((len(places), 2), np.nan)
         points[cell_count:, :2], centres[cell_count:] = space.pulled(points[cell_count:])
         moves: list[tuple[NDArray[np.int32], NDArray[np.int32], Array]] = []
-        for starts, directions in ((cells, _CELL_MOVES), (corners, _CORNER_MOVES)):
-            for direction in directions:
-                start, end = (node[each] for each in _passable(neighbours, starts, direction))
-                once = (end >= 0) & ((end < cell_count) | (start < end))  # corners meet each other both ways
-                start, end = start[once], end[once]
-                way = points[end] - points[start]
-                length = np.sqrt(np.einsum('ij,ij->i', way, way))
-                if starts is corners:  # the straight line cuts the corner where both are about the same point
-                    arc = (centres[start] == centres[end]).all(axis=1)
-                    part = np.minimum(length[arc] / (2.0 * space.clearance), 1.0)
-                    length[arc] = 2.0 * space.clearance * np.arcsin(part)
-                moves.append((start, end, length))
+        for direction in _CORNER_MOVES:
+            start, end = (node[each] for each in _passable(neighbours, corners, direction))
+            once = (end >= 0) & ((end < cell_count) | (start < end))  # corners meet each other both ways
+            start, end = start[once], end[once]
+            length = _distances(points, start, end)
+            # the straight line cuts the corner where both are about the same point
+            arc = (centres[start] == centres[end]).all(axis=1)
+            part = np.minimum(length[arc] / (2.0 * space.clearance), 1.0)
+            length[arc] = 2.0 * space.clearance * np.arcsin(part)
+            moves.append((start, end, length))
         start, end, length = (np.concatenate(parts) for parts in zip(*moves, strict=True))
         ends = np.append(start, end), np.append(end, start)
         shape = len(places), len(places)
-        lengths = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+        between_corners = csr_array(coo_array((np.append(length, length), ends), shape=shape))
+        lengths = _between_cells(neighbours, cells, node, points) + between_corners
         return cls(places, points, middles, turning[places], cell_count, lengths)
+
+
+def _between_cells(neighbours: Neighbours, cells: Ints, node: NDArray[np.int32], points: Array) -> csr_array:
+    """Lengths `(n, n)` of the moves between cells [m]; they are the first of all n nodes."""
+    half = len(_CELL_MOVES)
+    ends, lengths = np.full((len(cells), 2 * half), -1, np.int32), np.empty((len(cells), 2 * half))
+    for number, direction in enumerate(_CELL_MOVES):
+        start, end = (node[each] for each in _passable(neighbours, cells, direction))
+        there, back = half + number, half - 1 - number  # so that rows are sorted, as cells are by their columns
+        ends[start, there], ends[end, back] = end, start
+        lengths[start, there] = lengths[end, back] = _distances(points, start, end)
+    known = ends >= 0
+    first = np.zeros(len(points) + 1, np.int32)
+    first[1:] = np.cumsum(np.append(known.sum(axis=1), np.zeros(len(points) - len(cells), int)))
+    return csr_array((lengths[known], ends[known], first), shape=(len(points), len(points)))
+
+
+def _distances(points: Array, start: NDArray[np.int32], end: NDArray[np.int32]) -> Array:
+    """Distances `(m,)` between points of these numbers [m]."""
+    way = points[end] - points[start]
+    return np.sqrt(np.einsum('ij,ij->i', way, way))
 
 
 def _corners(neighbours: Neighbours) -> Ints:

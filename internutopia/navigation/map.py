@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -18,6 +19,7 @@ from internutopia.navigation.graph import Graph
 from internutopia.navigation.map_file import LEAST_TIME, MapFile
 from internutopia.navigation.points import as_points
 from internutopia.navigation.scene import SceneFile, StartingScene, spec_of
+from internutopia.navigation.search import Search
 from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
@@ -49,6 +51,7 @@ class NavigationMap:
         cell_count: how many of the points are cells.
         is_corner: `(n,)` whether paths may turn there.
         graph: `(n, n)` sparse, lengths of the moves between cells [m].
+        search: of shortest ways on the graph.
         islands: `(n,)` number of the island of each cell: on one island there is a way from each cell to each other.
             They are numbered by the area that has no gap below it (so roofs come last), the largest first.
     """
@@ -59,7 +62,9 @@ class NavigationMap:
         self.name = name
         self.cell = 2.0 * surface.spacing
         self._space = FreeSpace(surface, agent)
-        self._graph = Graph.of(self._space) if graph is None else graph
+        graph = Graph.of(self._space) if graph is None else graph
+        self.search = Search(graph.lengths)
+        self._graph = replace(graph, lengths=self.search.lengths)
         places = self._graph.places
         if not len(places):
             raise ValueError(
@@ -68,7 +73,7 @@ class NavigationMap:
             )
         self.points, self.is_corner = self._graph.points, self._graph.is_corner
         self.cell_count = self._graph.cell_count
-        self.graph = self._graph.lengths
+        self.graph = self.search.lengths
         self._tree = KDTree(self.points[:, :2])
         self.islands = self._find_islands(surface.lowest[surface.free][places])
 
@@ -148,6 +153,14 @@ class NavigationMap:
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]:
         """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`, on level ground."""
         return self._space.sees(as_points(start), as_points(ends))
+
+    def clearance(self, points: ArrayLike, within: float) -> Array:
+        """How far what the agent keeps away from is from places `(n, 3)` on the floor `(n,)` [m].
+
+        Infinite where it is farther than `within` [m].
+        """
+        distances = self.surface.obstacles.nearest(as_points(points), within)[1]
+        return np.where(distances <= within, distances, np.inf)
 
     def way(self, nodes: NDArray[np.intp]) -> Array:
         """Points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between them."""

@@ -78,13 +78,15 @@ def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agen
     for i, j in _NEIGHBOURS:
         there = column + i * grid.shape[1] + j
         connected, open_ = np.zeros(len(here), bool), np.zeros(len(here), bool)
+        near = np.arange(len(here))
         for layer in index:
-            gap = layer[there]
-            floor, top = gaps.floor[gap], gaps.ceiling[gap]
-            step = np.abs(floor - height) <= agent.step_height
-            room = np.minimum(top, ceiling) - np.maximum(floor, height) >= agent.height
-            connected |= (gap >= 0) & step & room & ~(steep & gaps.steep[gap])
-            open_ |= (gap >= 0) & (floor <= height + agent.step_height) & (top >= height + agent.height)
+            gap = layer[there[near]]
+            near, gap = near[gap >= 0], gap[gap >= 0]  # few, high up
+            floor, top, low, high = gaps.floor[gap], gaps.ceiling[gap], height[near], ceiling[near]
+            step = np.abs(floor - low) <= agent.step_height
+            room = np.minimum(top, high) - np.maximum(floor, low) >= agent.height
+            connected[near] |= step & room & ~(steep[near] & gaps.steep[gap])
+            open_[near] |= (floor <= low + agent.step_height) & (top >= low + agent.height)
         for group, chosen in ((walls, ~connected & ~open_), (ledges, ~connected & open_)):
             group.append(np.stack([there[chosen], height[chosen]], axis=1, dtype=np.float64))
     (wall, wall_height), (ledge, ledge_height) = _distinct(walls), _distinct(ledges)

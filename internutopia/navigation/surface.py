@@ -9,6 +9,7 @@ grid are free, the agent fits at every point between them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,20 +112,22 @@ def _blocked(gaps: Gaps, obstacles: Obstacles, agent: Agent, grid: Grid) -> NDAr
     spacing, shape, index = grid.spacing, grid.shape, gaps.index(grid.shape[0] * grid.shape[1])
     reach = clearance(agent, spacing)
     most = math.ceil(reach / spacing + 0.5)
-    blocked = np.zeros(len(gaps.column) + 1, bool)  # the last one is that of columns without a gap
-    floor = np.append(gaps.floor, np.inf)
+    blocked, floor = np.zeros(len(gaps.column), bool), gaps.floor
     column = grid.number(*obstacles.columns.T)
     middle = (obstacles.columns + 0.5) * spacing
-    (left, near), (right, far) = ((corner - middle).T for corner in (obstacles.low, obstacles.high))
-    for i in range(-most, most + 1):
-        x = np.maximum(np.maximum(left - i * spacing, i * spacing - right), 0.0)
-        for j in range(-most, most + 1):
-            if math.hypot(max(abs(i) - 0.5, 0.0), max(abs(j) - 0.5, 0.0)) * spacing >= reach:
-                continue
-            y = np.maximum(np.maximum(near - j * spacing, j * spacing - far), 0.0)
-            close = np.flatnonzero(x * x + y * y < reach * reach)
-            there, height, window = column[close] + i * shape[1] + j, obstacles.heights[close], obstacles.windows[close]
-            for layer in index:
-                gap = layer[there]
-                blocked[gap[np.abs(floor[gap] - height) <= window]] = True
-    return blocked[:-1]
+    offsets = range(-most, most + 1)
+    x, y = (
+        [np.maximum(np.maximum(low - k * spacing, k * spacing - high), 0.0) ** 2 for k in offsets]
+        for low, high in zip((obstacles.low - middle).T, (obstacles.high - middle).T, strict=True)
+    )
+    for (i, x_squared), (j, y_squared) in itertools.product(zip(offsets, x, strict=True), zip(offsets, y, strict=True)):
+        if math.hypot(max(abs(i) - 0.5, 0.0), max(abs(j) - 0.5, 0.0)) * spacing >= reach:
+            continue
+        close = np.flatnonzero(x_squared + y_squared < reach * reach)
+        there, height, window = column[close] + i * shape[1] + j, obstacles.heights[close], obstacles.windows[close]
+        for layer in index:
+            gap = layer[there]
+            few = gap >= 0  # high up
+            gap, there, height, window = gap[few], there[few], height[few], window[few]
+            blocked[gap[np.abs(floor[gap] - height) <= window]] = True
+    return blocked

@@ -31,6 +31,7 @@ class Recording:
             others, of one env, are those of `internutopia.core.runner.env_cameras`.
         env_id: the env that is recorded alone; None for all envs, or the first for a camera of one env.
         fps: frames per second, at most: a frame is taken after a step.
+        step_dt: how long a step takes in the video [s]; None: as long as it is simulated, real time.
 
     Raises:
         ValueError: the suffix of the file is unknown, there is no such env, or the envs of a distributed run shall be
@@ -46,12 +47,14 @@ class Recording:
         camera: str | None = None,
         env_id: int | None = None,
         fps: float = RATE,
+        step_dt: float | None = None,
     ):
         if env_id is not None and not 0 <= env_id < env.num_envs:
             raise ValueError(f'env {env_id} cannot be recorded: there are the envs 0..{env.num_envs - 1}')
         self._take = _pictures(env, size, camera, env_id)
-        simulator = env.config.simulator
-        step_dt = float(simulator.physics_dt) * simulator.substeps
+        if step_dt is None:
+            simulator = env.config.simulator
+            step_dt = float(simulator.physics_dt) * simulator.substeps
         self._every = max(1, math.ceil(1.0 / (fps * step_dt) - 1e-6))
         self._video = Video(path, 1.0 / (self._every * step_dt))
         self._steps = 0

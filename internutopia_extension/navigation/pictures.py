@@ -33,15 +33,33 @@ def draw_paths(
     files = {}
     scenes = {task.episode.scene: task for task in tasks}
     for number, (scene, task) in enumerate(scenes.items()):
-        ranked = sorted((each for each in results if each['scene'] == scene), key=lambda each: each['spl'] or 0.0)
-        if not ranked:
+        best, worst, failed = notable(results, scene, 1, _MOST_FAILURES)
+        if not (best or failed):
             continue
-        reached = [each for each in ranked if each['success']]
-        failed = [each for each in ranked if not each['success']]
         picture = MapPicture(map_of(task))
-        for color, chosen in ((FAILED, failed[:_MOST_FAILURES]), (WORST, reached[:1]), (BEST, reached[-1:])):
+        for color, chosen in ((FAILED, failed), (WORST, worst), (BEST, best)):
             for each in chosen:
                 picture.add_path(each['path'], color)
         files[scene] = folder / f'paths_{number}_{Path(scene).stem}.png'
         picture.save(files[scene])
     return files
+
+
+def notable(
+    results: Sequence[Mapping[str, Any]], scene: str, count: int, failures: int | None = None
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Episodes of a scene that are worth a look, by SPL.
+
+    Args:
+        results: what a `NavigationMetric` gave of each episode.
+        scene: the scene.
+        count: how many of each kind, at most.
+        failures: how many that failed; None means `count`.
+
+    Returns:
+        the best, those of the others that reached their goal worst, and some that did not.
+    """
+    ranked = sorted((each for each in results if each['scene'] == scene), key=lambda each: -(each['spl'] or 0.0))
+    reached = [each for each in ranked if each['success']]
+    failed = [each for each in ranked if not each['success']]
+    return reached[:count], reached[count:][::-1][:count], failed[: count if failures is None else failures]

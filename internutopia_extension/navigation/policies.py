@@ -19,7 +19,7 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,11 @@ from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.controllers.discrete import FORWARD, LEFT, RIGHT, STOP
 from internutopia_extension.tasks.goal_distance import map_of
 
-if TYPE_CHECKING:
-    from internutopia.navigation import NavigationMap
-
 Action = int | Mapping[str, Any]
 Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]
 
-_MARGIN = 0.1  # m, that the expert keeps from things beside the radius of the robot, or more if it needs that to turn
-_CLOSE_COST = 0.2  # m, that the way to the goal may be longer to keep that margin at the end of a step
+_INFLATION = 0.3  # m beside the radius of the robot within which being close to things costs
+_CLOSE_COST = 0.2  # m, that the way to the goal may be longer for a step that does not go along something
 _TURN_COST = 0.01  # m, that it may be longer to save a turn
 _OFF = 0.05  # m, by which a robot may be off its plan
 _GREED = 2.0  # weight of the way that is left (weighted A*): what is found is hardly longer, 50 times as fast
@@ -75,7 +72,6 @@ class Expert:
         half = math.floor(math.pi / self._turn)
         self._turns = np.arange(-half, half + 1)  # to the left
         self._map = map_of(task)
-        self._roomy = _roomy_map(task)
         self._field = self._map.distance_field(task.episode.goal_points)
         self._middle = np.array([0.0, 0.0, self._map.agent.height / 2])
         self._plan: list[NDArray[np.float64]] = []  # where steps begin and end: x, y, z [m] and heading [rad]
@@ -118,8 +114,7 @@ class Expert:
             ends = here[:3] + self._step * np.stack([np.cos(headings), np.sin(headings), 0.0 * headings], axis=-1)
             left = self._field.distances(ends + self._middle)
             free = self._map.sees(here[:3], ends) & np.isfinite(left) & ~self._known_blocked(here, headings)
-            close = _CLOSE_COST * ~self._roomy.is_free(ends + self._middle)
-            costs = gone + self._step + _TURN_COST * np.abs(self._turns) + close
+            costs = gone + self._step + _TURN_COST * np.abs(self._turns) + _CLOSE_COST * self._closeness(here[:3], ends)
             ends[:, 2] = self._map.nearest(ends + self._middle)[0][:, 2]
             for k in np.flatnonzero(free):
                 step = (here[:3], headings[k], before)
@@ -130,6 +125,15 @@ class Expert:
                 end = np.append(ends[k], headings[k])
                 heapq.heappush(open_steps, (costs[k] + _GREED * left[k], next(count), costs[k], end, step))
         return []
+
+    def _closeness(self, start: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How close steps from a place `(3,)` to others `(n, 3)` lead to things `(n,)`, 0 far away to 1.
+
+        It falls with the distance, as in the inflation layer of a costmap, so that the middle of a doorway is best.
+        """
+        places = np.concatenate([ends, (start + ends) / 2])
+        room = self._map.clearance(places, self._map.agent.radius + _INFLATION) - self._map.agent.radius
+        return np.clip(1.0 - room / _INFLATION, 0.0, 1.0).reshape(2, -1).mean(axis=0)
 
     def _known_blocked(self, here: NDArray[np.float64], headings: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which of the steps from a place were tried before and could not be gone."""
@@ -144,12 +148,3 @@ def _chain(step: Any) -> list[NDArray[np.float64]]:
         place, heading, step = step
         steps.append(np.append(place, heading))
     return steps[::-1]
-
-
-def _roomy_map(task: NavigationTaskCfg) -> NavigationMap:
-    """The map for a robot that keeps away from things; for one that does not, where there is not so much room."""
-    found = map_of(task)
-    try:
-        return map_of(task, max(_MARGIN, found.agent.turning_radius - found.agent.radius))
-    except ValueError:
-        return found

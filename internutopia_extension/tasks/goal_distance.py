@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +24,7 @@ _OF_THE_SCENE = {'scene_asset_path', 'scene_scale', 'scene_position', 'scene_ori
 _OF_THE_ENV = {'name', 'prim_path'}
 _NOT_OF_THE_BODY = {*_OF_THE_ENV, 'position', 'orientation', 'controllers', 'sensors'}
 
-_maps: OrderedDict[tuple[str, str, float], NavigationMap] = OrderedDict()
+_maps: OrderedDict[tuple[str, str], NavigationMap] = OrderedDict()
 
 
 def goal_distance(config: NavigationTaskCfg) -> Distance:
@@ -42,12 +41,8 @@ def goal_distance(config: NavigationTaskCfg) -> Distance:
     return lambda points: field.distances(points + middle)
 
 
-def map_of(config: TaskCfg, margin: float = 0.0) -> NavigationMap:
+def map_of(config: TaskCfg) -> NavigationMap:
     """The map of a task's scene for its first robot; made once for all episodes that have both.
-
-    Args:
-        config: the task.
-        margin: by how much more than its own radius the robot keeps from things [m].
 
     ValueError or OSError if there is none; see `NavigationMap.of_scene`. ImportError: an extra is missing.
     """
@@ -56,10 +51,9 @@ def map_of(config: TaskCfg, margin: float = 0.0) -> NavigationMap:
     robot = config.robots[0]
     names = {'objects': {'__all__': _OF_THE_ENV}}
     scene = config.model_dump_json(include=_OF_THE_SCENE, exclude=names)
-    key = scene, robot.model_dump_json(exclude=_NOT_OF_THE_BODY), margin
+    key = scene, robot.model_dump_json(exclude=_NOT_OF_THE_BODY)
     if key not in _maps:
-        agent = Agent.of(robot)
-        _maps[key] = NavigationMap.of_scene(config, replace(agent, radius=agent.radius + margin))
+        _maps[key] = NavigationMap.of_scene(config, Agent.of(robot))
         if len(_maps) > _KEPT:
             _maps.popitem(last=False)
     return _maps[key]

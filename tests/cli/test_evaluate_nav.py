@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import imageio_ffmpeg
 import pytest
 import yaml
 from markers import slow_but
@@ -99,8 +100,13 @@ def report_in(folder):
     return json.loads((folder / 'report.json').read_text())
 
 
+def frames(film):
+    return imageio_ffmpeg.count_frames_and_secs(str(film))[0]
+
+
+@pytest.mark.usefixtures('opengl')
 def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
-    result = evaluate('--envs', 1, '--out', 'one')
+    result = evaluate('--envs', 1, '--out', 'one', '--video', 1)
     assert result.exit_code == 0, result.stderr
     assert '1 of 6 episodes are left out' in caplog.text  # its start is in the wall
     one = report_in(folder / 'one')
@@ -112,6 +118,11 @@ def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     for text in ('expert, jetbot, flash', '100.0%', 'SPL', 'ends: stop 5', 'report.json', 'paths_0_room.png'):
         assert text in result.stdout
     assert (folder / 'one' / 'paths_0_room.png').read_bytes().startswith(b'\x89PNG')
+    by_spl = sorted(one['episodes'], key=lambda episode: -episode['spl'])
+    for kind, episode in (('best', by_spl[0]), ('worst', by_spl[-1])):
+        film = f'one/film_0_room_{kind}_1.mp4'
+        assert f'{film}: episode {episode["episode"]!r} of ' in result.stdout
+        assert frames(folder / film) == episode['steps']
     assert evaluate('--envs', 8, '--out', 'eight').exit_code == 0
     assert report_in(folder / 'eight') == one
 
@@ -238,9 +249,13 @@ def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages
         assert message in result.stderr
 
 
+@pytest.mark.usefixtures('opengl')
 def test_policies_of_users_are_asked_when_their_action_is_over(folder):
-    result = evaluate('--policy', 'nav_policies:ahead', '--out', 'out', '--distance', 'euclidean')
+    result = evaluate('--policy', 'nav_policies:ahead', '--out', 'out', '--distance', 'euclidean', '--video', 2)
     assert result.exit_code == 0, result.stderr
+    films = sorted((folder / 'out').glob('*.mp4'))
+    assert [film.stem for film in films] == ['film_0_room_failed_1', 'film_0_room_failed_2']  # nobody gets there
+    assert [*map(frames, films)] == [4, 4]
     episodes = report_in(folder / 'out')['episodes']
     assert {(each['end'], each['actions']) for each in episodes} == {('stop', 4)}
     assert episodes[2]['path_length'] == pytest.approx(0.25, abs=0.01)  # its second step would touch the wall

@@ -124,6 +124,8 @@ class Config(BaseCfg):
             return cls.model_validate(values)
         except ValidationError as error:
             error.add_note(f'in {path}')
+            if 'actions' in values:
+                error.add_note('actions are for `internutopia run`; a script gives them to `Env.step`')
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:
@@ -166,7 +168,7 @@ def check_config(config: object, owner: str) -> None:
     ways: dict[type, str] = {
         Mapping: 'Config(**config)',
         TaskCfg: 'Config(task_configs=[config])',
-        str: 'Config.from_yaml(config)',
+        str: "Config.from_yaml(config), or envs of a task with gymnasium.make_vec('internutopia:TASK', num_envs=...)",
         os.PathLike: 'Config.from_yaml(config)',
     }
     way = next((way for kind, way in ways.items() if isinstance(config, kind)), 'Config(task_configs=[...])')

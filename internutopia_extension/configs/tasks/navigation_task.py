@@ -75,6 +75,6 @@ class NavigationTaskCfg(TaskCfg):
             said = ', '.join('none' if radius is None else f'{radius:g} m' for radius in radii)
             raise ValueError(
                 f'episode {self.episode.episode_id!r}: its goals do not say one distance at which they are reached '
-                f'({said}); set success_distance'
+                f'({said}); set success_distance (--success-distance)'
             )
         return self

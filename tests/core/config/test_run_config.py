@@ -215,6 +215,14 @@ def test_malformed_yaml_is_located(tmp_path):
         Config.from_yaml(path)
 
 
+def test_actions_of_a_run_file_are_told_from_a_mistake(tmp_path):
+    path = tmp_path / 'run.yaml'
+    path.write_text('task_configs: [{type: T}]\nactions: {}\n')
+    with pytest.raises(ValidationError, match="no field 'actions'") as caught:
+        Config.from_yaml(path)
+    assert caught.value.__notes__[1] == 'actions are for `internutopia run`; a script gives them to `Env.step`'
+
+
 @pytest.mark.parametrize(('text', 'kind'), [('- 1\n- 2\n', 'list'), ('', 'NoneType'), ('hello', 'str')])
 def test_yaml_must_be_a_mapping(tmp_path, text, kind):
     path = tmp_path / 'run.yaml'
@@ -254,7 +262,11 @@ def test_wrong_distribution_is_refused(values):
     [
         ({'task_configs': [TaskCfg()]}, 'got dict; make one with Config(**config)'),
         (TaskCfg(), 'got TaskCfg; make one with Config(task_configs=[config])'),
-        ('run.yaml', 'got str; make one with Config.from_yaml(config)'),
+        (
+            'run.yaml',
+            'got str; make one with Config.from_yaml(config), or envs of a task with '
+            "gymnasium.make_vec('internutopia:TASK', num_envs=...)",
+        ),
         (None, 'got NoneType; make one with Config(task_configs=[...])'),
     ],
 )
