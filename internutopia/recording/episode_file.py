@@ -42,7 +42,7 @@ class EpisodeWriter:
 
     Args:
         path: the file that it becomes.
-        facts: what is known of it at its start, as JSON.
+        facts: what is known of it at its start, as JSON; those of a `RecordedEpisode` to record it once more.
         state: the physics before its first step.
         step_rate: steps per second.
         fps: frames per second, `step_rate` at most.
@@ -70,10 +70,10 @@ class EpisodeWriter:
         self._frame_steps: list[int] = []
         self._rows: dict[str, list[NDArray[Any]]] = {}
         self._streams: dict[str, FrameStream] = {}
-        self._left_out: dict[str, str] = {}
+        self._left_out: dict[str, str] = dict(facts.get('left_out', {}))
         self._actions: list[int] = []  # index of each step's in the values
         self._action_values: dict[str, int] = {}
-        self._actions_complete = True
+        self._actions_complete: bool = facts.get('actions', {}).get('complete', True)
 
     @property
     def steps(self) -> int:

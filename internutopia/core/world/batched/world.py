@@ -93,6 +93,7 @@ class BatchedWorld(World):
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
         self.render_quality: Quality = render_quality
         self._renderers = RendererPool(self.threads, render_quality)
+        self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
         self._stepped: list[tuple[EnvBatch, Slots | None]] = []
         self._stepped_envs: Index = slice(0)
         self._stepped_key = (b'', b'')
@@ -275,7 +276,8 @@ class BatchedWorld(World):
 
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         scene = self.scene(env_id)
-        return scene.model, self._env_batch_of(env_id).full_state(int(self.slot[env_id])), scene.labels.geom_labels
+        state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
+        return self.rendered_model(scene), state, scene.labels.geom_labels
 
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """The scene of an env with other self-collisions of its robots."""
