@@ -1,6 +1,6 @@
-"""Cost of the viewer: steps of 64 envs with an H1 each, without a viewer, with one without pages, and with a page.
+"""Cost of the viewer: steps of 64 envs with an H1 each: without a viewer, with one, with pages that read and do not.
 
-The three take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
+The four take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
 that of the whole process, in which the viewer's own threads work. Without a page, what the viewer does in a step is so
 little that it is timed by itself::
 
@@ -29,8 +29,8 @@ ENVS, STEPS, ROUNDS = 64, 40, 5
 _SETTLED = 3.0  # s, after which geometry has been made and sent
 
 
-def watch(url: str) -> None:
-    """Be a page that reads whatever comes: the body of a process."""
+def watch(url: str, reads: bool) -> None:
+    """Be a page that reads whatever comes, or nothing: the body of a process."""
     import msgspec
     import viser
     from websockets.sync.client import connect
@@ -45,6 +45,8 @@ def watch(url: str) -> None:
     protocol: Any = f'viser-v{viser.__version__}'
     with connect(url.replace('http', 'ws', 1).rstrip('/'), subprotocols=[protocol], max_size=None) as page:
         page.send(msgspec.msgpack.encode({'type': 'ViewerCameraMessage', **camera, **size}))
+        if not reads:
+            time.sleep(3600.0)
         for _ in page:
             pass
 
@@ -79,7 +81,12 @@ def main() -> None:
     simulator = SimConfig(physics_dt=1 / 240, substeps=4, threads=1)
     config = Config(simulator=simulator, env_num=ENVS, task_configs=[task], episode_order='cycle')
     actions = [{'h1': {'move_by_speed': [0.5, 0.0, 0.0]}}] * ENVS
-    times: dict[str, list[np.ndarray]] = {'no viewer': [], 'no page': [], 'a page': []}
+    times: dict[str, list[np.ndarray]] = {
+        'no viewer': [],
+        'no page': [],
+        'a page': [],
+        'a page that reads nothing': [],
+    }
     with closing(Env(config)) as env:
         env.reset()
         hooks: list[float] = []
@@ -94,21 +101,25 @@ def main() -> None:
                 time.sleep(_SETTLED)
                 hooks.append(time_hooks(viewer))
                 times['no page'].append(measure(step))
-                page = multiprocessing.get_context('spawn').Process(target=watch, args=(viewer.url,), daemon=True)
-                page.start()
-                while not viewer.pages:
-                    step()
-                time.sleep(_SETTLED)
-                times['a page'].append(measure(step))
-                page.terminate()
-                page.join()
+                for name, reads in (('a page', True), ('a page that reads nothing', False)):
+                    process = multiprocessing.get_context('spawn').Process
+                    page = process(target=watch, args=(viewer.url, reads), daemon=True)
+                    page.start()
+                    while not viewer.pages:
+                        step()
+                    time.sleep(_SETTLED)
+                    times[name].append(measure(step))
+                    page.terminate()
+                    page.join()
+                    while viewer.pages:
+                        step()
     base = np.median(times['no viewer'], axis=0)
     took = 1e3 * base[0] / STEPS
     print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
     for name, each in times.items():
         thread, process, wall = np.median(each, axis=0)
         share = (process - thread) / wall
-        print(f'{name:10} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
+        print(f'{name:25} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
 
 
 if __name__ == '__main__':

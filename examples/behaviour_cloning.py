@@ -6,7 +6,9 @@ then acts in 64 envs with the cube in other places.
 
 import argparse
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ EDGE = 0.04  # m
 GOAL = np.array([0.4, 0.25, EDGE / 2])  # m, of the cube
 LOW, HIGH = (0.35, -0.3, EDGE / 2), (0.6, 0.05, EDGE / 2)  # m, between which the cube lies at first
 HOVER = 0.12  # m, the height at which the gripper moves sideways
+STEPS = 300  # of an episode at most, at 15 steps per second
 STRIDE = 0.018  # m, how far ahead of the gripper its target is, at most
 NOISE = 0.006  # m, of the expert's targets: it then shows what to do beside the straight way, too
 DOWN = (0.0, 1.0, 0.0, 0.0)  # the gripper points to the floor
@@ -93,32 +96,27 @@ def run(policy: Policy, episodes: int, seed: int, noise: float = 0.0, record: Pa
             objects=[
                 DynamicCubeCfg(name='cube', prim_path='/cube', position=place, scale=(EDGE, EDGE, EDGE), mass=0.1)
             ],
-            max_episode_steps=200,
+            max_episode_steps=STEPS,
         )
         for place in random.uniform(LOW, HIGH, (episodes, 3)).tolist()
     ]
     simulator = SimConfig(physics_dt=1 / 240, substeps=16, rendering_interval=0)
     config = Config(simulator=simulator, env_num=episodes, task_configs=tasks, seed=seed, metrics_save_path='none')
-    env = Env(config)
-    recorder = None
-    if record is not None:
-        recorder = Recorder(record, config, only='success')
-        recorder.attach(env)
-    obs, _ = env.reset()
-    info = []
-    while env.simulation_app.is_running():
-        controllers = [each['franka']['controllers'] for each in obs]
-        tip = np.array([each[arm_ik_cfg.name]['eef_position'] for each in controllers])
-        fingers = np.array([each[gripper_cfg.name]['gripper_pos'] for each in controllers])
-        cube = np.array([each['franka']['cube_position'] for each in obs])
-        way, opening = policy(tip, fingers, cube)
-        way *= np.minimum(1.0, STRIDE / np.linalg.norm(way, axis=1, keepdims=True))
-        pose = np.column_stack([tip + way + random.normal(0.0, noise, way.shape), [DOWN] * episodes])
-        actions = [{'franka': {arm_ik_cfg.name: pose[i], gripper_cfg.name: opening[i]}} for i in range(episodes)]
-        obs, _, _, _, info = env.step(actions)
-    if recorder is not None:
-        recorder.close()
-    env.close()
+    info: list[dict[str, Any]] = []
+    with closing(Env(config)) as env, ExitStack() as stack:
+        if record is not None:
+            stack.enter_context(Recorder(record, config, only='success')).attach(env)
+        obs, _ = env.reset()
+        while env.simulation_app.is_running():
+            controllers = [each['franka']['controllers'] for each in obs]
+            tip = np.array([each[arm_ik_cfg.name]['eef_position'] for each in controllers])
+            fingers = np.array([each[gripper_cfg.name]['gripper_pos'] for each in controllers])
+            cube = np.array([each['franka']['cube_position'] for each in obs])
+            way, opening = policy(tip, fingers, cube)
+            way *= np.minimum(1.0, STRIDE / np.linalg.norm(way, axis=1, keepdims=True))
+            pose = np.column_stack([tip + way + random.normal(0.0, noise, way.shape), [DOWN] * episodes])
+            actions = [{'franka': {arm_ik_cfg.name: pose[i], gripper_cfg.name: opening[i]}} for i in range(episodes)]
+            obs, _, _, _, info = env.step(actions)
     return float(np.mean([each['metrics']['success'] for each in info]))
 
 
@@ -155,7 +153,9 @@ def train(dataset: Dataset, updates: int) -> nn.Module:
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
-    print(f'{len(inputs)} frames; loss {np.mean(losses[:20]):.3f} at first, {np.mean(losses[-20:]):.3f} at last')
+    first, last = np.mean(losses[:20]), np.mean(losses[-20:])
+    print(f'{len(inputs)} frames; loss {first:.3f} at first, {last:.3f} at last')
+    assert last < 0.7 * first
     return network
 
 
@@ -183,5 +183,6 @@ def learned(tip: Array, fingers: Array, cube: Array) -> tuple[Array, Array]:
     return outputs[:, :3] * STRIDE, outputs[:, 3:]
 
 
-share = run(learned, args.envs, args.seed + 1)
+share = run(learned, args.envs, args.seed + 1000)
 print(f'the network succeeded in {share:.2f} of {args.envs} episodes with other places of the cube')
+assert args.updates < 5000 or share > 0.7

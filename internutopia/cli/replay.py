@@ -80,7 +80,7 @@ def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: P
     _render_without_display()
 
     def start() -> int:
-        from internutopia.recording.augment import augment
+        from internutopia.recording.augmentation import augment
         from internutopia.recording.dataset import Dataset
         from internutopia.recording.looks import Looks
         from internutopia.recording.replay import ReplayCamera

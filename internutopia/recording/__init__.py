@@ -12,13 +12,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from internutopia.recording.augmentation import augment
     from internutopia.recording.dataset import Dataset
+    from internutopia.recording.looks import GeomLook, Light, Looks
     from internutopia.recording.recorder import Recorder
     from internutopia.recording.replay import Replay, ReplayCamera
 
-__all__ = ['Dataset', 'Recorder', 'Replay', 'ReplayCamera']
+__all__ = ['Dataset', 'GeomLook', 'Light', 'Looks', 'Recorder', 'Replay', 'ReplayCamera', 'augment']
 
-_MODULES = {'Dataset': 'dataset', 'Recorder': 'recorder', 'Replay': 'replay', 'ReplayCamera': 'replay'}
+_MODULES = {
+    'Dataset': 'dataset',
+    'GeomLook': 'looks',
+    'Light': 'looks',
+    'Looks': 'looks',
+    'Recorder': 'recorder',
+    'Replay': 'replay',
+    'ReplayCamera': 'replay',
+    'augment': 'augmentation',
+}
 
 
 def __getattr__(name: str) -> Any:

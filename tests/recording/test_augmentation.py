@@ -11,9 +11,7 @@ from jetbot_runs import STEPS, MakeConfig, equal, record
 from numpy.typing import NDArray
 from PIL import Image
 
-from internutopia.recording import Dataset, Replay, ReplayCamera
-from internutopia.recording.augment import augment
-from internutopia.recording.looks import GeomLook, Light, Looks
+from internutopia.recording import Dataset, GeomLook, Light, Looks, Replay, ReplayCamera, augment
 
 PICTURES = 'jetbot/sensors/eye/rgba'
 ABOVE = ReplayCamera(position=(0.0, 0.0, 1.0), target=(0.0, 0.0, 0.0), resolution=(40, 40))
