@@ -20,12 +20,12 @@ import numpy as np
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
-from internutopia.viewer.viewer import Viewer
+from internutopia.viewer.viewer import RATE, Viewer
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ENVS, STEPS, ROUNDS = 64, 40, 5
+ENVS, STEPS, ROUNDS = 64, 40, 3
 _SETTLED = 3.0  # s, after which geometry has been made and sent
 
 
@@ -73,6 +73,18 @@ def time_hooks(viewer: Viewer, calls: int = 2000) -> float:
     return (time.thread_time() - before) / calls
 
 
+def time_frames(viewer: Viewer, step: Callable[[], Any], frames: int = 60) -> tuple[float, float]:
+    """CPU time that a frame for a page takes in the thread that steps, and in all others [s]."""
+    taken, others = 0.0, time.process_time() - time.thread_time()
+    for _ in range(frames):
+        time.sleep(1.0 / RATE)  # so that each of them is due
+        step()
+        before = time.thread_time()
+        viewer.on_change()
+        taken += time.thread_time() - before
+    return taken / frames, (time.process_time() - time.thread_time() - others) / frames
+
+
 def main() -> None:
     """Measure and print."""
     import_extensions()
@@ -90,6 +102,7 @@ def main() -> None:
     with closing(Env(config)) as env:
         env.reset()
         hooks: list[float] = []
+        frames: list[tuple[float, float]] = []
 
         def step() -> None:
             env.step(actions)
@@ -109,6 +122,8 @@ def main() -> None:
                         step()
                     time.sleep(_SETTLED)
                     times[name].append(measure(step))
+                    if reads:
+                        frames.append(time_frames(viewer, step))
                     page.terminate()
                     page.join()
                     while viewer.pages:
@@ -116,6 +131,8 @@ def main() -> None:
     base = np.median(times['no viewer'], axis=0)
     took = 1e3 * base[0] / STEPS
     print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
+    own, others = RATE * np.median(frames, axis=0)
+    print(f'with a page: 30 frames a second take {100 * own:.1f} % of a second, other threads {100 * others:.1f} %')
     for name, each in times.items():
         thread, process, wall = np.median(each, axis=0)
         share = (process - thread) / wall

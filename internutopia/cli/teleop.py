@@ -69,16 +69,18 @@ def teleop(
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
+            from internutopia.teleoperation.gamepad import GamepadDevice
             from internutopia.teleoperation.page import PageDevice
 
             page = stack.enter_context(closing(PageDevice(viewer.server)))
+            gamepad = stack.enter_context(closing(GamepadDevice(viewer)))
             if not run_file.config.resume:
                 env.results.start_over()
             if recorder is not None:
                 recorder.attach(env)
                 stack.enter_context(recorder)
             script = functools.partial(_script, env, run_file.actions, name)
-            session = Session(env, name, [*devices, page], viewer, recorder, script=script, show=page.show)
+            session = Session(env, name, [*devices, page, gamepad], viewer, recorder, script=script, show=page.show)
             with interruption.deferred(_PATIENCE):
                 session.run(max_steps, interruption.is_set)
             print(', '.join(f'{how}: {count}' for how, count in session.counts.items()) or 'no episode has ended')
