@@ -43,7 +43,7 @@ def teleop(
     Args:
         path: the run file.
         robot: the robot that is steered; None means the only one.
-        device: `'page'`, `'phone'` or `'keyboard'`.
+        device: `'keyboard'`, `'phone'`, or what is on or at the page: `'page'`, `'gamepad'`, `'spacemouse'`.
         address: of the page, `HOST:PORT`; None means this machine alone, for a phone all machines.
         record: the dataset to record.
         seed: seed instead of the file's.

@@ -1,6 +1,6 @@
-"""Gamepad device: a gamepad at the machine of somebody who has a page of a viewer open.
+"""Gamepad device: a gamepad or SpaceMouse at the machine of somebody who has a page of a viewer open.
 
-Browsers give gamepads to scripts alone. The device puts a short one on the pages, which sends sticks and buttons to the
+Browsers give them to scripts alone. The device puts a short one on the pages, which sends sticks and buttons to the
 address that its page has. Buttons count as those of the browsers' standard layout.
 """
 
@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.teleoperation.device import DeviceInput, Signal
 
 if TYPE_CHECKING:
     from internutopia.viewer.viewer import Viewer
 
+Floats = NDArray[np.float64]
+
 _PERIOD = 50  # ms, in which a page says how the gamepad is
 _HELD = 0.3  # s: what no page has said for longer is not so any more
 _DEAD = 0.1  # of a stick that is let go of
-_AXES, _BUTTONS = 4, 17
+_AXES, _BUTTONS = 4, 16  # of a gamepad, at least
+_SPACE_AXES = 6  # of a SpaceMouse: to the right, to the person, down, and turns about these (HID Usage Tables, 4.2)
+_HID_AXES = [1, 0, 2, 4, 3, 5]  # those that, turned round, are forward, to the left, up
+_SPACE_SIGNALS = {0: Signal.GRIPPER, 1: Signal.NEXT_PART}
 _ROLL_LEFT, _ROLL_RIGHT, _DOWN, _UP = 4, 5, 6, 7  # shoulder buttons and triggers
 _SIGNALS = {0: Signal.GRIPPER, 1: Signal.DISCARD, 2: Signal.NEXT_PART, 3: Signal.SUCCESS, 9: Signal.RESET}
 _PATH = 'gamepad'
@@ -29,7 +35,8 @@ _SCRIPT = f"""
 const place = this;
 const timer = setInterval(() => {{
   if (!place.isConnected) return clearInterval(timer);
-  const pad = [...navigator.getGamepads()].find((each) => each && each.mapping === 'standard');
+  const known = (pad) => pad && (pad.mapping === 'standard' || /space|3dconnexion/i.test(pad.id));
+  const pad = [...navigator.getGamepads()].find(known);
   if (!pad) return;
   const axes = pad.axes.map((axis) => axis.toFixed(3)), buttons = pad.buttons.map((button) => button.value.toFixed(3));
   fetch('{_PATH}?axes=' + axes + '&buttons=' + buttons).catch(() => {{}});
@@ -38,7 +45,7 @@ const timer = setInterval(() => {{
 
 
 class GamepadDevice:
-    """The gamepad of whoever has a page of a viewer open; of several, what came last counts."""
+    """The gamepad or SpaceMouse of whoever has a page of a viewer open; of several, what came last counts."""
 
     def __init__(self, viewer: Viewer):
         self._viewer = viewer
@@ -66,22 +73,24 @@ class GamepadDevice:
             np.array([float(each) for each in parse_qs(query).get(name, [''])[0].split(',')])
             for name in ('axes', 'buttons')
         )
-        if len(axes) < _AXES or len(buttons) < _BUTTONS - 1 or not np.isfinite([*axes, *buttons]).all():
-            raise ValueError(f'expected {_AXES} axes and {_BUTTONS} buttons, got {query!r:.200}')
-        left_x, left_y, right_x, right_y = np.where(np.abs(axes[:_AXES]) < _DEAD, 0.0, axes[:_AXES])
-        self._twist = np.clip(
-            [
-                -left_y,
-                -left_x,
-                buttons[_UP] - buttons[_DOWN],
-                buttons[_ROLL_RIGHT] - buttons[_ROLL_LEFT],
-                -right_y,
-                -right_x,
-            ],
-            -1.0,
-            1.0,
-        )
+        if not np.isfinite([*axes, *buttons]).all():
+            raise ValueError(f'expected finite numbers, got {query!r:.200}')
+        axes = np.where(np.abs(axes) < _DEAD, 0.0, axes)
+        if len(axes) == _AXES and len(buttons) >= _BUTTONS:
+            twist, signals = _of_sticks(axes, buttons), _SIGNALS
+        elif len(axes) == _SPACE_AXES:
+            twist, signals = -axes[_HID_AXES], _SPACE_SIGNALS
+        else:
+            raise ValueError(f'neither a gamepad nor a SpaceMouse has {len(axes)} axes and {len(buttons)} buttons')
+        self._twist = np.clip(twist, -1.0, 1.0)
         self._until = monotonic() + _HELD
         pressed = frozenset(np.flatnonzero(buttons > 0.5).tolist())
-        self._signals += [_SIGNALS[each] for each in sorted(pressed - self._pressed) if each in _SIGNALS]
+        self._signals += [signals[each] for each in sorted(pressed - self._pressed) if each in signals]
         self._pressed = pressed
+
+
+def _of_sticks(axes: Floats, buttons: Floats) -> Floats:
+    """The twist that sticks `(4,)`, shoulder buttons and triggers say."""
+    left_x, left_y, right_x, right_y = axes
+    up, roll = buttons[_UP] - buttons[_DOWN], buttons[_ROLL_RIGHT] - buttons[_ROLL_LEFT]
+    return np.array([-left_y, -left_x, up, roll, -right_y, -right_x])

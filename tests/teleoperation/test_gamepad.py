@@ -39,7 +39,7 @@ def viewer(franka: Env) -> Iterator[Viewer]:
 
 def send(viewer: Viewer, axes: list[float], **pressed: float) -> int:
     """Say how a gamepad is, with some buttons `b<number>`; returns the status."""
-    buttons = [pressed.get(f'b{number}', 0.0) for number in range(17)]
+    buttons = [pressed.get(f'b{number}', 0.0) for number in range(17 if len(axes) == 4 else 2)]
     query = f'axes={",".join(map(str, axes))}&buttons={",".join(map(str, buttons))}'
     with urllib.request.urlopen(f'{viewer.url}gamepad?{query}') as answer:
         return answer.status
@@ -55,6 +55,16 @@ def test_sticks_move_and_buttons_signal_once(viewer: Viewer) -> None:
         np.testing.assert_allclose(read.twist, [1.0, -0.25, -0.75, 1.0, 0.0, -0.5])
         assert read.signals == (Signal.GRIPPER, Signal.SUCCESS)
         assert device.read().signals == ()
+
+
+def test_a_space_mouse_moves_in_the_directions_in_which_it_is_pushed(viewer: Viewer) -> None:
+    """Its axes are those of HID: to the right, to the person, down, and turns about them."""
+    with closing(GamepadDevice(viewer)) as device:
+        for axis, twist in enumerate(np.eye(6)[[1, 0, 2, 4, 3, 5]]):
+            assert send(viewer, np.eye(6)[axis].tolist(), b1=1.0) == 204
+            np.testing.assert_array_equal(device.read().twist, -twist)
+        assert send(viewer, [0.0] * 6, b0=1.0) == 204
+        assert device.read().signals == (Signal.GRIPPER,)
 
 
 @pytest.mark.parametrize('query', ['', 'axes=0,0,0,0&buttons=0', 'axes=0,0,0,nan&buttons=' + ','.join('0' * 17)])
