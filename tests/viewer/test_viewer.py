@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,12 +268,13 @@ def test_each_of_four_scenes_is_shown_when_its_env_is_picked(make_env: Any, conf
     robot = 3  # nodes: chassis and two wheels
     with attach(env) as viewer, PageClient(viewer.url) as page:
 
-        def nodes() -> int:
-            return sum(name.startswith('/envs/') for name in page.nodes)
+        def shown() -> int:
+            return sum(name.startswith('/envs/scene_0/') for name in page.nodes) - robot
 
         for picked in (3, 1, 2, 0):
             page.set('Env', picked)
-            step_until(lambda: env.step(STAND[:1] * 4), lambda: page.sees(lambda n=picked: nodes() == robot + n))
+            wanted = partial(page.sees, lambda picked=picked: shown() == picked)
+            step_until(lambda: env.step(STAND[:1] * 4), wanted)
 
 
 def test_geometry_is_sent_once(make_env: Any):
