@@ -25,7 +25,7 @@ from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-ENVS, STEPS, ROUNDS = 64, 40, 3
+ENVS, STEPS, ROUNDS = 64, 40, 5
 _SETTLED = 3.0  # s, after which geometry has been made and sent
 
 
@@ -52,11 +52,14 @@ def watch(url: str, reads: bool) -> None:
 
 
 def measure(step: Callable[[], Any]) -> np.ndarray:
-    """CPU time of this thread and of the process, and time, of `STEPS` steps [s]."""
+    """CPU time of this thread and of the process, and time, of `STEPS` steps [s], after a pause and a few steps."""
 
     def clocks() -> np.ndarray:
         return np.array([time.thread_time(), time.process_time(), time.perf_counter()])
 
+    time.sleep(_SETTLED)
+    for _ in range(5):
+        step()
     before = clocks()
     for _ in range(STEPS):
         step()
@@ -111,7 +114,6 @@ def main() -> None:
         for _ in range(ROUNDS):
             times['no viewer'].append(measure(step))
             with attach(env) as viewer:
-                time.sleep(_SETTLED)
                 hooks.append(time_hooks(viewer))
                 times['no page'].append(measure(step))
                 for name, reads in (('a page', True), ('a page that reads nothing', False)):
@@ -120,7 +122,6 @@ def main() -> None:
                     page.start()
                     while not viewer.pages:
                         step()
-                    time.sleep(_SETTLED)
                     times[name].append(measure(step))
                     if reads:
                         frames.append(time_frames(viewer, step))

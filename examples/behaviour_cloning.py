@@ -89,7 +89,7 @@ def run(policy: Policy, episodes: int, seed: int, noise: float = 0.0, record: Pa
     """Act in as many envs as there are episodes, with the cube in random places; the share that succeeds."""
     random = np.random.default_rng(seed)
     franka = FrankaRobotCfg(controllers=[arm_ik_cfg, gripper_cfg])
-    tasks = [
+    tasks: list[TaskCfg] = [
         PickAndPlaceCfg(
             scene_asset_path='scenes/empty.xml',
             robots=[franka],

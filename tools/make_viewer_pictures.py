@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session
 from internutopia.teleoperation.page import PageDevice
@@ -60,15 +60,18 @@ def make_scenes_picture() -> None:
     """Pick one env after the other, each with a scene of its own."""
     robot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[])
     scenes = ['warehouse.xml', 'rooms.xml', 'obstacles.usda', 'apartment.usda']
-    tasks = [FiniteStepTaskCfg(scene_asset_path=f'scenes/{scene}', robots=[robot], max_steps=1000) for scene in scenes]
+    tasks: list[TaskCfg] = [
+        FiniteStepTaskCfg(scene_asset_path=f'scenes/{scene}', robots=[robot], max_steps=1000) for scene in scenes
+    ]
     config = Config(simulator=SimConfig(physics_dt=1 / 240, substeps=4), env_num=4, task_configs=tasks)
-    sheet = Image.new('RGB', (1000, 600))
+    width, height = 550, 320  # of each, half of the page
+    sheet = Image.new('RGB', (2 * width, 2 * height))
     with closing(Env(config)) as env:
         env.reset()
         with attach(env, paused=True) as viewer:
             running = threading.Thread(target=env.step, args=([{}] * 4,))
             running.start()
-            with _opened(viewer.url, (500, 300)) as page:
+            with _opened(viewer.url, (2 * width, 2 * height)) as page:
                 page.get_by_text('Follow').wait_for()
                 for number, scene in enumerate(scenes):
                     env_id = page.locator('input[inputmode]').first
@@ -77,10 +80,10 @@ def make_scenes_picture() -> None:
                     page.get_by_text(scene, exact=False).first.wait_for()
                     page.wait_for_timeout(_SETTLED)
                     picture = Image.open(io.BytesIO(page.screenshot(timeout=_PATIENCE)))
-                    sheet.paste(picture, (number % 2 * 500, number // 2 * 300))
+                    sheet.paste(picture.resize((width, height)), (number % 2 * width, number // 2 * height))
                 viewer.close()
             running.join()
-    sheet.save(_IMAGES / 'viewer_scenes.png', optimize=True)
+    sheet.quantize(128).save(_IMAGES / 'viewer_scenes.png', optimize=True)
 
 
 def make_teleoperation_picture() -> None:

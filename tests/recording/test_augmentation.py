@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_other_looks_change_the_pictures_alone(tmp_path: Path, dataset: Dataset)
 def test_a_light_shines_in_place_of_the_others(dataset: Dataset) -> None:
     """What a light adds is its colour times that of the ground, at which it looks straight, and some that is shine."""
 
-    def ground(*color: float, lights: Sequence[Light] = ()) -> NDArray[np.float64]:
+    def ground(*color: Any, lights: Sequence[Light] = ()) -> NDArray[np.float64]:
         return corner(Looks(geoms=[GeomLook(names='scene/*', color=color)], lights=list(lights)), dataset)
 
     black, cyan, white = ground(0.0, 0.0, 0.0), ground(0.5, 1.0, 1.0), ground(1.0, 1.0, 1.0)
@@ -87,6 +88,7 @@ def test_a_texture_is_repeated_once_per_metre(tmp_path: Path, dataset: Dataset) 
         row = replay.render(camera)[20].astype(int)
     blue = row[:, 2] > row[:, 0]
     edges = np.flatnonzero(np.diff(blue.astype(int)))
+    assert len(edges) > 10
     metres = 2.0 * 4.0 * np.tan(np.radians(45.0) / 2.0) * 5.0  # as wide as 5 heights
     np.testing.assert_allclose(np.diff(edges), 0.5 * 200.0 / metres, atol=2.0)
 
