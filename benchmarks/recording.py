@@ -33,7 +33,9 @@ ROUNDS = 5
 ACTION = [0.5, 0.2]  # m/s, rad/s
 LEARNING = LearningCfg(
     action=ActionCfg(controller='move_by_speed'),
-    observations=[ObservationTermCfg(term=term) for term in ('base_linear_velocity', 'joint_velocities', 'last_action')],
+    observations=[
+        ObservationTermCfg(term=term) for term in ('base_linear_velocity', 'joint_velocities', 'last_action')
+    ],
     rewards=[RewardTermCfg(term='alive', weight=1.0)],
 )
 
