@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.recording.dataset import Dataset
-from internutopia.recording.episode_file import EpisodeWriter
+from internutopia.recording.episode_writer import EpisodeWriter
 from internutopia.recording.export import export
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.looks import Looks
@@ -58,45 +58,33 @@ def augment(
 
 def _write(replay: Replay, new: Dataset, cameras: Mapping[str, ReplayCamera], codec: str) -> None:
     """Write the episode of a replay to a dataset."""
-    episode, states = replay.episode, replay.episode.states
-    rates = new.facts['step_rate'], new.facts['fps']
-    writer = EpisodeWriter(
-        new.path_of(episode.facts['episode_id']),
-        episode.facts,
-        states[0],
-        *rates,
-        new.facts['format'] == 'lerobot',
-        codec,
-    )
-    frames = {step: frame for frame, step in enumerate(episode.frame_steps.tolist())}
+    episode, is_video = replay.episode, new.facts['format'] == 'lerobot'
+    path = new.path_of(episode.facts['episode_id'])
+    writer = EpisodeWriter(path, episode.facts, new.facts['fps'], is_video, codec)
+
+    def pictures(step: int) -> Leaves:
+        replay.put(step)
+        seen = _pictures(replay)
+        more = {f'scene/sensors/{name}/rgba': replay.render(camera) for name, camera in cameras.items()}
+        missing = episode.streams.keys() - seen.keys() - more.keys()
+        if missing:
+            raise ValueError(
+                f'{episode.path} has pictures {min(missing)!r} that no sensor of its robots takes: give the camera '
+                'that took them once more'
+            )
+        return {leaf: seen[leaf] for leaf in seen if leaf in episode.streams or leaf in episode.observations} | more
+
     try:
-        for step, (action, reward) in enumerate(zip(episode.actions, episode.rewards.tolist(), strict=True)):
-            if step in frames:
-                replay.put(step)
-                pictures = _pictures(replay, cameras)
-                missing = episode.streams.keys() - pictures.keys()
-                if missing:
-                    raise ValueError(
-                        f'{episode.path} has pictures {sorted(missing)[0]!r} that no sensor of its robots takes: give '
-                        'the camera that took them once more'
-                    )
-                numbers = {leaf: rows[frames[step]] for leaf, rows in episode.observations.items()}
-                writer.observe(numbers | pictures)
-            writer.act(action)
-            writer.stepped(states[step + 1], reward)
-        ending = ('success', 'terminated', 'truncated', 'metrics', 'error')
-        writer.save({name: episode.facts[name] for name in ending})
+        writer.save_copy(episode, pictures)
     except BaseException:
         writer.discard()
         raise
 
 
-def _pictures(replay: Replay, cameras: Mapping[str, ReplayCamera]) -> Leaves:
-    """What the sensors that render, and more cameras, see of the state that the env is in, by leaf."""
-    robots = replay.runner.slot(0).task.robots
+def _pictures(replay: Replay) -> Leaves:
+    """What the sensors that render see of the state that the env is in, by leaf."""
     seen: dict[str, Any] = {
         name: {'sensors': {each: sensor.get_data() for each, sensor in robot.sensors.items() if sensor.renders}}
-        for name, robot in robots.items()
+        for name, robot in replay.runner.slot(0).task.robots.items()
     }
-    more = {f'scene/sensors/{name}/rgba': replay.render(camera) for name, camera in cameras.items()}
-    return numeric_leaves(seen) | more
+    return numeric_leaves(seen)

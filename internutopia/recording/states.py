@@ -9,35 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.world.base import PhysicsState
+from internutopia.recording.step_buffer import Rows
 
 _ROWS, _STEPS = 'states/', 'state_steps/'
 _MODEL = 'model digest'
 
 
 class StateTrack:
-    """Collects states."""
+    """Collects the states of an episode, which count from 0."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[NDArray[Any]]] = {}
-        self._steps: dict[str, list[int]] = {}
-        self._count = 0
+        self._rows: dict[str, list[Rows]] = {}
+        self._models: list[tuple[int, PhysicsState]] = []  # with the first state that each belongs to
 
-    def add(self, state: PhysicsState) -> None:
-        """Take the next state; its arrays are kept, not copied."""
-        for name, array in {**state.arrays, _MODEL: np.frombuffer(state.model, np.uint8)}.items():
-            self._rows.setdefault(name, []).append(array)
-            self._steps.setdefault(name, []).append(self._count)
-        self._count += 1
+    def add(self, name: str, rows: Rows) -> None:
+        """Take one array of some states, whose numbers are the steps of the rows."""
+        self._rows.setdefault(name, []).append(rows)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All states by names for a file: rows, one alone where they are equal, and the states that they belong to."""
+    def add_model(self, state: int, model: PhysicsState) -> None:
+        """Take what seldom changes, from a state on: the same object as long as it does not."""
+        if not self._models or self._models[-1][1] is not model:
+            self._models.append((state, model))
+
+    def arrays(self, count: int) -> dict[str, NDArray[Any]]:
+        """So many states by names for a file: rows, one alone where they are equal, and the states that they are of."""
         arrays: dict[str, NDArray[Any]] = {}
-        for name, rows in self._rows.items():
-            stacked = np.stack(rows)
-            same = stacked.tobytes() == rows[0].tobytes() * len(rows)
-            arrays[f'{_ROWS}{name}'] = stacked[:1] if same else stacked
-            arrays[f'{_STEPS}{name}'] = np.array(self._steps[name], np.int32)
+        for name, parts in {**self._rows, **self._model_rows(count)}.items():
+            rows = np.concatenate([part.values for part in parts])
+            same = rows.tobytes() == rows[:1].tobytes() * len(rows)
+            arrays[f'{_ROWS}{name}'] = rows[:1] if same else rows
+            arrays[f'{_STEPS}{name}'] = np.concatenate(
+                [part.steps for part in parts], dtype=np.int32, casting='same_kind'
+            )
         return arrays
+
+    def _model_rows(self, count: int) -> dict[str, list[Rows]]:
+        rows: dict[str, list[Rows]] = {}
+        ends = [state for state, _ in self._models[1:]]
+        for (begin, model), end in zip(self._models, [*ends, count], strict=True):
+            for name, array in {**model.arrays, _MODEL: np.frombuffer(model.model, np.uint8)}.items():
+                values = np.broadcast_to(array, (end - begin, *array.shape))
+                rows.setdefault(name, []).append(Rows(np.arange(begin, end), values))
+        return rows
 
 
 class States:
