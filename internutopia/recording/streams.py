@@ -95,10 +95,10 @@ class VideoStream:
         self._closed = False
 
     def add(self, frame: NDArray[np.uint8]) -> None:
-        """Append a frame, RGB or RGBA. OSError if it cannot be written."""
+        """Append a frame. OSError if it cannot be written."""
         import av
 
-        picture = np.ascontiguousarray(frame[..., :3])
+        picture = np.ascontiguousarray(frame)
         self._pixels.append(picture[::_SAMPLED, ::_SAMPLED].reshape(-1, 3))
         video_frame = av.VideoFrame.from_ndarray(picture, format='rgb24')
         video_frame.pts = self.frames
