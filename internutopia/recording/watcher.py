@@ -47,15 +47,6 @@ class EpisodeWatcher:
         self._pictures: list[tuple[int, Future[None]]] = []  # that are being written, with their envs
         self._unsaved: list[tuple[EpisodeWriter, dict[str, Any]]] = []
         self._results: Results = self._runner.results
-        if not source.config.resume:  # else the results file says what is done
-            recorded = set(dataset.episode_ids)
-            self._runner.queue.skip({*self._runner.queue.done, *recorded})
-            running = {slot.episode.id for slot in self._runner.slots(range(self._runner.env_num))}
-            if recorded & running:
-                raise ValueError(
-                    f'attach: episode {min(recorded & running)} was recorded before, and runs again: attach the '
-                    'recorder before the first reset'
-                )
         self._begin()
         self._runner.results = self
         self._runner.watchers.append(self)
