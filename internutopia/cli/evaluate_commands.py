@@ -158,6 +158,10 @@ def nav_command(
     overwrite: Annotated[
         bool, typer.Option('--overwrite', help='Replace the results of an earlier evaluation.')
     ] = False,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    fps: RecordRate = None,
 ) -> None:
     """Measure navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.cli.evaluate_nav import evaluate_nav
@@ -179,6 +183,7 @@ def nav_command(
             out=out or Path('out') / source.stem,
             resume=resume,
             overwrite=overwrite,
+            record=RecordOptions(record, record_format, only, fps),
             again=resuming_command(context),
         )
     )

@@ -99,9 +99,11 @@ def convert(folder: Path) -> int:
     def start() -> int:
         from internutopia.recording.dataset import Dataset
         from internutopia.recording.export import export as make_tables
+        from internutopia.recording.folder_lock import FolderLock
 
         dataset = Dataset(folder)
-        make_tables(dataset)
+        with FolderLock(folder):
+            make_tables(dataset)
         print(f'{folder}: {len(dataset)} episodes')
         return 0
 

@@ -65,7 +65,7 @@ def teleop(
 
                 devices.append(stack.enter_context(closing(KeyboardDevice())))
             run_file = with_results(run_file, out, resume, overwrite)
-            recorder = None if record.folder is None else record.recorder(run_file.config)
+            recorder = record.recorder(run_file.config)
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
@@ -76,9 +76,7 @@ def teleop(
             gamepad = stack.enter_context(closing(GamepadDevice(viewer)))
             if not run_file.config.resume:
                 env.results.start_over()
-            if recorder is not None:
-                recorder.attach(env)
-                stack.enter_context(recorder)
+            stack.enter_context(record.attached(env, recorder))
             script = functools.partial(_script, env, run_file.actions, name)
             session = Session(env, name, [*devices, page, gamepad], viewer, recorder, script=script, show=page.show)
             with interruption.deferred(_PATIENCE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -60,22 +61,25 @@ class EpisodeWriter:
             text, self._actions_complete = 'null', False
         self._actions.append(self._action_values.setdefault(text, len(self._action_values)))
 
-    def stream(self, leaf: str, frame: int, picture: NDArray[Any]) -> FrameStream | None:
-        """The stream that takes a large array of the observation at a frame; None if it is left out.
+    def picture(self, leaf: str, frame: int, picture: NDArray[Any]) -> Callable[[], None] | None:
+        """Take a large array of the observation at a frame: returns what writes it, None if it is left out.
 
-        OSError if there can be none.
+        That may be called in any thread. OSError, of both, if it cannot be written.
         """
         if leaf in self._left_out:
             return None
+        picture = picture[..., :3] if _is_picture(picture) else picture  # without alpha
         if leaf not in self._streams:
             if frame:
                 return self._leave_out(leaf, 'it is not in every observation')
             self._streams[leaf] = self._open(leaf, picture)
         stream = self._streams[leaf]
         shape = tuple(stream.info['shape'])
-        if shape != _frame_of(picture).shape:
-            return self._leave_out(leaf, f'its shape changes, {shape} to {_frame_of(picture).shape}')
-        return stream
+        if shape != picture.shape:
+            return self._leave_out(leaf, f'its shape changes, {shape} to {picture.shape}')
+        if stream.frames > frame:
+            return None  # of a step that is tried again
+        return functools.partial(stream.add, picture)
 
     def add(self, block: Block) -> None:
         """Take the next steps."""
@@ -170,7 +174,7 @@ class EpisodeWriter:
         stem = f'{self.path.name.removesuffix(SUFFIX)}.{leaf.replace("/", ".")}'
         if _is_picture(picture) and self._video:
             return VideoStream(self.path.with_name(f'{stem}.mp4'), picture, self._fps, self._codec)
-        return RawStream(self.path.with_name(f'{stem}.raw'), _frame_of(picture))
+        return RawStream(self.path.with_name(f'{stem}.raw'), picture)
 
     def _leave_out(self, leaf: str, reason: str) -> None:
         warn_once('observation %r is not recorded: %s', leaf, reason)
@@ -199,11 +203,6 @@ class EpisodeWriter:
 
 def _packed(facts: Mapping[str, Any]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(facts).encode(), np.uint8)
-
-
-def _frame_of(picture: NDArray[Any]) -> NDArray[Any]:
-    """What is kept of a picture: colours without alpha."""
-    return picture[..., :3] if _is_picture(picture) else picture
 
 
 def _is_picture(value: NDArray[Any]) -> bool:

@@ -17,6 +17,7 @@ Leaves = dict[str, NDArray[Any]]
 _IGNORED = 'render'  # of an observation: whether pictures in it are new
 _END = None  # of a mapping, among the keys of a tree
 _NUMBERS = (bool, int, float)
+_MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 _NUMERIC = 'biuf'  # kinds of types
 _LARGE = 1024  # numbers in an array
 
@@ -55,12 +56,16 @@ def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
 
 def _walk(tree: Any, keys: list[Any], values: list[Any]) -> None:
     """Append all keys of a tree, with an end behind those of each mapping in it, and the values at them."""
-    if type(tree) is np.ndarray or not isinstance(tree, dict | Mapping):
+    if type(tree) is np.ndarray or not isinstance(tree, _MAPPINGS):
         values.append(tree)
         return
     for name, inner in tree.items():
-        if name != _IGNORED:
-            keys.append(name)
+        if name == _IGNORED:
+            continue
+        keys.append(name)
+        if type(inner) is np.ndarray:  # most of them: no call for it
+            values.append(inner)
+        else:
             _walk(inner, keys, values)
     keys.append(_END)
 

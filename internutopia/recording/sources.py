@@ -7,8 +7,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from internutopia.core.config import Config, DistributedConfig
+from internutopia.core.config import Config
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
@@ -49,53 +50,46 @@ def source_of(env: Any) -> StepSource:
 
     Raises:
         TypeError: it is no env that can be recorded.
-        NotImplementedError: the envs are in other processes, or on a device.
+        NotImplementedError: the envs are on a device.
     """
     if isinstance(env, VectorEnv):
         if isinstance(env.core.runner.world, DeviceWorld):
             raise NotImplementedError('recording needs arrays of numpy: the envs of this VectorEnv are on a device')
         return _ArraySource(env)
-    if isinstance(env, Env):
-        check_local(env.config)
     if isinstance(env, Env | GymEnv):
-        return _ListSource(env)
+        return ListSource(env.runner)
     raise TypeError(f'the recorder takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__name__}')
 
 
-def check_local(config: Config) -> None:
-    """NotImplementedError if the envs of a run are in other processes."""
-    if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-        raise NotImplementedError(
-            'recording needs the envs in this process, and this run is distributed: record it without '
-            'distribution_config (without --processes)'
-        )
-
-
-class _ListSource:
-    """`vec_env.Env` and `gym_env.Env`."""
+class ListSource(StepSource):
+    """`vec_env.Env` and `gym_env.Env`, and the envs of a worker."""
 
     api: Api = 'list'
 
-    def __init__(self, env: Env | GymEnv):
-        self.runner = env.runner
-        self.config = self.runner.config
+    def __init__(self, runner: SimulatorRunner):
+        self.runner = runner
+        self.config = runner.config
         self.step_dt = self.runner.world.step_dt
 
+    @override
     def begin_step(self) -> None:
         pass
 
+    @override
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
         return gathered_leaves([slot.last.observation for slot in self.runner.slots(env_ids)])
 
+    @override
     def actions(self, env_ids: Sequence[int]) -> list[Any]:
         actions = self.runner.actions
         return [actions[env_id] for env_id in env_ids]
 
+    @override
     def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
         return np.array([slot.last.reward or 0.0 for slot in self.runner.slots(env_ids)], np.float64)
 
 
-class _ArraySource:
+class _ArraySource(StepSource):
     """`rl.VectorEnv`: the observation has one leaf, `state`."""
 
     api: Api = 'array'
@@ -108,14 +102,18 @@ class _ArraySource:
         self.step_dt = env.core.step_dt
         self._returns = np.zeros(self.runner.env_num)  # before the step
 
+    @override
     def begin_step(self) -> None:
         self._returns[:] = self._core.returns
 
+    @override
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
         return [Gathered('state', list(range(len(env_ids))), self._core.observations.last[env_ids])]
 
+    @override
     def actions(self, env_ids: Sequence[int]) -> NDArray[Any]:
         return self._core.state.actions[env_ids]
 
+    @override
     def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
         return self._core.returns[env_ids] - self._returns[env_ids]

@@ -27,20 +27,21 @@ class StateTrack:
         self._rows.setdefault(name, []).append(rows)
 
     def add_model(self, state: int, model: PhysicsState) -> None:
-        """Take what seldom changes, from a state on: the same object as long as it does not."""
-        if not self._models or self._models[-1][1] is not model:
-            self._models.append((state, model))
+        """Take what seldom changes, from a state on, and until another one is taken."""
+        self._models.append((state, model))
 
     def arrays(self, count: int) -> dict[str, NDArray[Any]]:
-        """So many states by names for a file: rows, one alone where they are equal, and the states that they are of."""
+        """So many states by names for a file: rows, one alone where they are equal.
+
+        The states that rows are of stand beside them unless they are all.
+        """
         arrays: dict[str, NDArray[Any]] = {}
         for name, parts in {**self._rows, **self._model_rows(count)}.items():
             rows = np.concatenate([part.values for part in parts])
-            same = rows.tobytes() == rows[:1].tobytes() * len(rows)
+            same = rows[-1].tobytes() == rows[0].tobytes() and rows.tobytes() == rows[0].tobytes() * len(rows)
             arrays[f'{_ROWS}{name}'] = rows[:1] if same else rows
-            arrays[f'{_STEPS}{name}'] = np.concatenate(
-                [part.steps for part in parts], dtype=np.int32, casting='same_kind'
-            )
+            if name == _MODEL or len(rows) < count:
+                arrays[f'{_STEPS}{name}'] = np.concatenate([part.steps for part in parts]).astype(np.int32)
         return arrays
 
     def _model_rows(self, count: int) -> dict[str, list[Rows]]:
@@ -58,10 +59,11 @@ class States:
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]):
         self._rows = {name.removeprefix(_ROWS): rows for name, rows in arrays.items() if name.startswith(_ROWS)}
+        every = arrays[f'{_STEPS}{_MODEL}']
         self._row_of = {
             name: dict(zip(steps.tolist(), range(len(steps)), strict=True))
             for name in self._rows
-            for steps in (arrays[f'{_STEPS}{name}'],)
+            for steps in (arrays.get(f'{_STEPS}{name}', every),)
         }
 
     def __len__(self) -> int:

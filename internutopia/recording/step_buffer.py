@@ -40,6 +40,7 @@ class StepBuffer:
         self._env_num = env_num
         self._columns: dict[str, dict[tuple[Any, ...], _Column]] = {}
         self._made = np.zeros((_STEPS, env_num), bool)
+        self._begins = [0] * env_num  # the first step of each env that was not taken
         self._step = 0
 
     @property
@@ -64,22 +65,27 @@ class StepBuffer:
 
     def take(self, env_id: int) -> Block:
         """Take out all of an env."""
-        made = np.flatnonzero(self._made[:, env_id])
+        own = slice(self._begins[env_id], self._step)
+        self._begins[env_id] = self._step
+        made = np.flatnonzero(self._made[own, env_id])
         columns: dict[str, list[Rows]] = {}
         for name, forms in self._columns.items():
             for column in forms.values():
-                written = column.written[made, env_id]
-                if written.any():
-                    rows = Rows(np.flatnonzero(written), column.values[made[written], env_id])
-                    columns.setdefault(name, []).append(rows)
-                column.written[:, env_id] = False
-        self._made[:, env_id] = False
+                written = column.written[own, env_id][made]
+                if written.all():
+                    rows = Rows(np.arange(len(made)), column.values[own, env_id][made])
+                elif written.any():
+                    rows = Rows(np.flatnonzero(written), column.values[own, env_id][made[written]])
+                else:
+                    continue
+                columns.setdefault(name, []).append(rows)
         return Block(len(made), columns)
 
     def clear(self) -> None:
         """Begin anew; what was not taken is lost."""
         self._columns.clear()
         self._made[:] = False
+        self._begins = [0] * self._env_num
         self._step = 0
 
 

@@ -95,21 +95,21 @@ class VideoStream:
         self._closed = False
 
     def add(self, frame: NDArray[np.uint8]) -> None:
-        """Append a frame, RGB or RGBA. OSError if it cannot be written."""
+        """Append a frame. OSError if it cannot be written."""
         import av
 
-        picture = np.ascontiguousarray(frame[..., :3])
+        picture = np.ascontiguousarray(frame)
         self._pixels.append(picture[::_SAMPLED, ::_SAMPLED].reshape(-1, 3))
         video_frame = av.VideoFrame.from_ndarray(picture, format='rgb24')
         video_frame.pts = self.frames
-        with _writing(self._part):
+        with writing(self._part):
             self._container.mux(self._stream.encode(video_frame))
         self.frames += 1
 
     def close(self) -> None:
         """Complete the file; twice is fine. OSError if it cannot be written."""
         if not self._closed:
-            with _writing(self._part):
+            with writing(self._part):
                 self._container.mux(self._stream.encode(None))
                 self._container.close()
             self._closed = True
@@ -121,14 +121,14 @@ class VideoStream:
     def discard(self) -> None:
         """Remove the file, unless it is complete."""
         if not self._closed:
-            with suppress(OSError), _writing(self._part):  # its end cannot be written, and need not be
+            with suppress(OSError), writing(self._part):  # its end cannot be written, and need not be
                 self._container.close()
             self._closed = True
         self._part.unlink(missing_ok=True)
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Context in which errors of PyAV are an OSError that names the file."""
     from av.error import FFmpegError
 

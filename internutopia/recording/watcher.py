@@ -16,6 +16,7 @@ from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.simulator import EnvSlot
 from internutopia.core.util.log import warn_once
+from internutopia.core.world.base import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
 from internutopia.recording.sources import StepSource
@@ -39,21 +40,13 @@ class EpisodeWatcher:
         self._steps_per_frame = dataset.facts['step_rate'] / dataset.facts['fps']
         self._steps = np.zeros(self._runner.env_num, np.int64)  # of the episodes that are recorded
         self._frames = np.zeros(self._runner.env_num, np.int64)
+        self._models: list[PhysicsState | None] = [None] * self._runner.env_num
         self._stepping: NDArray[np.intp] | None = None  # envs whose step is under way
         self._due = np.zeros(0, np.intp)  # those for which it begins with a frame
         self._encoder = ThreadPoolExecutor(thread_name_prefix='recording')
         self._pictures: list[tuple[int, Future[None]]] = []  # that are being written, with their envs
         self._unsaved: list[tuple[EpisodeWriter, dict[str, Any]]] = []
         self._results: Results = self._runner.results
-        if not source.config.resume:  # else the results file says what is done
-            recorded = set(dataset.episode_ids)
-            self._runner.queue.skip({*self._runner.queue.done, *recorded})
-            running = {slot.episode.id for slot in self._runner.slots(range(self._runner.env_num))}
-            if recorded & running:
-                raise ValueError(
-                    f'attach: episode {min(recorded & running)} was recorded before, and runs again: attach the '
-                    'recorder before the first reset'
-                )
         self._begin()
         self._runner.results = self
         self._runner.watchers.append(self)
@@ -99,8 +92,8 @@ class EpisodeWatcher:
         if isinstance(actions, np.ndarray):
             self._buffer.put(ACTION, stepping, actions)
         else:
-            for env_id, action in zip(env_ids, actions, strict=True):
-                self._writers[env_id][1].act(int(self._steps[env_id]), action)
+            for env_id, step, action in zip(env_ids, self._steps[stepping].tolist(), actions, strict=True):
+                self._writers[env_id][1].act(step, action)
         self._stepping, self._due = stepping, due
 
     def on_change(self) -> None:
@@ -150,13 +143,12 @@ class EpisodeWatcher:
                 self._buffer.put(f'{OBSERVATION}{leaf}', own, rows)
                 continue
             for env_id, picture in zip(own.tolist(), rows, strict=True):
-                frame = int(self._frames[env_id])
                 try:
-                    stream = self._writers[env_id][1].stream(leaf, frame, picture)
+                    write = self._writers[env_id][1].picture(leaf, int(self._frames[env_id]), picture)
                 except OSError as error:
                     raise self._lost(env_id, error) from None
-                if stream is not None and stream.frames <= frame:  # else of a step that is tried again
-                    self._pictures.append((env_id, self._encoder.submit(stream.add, picture)))
+                if write is not None:
+                    self._pictures.append((env_id, self._encoder.submit(write)))
 
     def _stepped(self, stepping: NDArray[np.intp]) -> None:
         """Take what a step of envs came to."""
@@ -165,7 +157,9 @@ class EpisodeWatcher:
             for name, rows in states.arrays.items():
                 self._buffer.put(f'{STATE}{name}', states.env_ids, rows)
             for env_id, model in zip(states.env_ids.tolist(), states.models, strict=True):
-                self._writers[env_id][1].states.add_model(int(self._steps[env_id]) + 1, model)
+                if model is not self._models[env_id]:
+                    self._models[env_id] = model
+                    self._writers[env_id][1].states.add_model(int(self._steps[env_id]) + 1, model)
         self._buffer.advance(stepping)
         self._steps[stepping] += 1
         self._frames[self._due] += 1
@@ -224,6 +218,7 @@ class EpisodeWatcher:
         for name, rows in start.arrays.items():
             writer.states.add(name, Rows(np.zeros(1, np.intp), rows.copy()))
         writer.states.add_model(0, start.models[0])
+        self._models[env_id] = start.models[0]
         self._steps[env_id] = self._frames[env_id] = 0
         return writer
 

@@ -92,7 +92,6 @@ def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
     ('args', 'message'),
     [
         (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
-        (('run', 'survey.yaml', '--record', 'data', '--processes', '2', '--no-picture'), 'without --processes'),
         (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
         (('replay', '.'), 'holds no recorded dataset'),
         (('replay', '.', '--camera', 'camera.yaml'), '--camera is for pictures: add --video FILE, or --out NEW'),
