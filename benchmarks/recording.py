@@ -73,7 +73,7 @@ class Case(NamedTuple):
 
 
 CASES = [
-    *(Case(api, envs, 64, scene) for api in (Env, VectorEnv) for scene in ('empty', 'rooms') for envs in (16, 64)),
+    *(Case(api, envs, 200, scene) for api in (Env, VectorEnv) for scene in ('empty', 'rooms') for envs in (16, 64)),
     Case(Env, 16, 8, 'rooms', (64, 48)),
     Case(Env, 4, 8, 'rooms', (320, 240)),
 ]

@@ -145,8 +145,8 @@ class EpisodeWriter:
             for leaf, picture in pictures(step).items():
                 if (rows := arrays.get(f'{OBSERVATIONS}{leaf}')) is not None:
                     rows[frame] = picture  # a small one
-                elif (stream := self.stream(leaf, frame, picture)) is not None:
-                    stream.add(picture)
+                elif (write := self.picture(leaf, frame, picture)) is not None:
+                    write()
         facts = {**episode.facts, 'streams': self._close_streams()}
         _write(self.path, {**arrays, **self._pixels(), 'facts': _packed(facts)})
 

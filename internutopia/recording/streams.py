@@ -55,8 +55,8 @@ class RawStream:
         self.frames = 0
 
     def add(self, frame: NDArray[Any]) -> None:
-        """Append a frame, colours without alpha. OSError if it cannot be written."""
-        self._file.write(frame[..., : self.info['shape'][-1]].tobytes())
+        """Append a frame. OSError if it cannot be written."""
+        self._file.write(frame.tobytes())
         self.frames += 1
 
     def close(self) -> None:
