@@ -18,6 +18,7 @@ from typing import Any
 from PIL import Image
 
 from internutopia.cli.run_file import read_run_file
+from internutopia.cli.teleop_command import EXAMPLE
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session
@@ -28,8 +29,7 @@ from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_c
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
-_ROOT = Path(__file__).parents[1]
-_IMAGES = _ROOT / 'docs' / 'images'
+_IMAGES = Path(__file__).parents[1] / 'docs' / 'images'
 _SETTLED = 10_000  # ms, after which everything is there
 _PATIENCE = 400_000  # ms: without a GPU, a frame takes seconds
 
@@ -88,7 +88,7 @@ def make_scenes_picture() -> None:
 
 def make_teleoperation_picture() -> None:
     """Take the picture of a session that begins."""
-    config = read_run_file(_ROOT / 'configs' / 'teleop.yaml').config
+    config = read_run_file(EXAMPLE).config
     with (
         closing(Env(config)) as env,
         attach(env, speed=1.0, paused=True) as viewer,

@@ -1,7 +1,7 @@
 """Leaves of nested observations and actions: the numeric arrays in them, by the path to each.
 
-The path is that of the keys, `'h1/sensors/imu/angular_velocity'`. Numbers and lists of numbers are arrays, too;
-whatever is none (text, None, ragged lists) is no leaf.
+The path is that of the keys, `'h1/sensors/imu/angular_velocity'`. Numbers and lists of numbers are arrays, too, ragged
+lists one vector (a position and a quaternion: 7 numbers); whatever is none (text, None) is no leaf.
 """
 
 from __future__ import annotations
@@ -118,5 +118,6 @@ def _array(value: Any) -> NDArray[Any] | None:
     try:
         array = np.array(value)
     except ValueError:  # ragged
-        return None
+        parts = [part.ravel() for each in value if (part := _array(each)) is not None]
+        return np.concatenate(parts) if len(parts) == len(value) else None
     return array if array.dtype.kind in _NUMERIC else None

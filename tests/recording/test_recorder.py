@@ -15,10 +15,13 @@ import numpy as np
 import pytest
 from jetbot_runs import STEPS, MakeConfig, equal, record, run, speed
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.recording import Dataset, Recorder
 from internutopia.recording.export import export
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 JETBOT = 'jetbot/move_by_speed'
 
@@ -90,6 +93,22 @@ def test_actions_observations_and_facts_are_those_of_each_step(tmp_path: Path, c
         np.testing.assert_allclose(episode.observations['jetbot/position'][0], [0.0, 0.0, 0.03], atol=1e-6)
         qpos = episode.states.rows('state')[:-1, 1:4]  # behind the time: of the free joint, where the robot is
         np.testing.assert_allclose(episode.observations['jetbot/position'], qpos, atol=2e-3)
+
+
+def test_a_pose_as_lists_is_the_same_action_as_one_vector(tmp_path: Path) -> None:
+    import_extensions()
+    franka = FrankaRobotCfg(controllers=[arm_ik_cfg])
+    task = FiniteStepTaskCfg(scene_asset_path='scenes/empty.xml', robots=[franka], max_steps=2)
+    config = Config(simulator=SimConfig(physics_dt=1 / 240, threads=1), task_configs=[task], metrics_save_path=None)
+    pose = [[0.5, 0.1, 0.4], [0.0, 1.0, 0.0, 0.0]]  # m, quaternion
+    with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        recorder.attach(env)
+        env.reset()
+        for command in (pose, np.concatenate(pose)):
+            env.step([{'franka': {arm_ik_cfg.name: command}}])
+    (episode,) = Dataset(tmp_path / 'data')
+    np.testing.assert_allclose(episode.action_rows()[f'franka/{arm_ik_cfg.name}'], [np.concatenate(pose)] * 2)
+    assert episode.actions[0] == {'franka': {arm_ik_cfg.name: pose}}
 
 
 def test_frames_are_thinned_out_to_the_wanted_rate(tmp_path: Path, config: Config) -> None:
