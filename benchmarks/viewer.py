@@ -1,6 +1,6 @@
-"""Cost of the viewer: steps of 64 envs with an H1 each, without a viewer, with one without pages, and with a page.
+"""Cost of the viewer: steps of 64 envs with an H1 each: without a viewer, with one, with pages that read and do not.
 
-The three take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
+The four take turns in one run. CPU time of the thread that steps (which is what a step waits for, on one thread), and
 that of the whole process, in which the viewer's own threads work. Without a page, what the viewer does in a step is so
 little that it is timed by itself::
 
@@ -20,7 +20,7 @@ import numpy as np
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
-from internutopia.viewer.viewer import Viewer
+from internutopia.viewer.viewer import RATE, Viewer
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
@@ -29,8 +29,8 @@ ENVS, STEPS, ROUNDS = 64, 40, 5
 _SETTLED = 3.0  # s, after which geometry has been made and sent
 
 
-def watch(url: str) -> None:
-    """Be a page that reads whatever comes: the body of a process."""
+def watch(url: str, reads: bool) -> None:
+    """Be a page that reads whatever comes, or nothing: the body of a process."""
     import msgspec
     import viser
     from websockets.sync.client import connect
@@ -45,16 +45,21 @@ def watch(url: str) -> None:
     protocol: Any = f'viser-v{viser.__version__}'
     with connect(url.replace('http', 'ws', 1).rstrip('/'), subprotocols=[protocol], max_size=None) as page:
         page.send(msgspec.msgpack.encode({'type': 'ViewerCameraMessage', **camera, **size}))
+        if not reads:
+            time.sleep(3600.0)
         for _ in page:
             pass
 
 
 def measure(step: Callable[[], Any]) -> np.ndarray:
-    """CPU time of this thread and of the process, and time, of `STEPS` steps [s]."""
+    """CPU time of this thread and of the process, and time, of `STEPS` steps [s], after a pause and a few steps."""
 
     def clocks() -> np.ndarray:
         return np.array([time.thread_time(), time.process_time(), time.perf_counter()])
 
+    time.sleep(_SETTLED)
+    for _ in range(5):
+        step()
     before = clocks()
     for _ in range(STEPS):
         step()
@@ -71,6 +76,18 @@ def time_hooks(viewer: Viewer, calls: int = 2000) -> float:
     return (time.thread_time() - before) / calls
 
 
+def time_frames(viewer: Viewer, step: Callable[[], Any], frames: int = 60) -> tuple[float, float]:
+    """CPU time that a frame for a page takes in the thread that steps, and in all others [s]."""
+    taken, others = 0.0, time.process_time() - time.thread_time()
+    for _ in range(frames):
+        time.sleep(1.0 / RATE)  # so that each of them is due
+        step()
+        before = time.thread_time()
+        viewer.on_change()
+        taken += time.thread_time() - before
+    return taken / frames, (time.process_time() - time.thread_time() - others) / frames
+
+
 def main() -> None:
     """Measure and print."""
     import_extensions()
@@ -79,10 +96,16 @@ def main() -> None:
     simulator = SimConfig(physics_dt=1 / 240, substeps=4, threads=1)
     config = Config(simulator=simulator, env_num=ENVS, task_configs=[task], episode_order='cycle')
     actions = [{'h1': {'move_by_speed': [0.5, 0.0, 0.0]}}] * ENVS
-    times: dict[str, list[np.ndarray]] = {'no viewer': [], 'no page': [], 'a page': []}
+    times: dict[str, list[np.ndarray]] = {
+        'no viewer': [],
+        'no page': [],
+        'a page': [],
+        'a page that reads nothing': [],
+    }
     with closing(Env(config)) as env:
         env.reset()
         hooks: list[float] = []
+        frames: list[tuple[float, float]] = []
 
         def step() -> None:
             env.step(actions)
@@ -91,24 +114,30 @@ def main() -> None:
         for _ in range(ROUNDS):
             times['no viewer'].append(measure(step))
             with attach(env) as viewer:
-                time.sleep(_SETTLED)
                 hooks.append(time_hooks(viewer))
                 times['no page'].append(measure(step))
-                page = multiprocessing.get_context('spawn').Process(target=watch, args=(viewer.url,), daemon=True)
-                page.start()
-                while not viewer.pages:
-                    step()
-                time.sleep(_SETTLED)
-                times['a page'].append(measure(step))
-                page.terminate()
-                page.join()
+                for name, reads in (('a page', True), ('a page that reads nothing', False)):
+                    process = multiprocessing.get_context('spawn').Process
+                    page = process(target=watch, args=(viewer.url, reads), daemon=True)
+                    page.start()
+                    while not viewer.pages:
+                        step()
+                    times[name].append(measure(step))
+                    if reads:
+                        frames.append(time_frames(viewer, step))
+                    page.terminate()
+                    page.join()
+                    while viewer.pages:
+                        step()
     base = np.median(times['no viewer'], axis=0)
     took = 1e3 * base[0] / STEPS
     print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
+    own, others = RATE * np.median(frames, axis=0)
+    print(f'with a page: 30 frames a second take {100 * own:.1f} % of a second, other threads {100 * others:.1f} %')
     for name, each in times.items():
         thread, process, wall = np.median(each, axis=0)
         share = (process - thread) / wall
-        print(f'{name:10} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
+        print(f'{name:25} CPU time of a step {thread / base[0]:.3f}, other threads {100 * share:.1f} % of a core')
 
 
 if __name__ == '__main__':

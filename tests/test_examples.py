@@ -15,9 +15,10 @@ from internutopia.cli.demo import demo_file, demo_files
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.py'))
 QUICK = [ROOT / 'examples' / name for name in ('generic_robot.py', 'pick_and_place.py', 'vectorized_jetbots.py')]
-BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with their functions
+BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with the functions of the first two
     'train_sb3.py': ['--steps', '2048'],
     'train_rsl_rl.py': ['--steps', '4096'],
+    'behaviour_cloning.py': ['--episodes', '2', '--updates', '200', '--envs', '1'],
 }
 
 

@@ -1,4 +1,4 @@
-"""Public names: what `internutopia`, `internutopia.rl` and `internutopia.remote` export, and what that loads."""
+"""Public names: what the packages in `PACKAGES` export, and what that loads."""
 
 import ast
 import importlib
@@ -14,7 +14,13 @@ import pytest
 from internutopia.core.util.lazy import lazy
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ('internutopia', 'internutopia.navigation', 'internutopia.rl', 'internutopia.remote')
+PACKAGES = (
+    'internutopia',
+    'internutopia.navigation',
+    'internutopia.recording',
+    'internutopia.rl',
+    'internutopia.remote',
+)
 OLD_PATHS = {  # scripts of 2.x import these; both are the same object
     'Config': 'internutopia.core.config',
     'SimConfig': 'internutopia.core.config',

@@ -178,6 +178,10 @@ def nav_command(
     overwrite: Annotated[
         bool, typer.Option('--overwrite', help='Replace the results of an earlier evaluation.')
     ] = False,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    fps: RecordRate = None,
 ) -> None:
     """Measure navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.cli.evaluate_nav import evaluate_nav
@@ -200,6 +204,7 @@ def nav_command(
             video=video,
             resume=resume,
             overwrite=overwrite,
+            record=RecordOptions(record, record_format, only, fps),
             again=resuming_command(context),
         )
     )

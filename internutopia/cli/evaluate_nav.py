@@ -17,6 +17,7 @@ from rich.text import Text
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.nav_films import check_films, film_episodes
+from internutopia.cli.recording import RecordOptions
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
@@ -63,6 +64,7 @@ def evaluate_nav(
     video: int,
     resume: bool,
     overwrite: bool,
+    record: RecordOptions,
     again: str,
 ) -> int:
     """Measure a policy on a file of episodes as the command line says; returns the exit code.
@@ -84,6 +86,7 @@ def evaluate_nav(
         video: how many of the best, the worst and the failed episodes of each scene are filmed.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
+        record: the dataset to record.
         again: the command that goes on with the evaluation.
     """
 
@@ -91,6 +94,7 @@ def evaluate_nav(
         from internutopia_extension.navigation import evaluation, pictures, robots
         from internutopia_extension.navigation.policy_run import PolicyRun
 
+        record.check()
         if resume and overwrite:
             raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
         if video:
@@ -129,11 +133,12 @@ def evaluate_nav(
         )
         if processes is not None:
             config = config.distribute(RayDistributionCfg(proc_num=processes))
+        recorder = record.recorder(config)
         with interrupts() as interruption, closing(Env(config)) as env:
             if not resume:
                 env.results.start_over()
             run = PolicyRun(env, chosen)
-            with _telling(again), interruption.deferred(_PATIENCE):
+            with _telling(again), record.attached(env, recorder), interruption.deferred(_PATIENCE):
                 run.run(lambda ended: not interruption.is_set())
         measured = evaluation.read_results(results)
         missing = len(tasks) - len(measured)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,33 +36,28 @@ class RecordOptions:
         if self.folder is None and self != RecordOptions(None):
             raise ValueError('--format, --only and --record-fps are options of a dataset: they need --record FOLDER')
 
-    def recorder(self, config: Config) -> Recorder:
-        """The recorder of a run, which goes on with the dataset if the run is resumed.
+    def recorder(self, config: Config | None) -> Recorder | None:
+        """The recorder of a run, if it is recorded; it goes on with the dataset if the run is resumed.
 
-        ValueError also for a run that cannot be recorded; other errors are those of `Recorder`.
+        Errors are those of `Recorder`.
         """
         from internutopia.recording import Recorder
 
-        assert self.folder is not None
-        with _refusing():
-            return Recorder(self.folder, config, self.format, self.only, self.fps, bool(config.resume))
-
-    def attached(self, envs: Any) -> AbstractContextManager[Any]:
-        """A context in which envs are recorded, if they are; errors as those of `recorder`."""
-        from internutopia.recording import Recorder
-
         if self.folder is None:
-            return nullcontext()
-        recorder = Recorder(self.folder, None, self.format, self.only, self.fps)
-        with _refusing():
-            recorder.attach(envs)
-        return recorder
+            return None
+        resume = config is not None and bool(config.resume)
+        return Recorder(self.folder, config, self.format, self.only, self.fps, resume)
 
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Context in which what cannot be recorded is a mistake in options."""
-    try:
-        yield
-    except NotImplementedError as error:
-        raise ValueError(f'--record: {error}') from error
+    @contextmanager
+    def attached(self, envs: Any, recorder: Recorder | None = None) -> Iterator[None]:
+        """A context in which envs are recorded, if they are. ValueError for those that cannot be."""
+        recorder = recorder or self.recorder(None)
+        if recorder is None:
+            yield
+            return
+        with recorder:
+            try:
+                recorder.attach(envs)
+            except NotImplementedError as error:
+                raise ValueError(f'--record: {error}') from error
+            yield

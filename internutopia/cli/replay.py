@@ -16,7 +16,14 @@ _RATE = 15.0  # frames per second of a video, at most
 
 
 def replay(
-    folder: Path, number: int, *, actions: bool, camera: Path | None, video: Path | None, viewer: str | None
+    folder: Path,
+    number: int,
+    *,
+    actions: bool,
+    camera: Path | None,
+    looks: Path | None,
+    video: Path | None,
+    viewer: str | None,
 ) -> int:
     """Replay an episode as the command line says; returns the exit code.
 
@@ -25,25 +32,28 @@ def replay(
         number: of the episode, counted from 0.
         actions: whether to make its steps again.
         camera: YAML file of the camera of the video.
+        looks: YAML file of what looks otherwise in the video.
         video: the file to write.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
     """
-    if sys.platform == 'linux' and not has_display():
-        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported
+    _render_without_display()
 
     def start() -> int:
         from internutopia.recording.dataset import Dataset
+        from internutopia.recording.looks import Looks
         from internutopia.recording.replay import Replay, ReplayCamera
 
-        if camera is not None and video is None:
-            raise ValueError('--camera is that of a video: add --video FILE')
+        for option, given in (('--camera', camera), ('--augment', looks)):
+            if given is not None and video is None:
+                raise ValueError(f'{option} is for pictures: add --video FILE, or --out NEW')
         if actions and (video is not None or viewer is not None):
             raise ValueError('--actions compares states and shows nothing: leave out --video and --viewer')
         place = None if camera is None else ReplayCamera.read(camera)
         dataset = Dataset(folder)
         if number >= len(dataset):
             raise ValueError(f'--episode {number}: {folder} has {len(dataset)} episodes, counted from 0')
-        with Replay(dataset, number) as episode, ExitStack() as stack:
+        changed = None if looks is None else Looks.read(looks)
+        with Replay(dataset, number, changed) as episode, ExitStack() as stack:
             name = f'episode {number} ({episode.episode.facts["episode_id"]} of the run)'
             if actions:
                 drift = episode.repeat_actions()
@@ -65,16 +75,41 @@ def replay(
     return guarded(f'replay {folder}', start)
 
 
+def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: Path | None) -> int:
+    """Write a dataset once more with pictures of these looks, and of one more camera; returns the exit code."""
+    _render_without_display()
+
+    def start() -> int:
+        from internutopia.recording.augmentation import augment
+        from internutopia.recording.dataset import Dataset
+        from internutopia.recording.looks import Looks
+        from internutopia.recording.replay import ReplayCamera
+
+        cameras = {} if camera is None else {camera.stem: ReplayCamera.read(camera)}
+        new = augment(Dataset(folder), out, None if looks is None else Looks.read(looks), cameras)
+        print(f'{out}: {len(new)} episodes')
+        return 0
+
+    return guarded(f'replay {folder}', start)
+
+
 def convert(folder: Path) -> int:
     """Make the tables of a dataset anew; returns the exit code."""
 
     def start() -> int:
         from internutopia.recording.dataset import Dataset
         from internutopia.recording.export import export as make_tables
+        from internutopia.recording.folder_lock import FolderLock
 
         dataset = Dataset(folder)
-        make_tables(dataset)
+        with FolderLock(folder):
+            make_tables(dataset)
         print(f'{folder}: {len(dataset)} episodes')
         return 0
 
     return guarded(f'convert {folder}', start)
+
+
+def _render_without_display() -> None:
+    if sys.platform == 'linux' and not has_display():
+        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported

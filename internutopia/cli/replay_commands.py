@@ -21,7 +21,16 @@ def replay_command(
         bool, typer.Option('--actions', help='Make its steps again with its actions, and say how far it drifts.')
     ] = False,
     camera: Annotated[
-        Path | None, typer.Option(help='Camera of the video, see docs/datasets.md.', metavar='CAMERA.yaml')
+        Path | None,
+        typer.Option(help='Camera of the video or new dataset, see docs/datasets.md.', metavar='CAMERA.yaml'),
+    ] = None,
+    augment: Annotated[
+        Path | None,
+        typer.Option(help='Colours, textures and lights of the video or new dataset.', metavar='LOOKS.yaml'),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help='Write all episodes to a new dataset, with pictures taken anew.', metavar='NEW'),
     ] = None,
     video: Annotated[
         Path | None, typer.Option(help='Write a video of it (.mp4, .gif), in real time.', metavar='FILE')
@@ -33,7 +42,17 @@ def replay_command(
     from internutopia.cli.replay import replay
 
     address = viewer_address or (LOOPBACK if viewer else None)
-    raise typer.Exit(replay(folder, episode, actions=actions, camera=camera, video=video, viewer=address))
+    if out is not None:
+        from internutopia.cli.replay import take_pictures_anew
+
+        if actions or video is not None or address is not None or episode:
+            raise typer.BadParameter(
+                'writes all episodes: leave out --episode, --actions, --video and --viewer', param_hint='--out'
+            )
+        raise typer.Exit(take_pictures_anew(folder, out, looks=augment, camera=camera))
+    raise typer.Exit(
+        replay(folder, episode, actions=actions, camera=camera, looks=augment, video=video, viewer=address)
+    )
 
 
 def convert_command(folder: _Dataset) -> None:

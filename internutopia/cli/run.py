@@ -153,16 +153,14 @@ def _run(
     if isinstance(config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
-    recorder = None if record.folder is None else record.recorder(config)
+    recorder = record.recorder(config)
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
         recording = stack.enter_context(Recording(env, *video)) if video else None
         if viewer is not None:
             stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work shall not cost the old results
             env.results.start_over()
-        if recorder is not None:
-            recorder.attach(env)
-            stack.enter_context(recorder)
+        stack.enter_context(record.attached(env, recorder))
         overview = Overview(env) if picture else None
         with ProgressBar(total, quiet) as progress, _telling(config, again), interruption.deferred(_PATIENCE):
 

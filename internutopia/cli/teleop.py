@@ -43,7 +43,7 @@ def teleop(
     Args:
         path: the run file.
         robot: the robot that is steered; None means the only one.
-        device: `'page'`, `'phone'` or `'keyboard'`.
+        device: `'keyboard'`, `'phone'`, or what is on or at the page: `'page'`, `'gamepad'`, `'spacemouse'`.
         address: of the page, `HOST:PORT`; None means this machine alone, for a phone all machines.
         record: the dataset to record.
         seed: seed instead of the file's.
@@ -65,20 +65,20 @@ def teleop(
 
                 devices.append(stack.enter_context(closing(KeyboardDevice())))
             run_file = with_results(run_file, out, resume, overwrite)
-            recorder = None if record.folder is None else record.recorder(run_file.config)
+            recorder = record.recorder(run_file.config)
             env = stack.enter_context(closing(Env(run_file.config)))
             where = address or (_EVERYWHERE if device == 'phone' else LOOPBACK)
             viewer = stack.enter_context(open_viewer(env, where, paused=device != 'keyboard'))
+            from internutopia.teleoperation.gamepad import GamepadDevice
             from internutopia.teleoperation.page import PageDevice
 
             page = stack.enter_context(closing(PageDevice(viewer.server)))
+            gamepad = stack.enter_context(closing(GamepadDevice(viewer)))
             if not run_file.config.resume:
                 env.results.start_over()
-            if recorder is not None:
-                recorder.attach(env)
-                stack.enter_context(recorder)
+            stack.enter_context(record.attached(env, recorder))
             script = functools.partial(_script, env, run_file.actions, name)
-            session = Session(env, name, [*devices, page], viewer, recorder, script=script, show=page.show)
+            session = Session(env, name, [*devices, page, gamepad], viewer, recorder, script=script, show=page.show)
             with interruption.deferred(_PATIENCE):
                 session.run(max_steps, interruption.is_set)
             print(', '.join(f'{how}: {count}' for how, count in session.counts.items()) or 'no episode has ended')

@@ -28,8 +28,11 @@ def teleop_command(
         str | None, typer.Option(help='The robot that is steered; default: the only one.', metavar='NAME')
     ] = None,
     device: Annotated[
-        Literal['page', 'keyboard', 'phone'],
-        typer.Option(help='What it is steered with; phone: a page that other machines can open, too.'),
+        Literal['page', 'keyboard', 'gamepad', 'spacemouse', 'phone'],
+        typer.Option(
+            help='What it is steered with; gamepad and spacemouse: plugged in where the page is open; '
+            'phone: a page that other machines can open, too.'
+        ),
     ] = 'page',
     viewer_address: Annotated[
         str | None,

@@ -6,7 +6,7 @@ The exact behaviour of every call, in every state of an env, is written down in 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -336,6 +336,19 @@ class Env:
     def done(self) -> bool:
         """Whether every episode has been run to its end; in every run, also a distributed one with `compat='2.x'`."""
         return self.task_config_manager.exhausted and not self._runner.running
+
+    def watch(self, begin: Callable[[SimulatorRunner], Callable[[], None]]) -> Callable[[], None]:
+        """Have somebody stand beside the envs, as a `StepWatcher`, in whatever processes they are.
+
+        Args:
+            begin: called with what steps the envs, in each process that has some, and later in one that takes the
+                place of another; can be pickled, if the run is distributed. What it returns is called at the end there.
+
+        Returns:
+            What ends it; so does `close`.
+        """
+        self._check_open('watch')
+        return self._runner.watch(begin)
 
     @closing
     def close(self) -> None:

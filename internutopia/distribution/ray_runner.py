@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -232,10 +233,28 @@ class RayRunner(EnvRunner):
         return self._action_spaces[key]
 
     @override
+    def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
+        if self._pool.watcher is not None:
+            raise ValueError('the workers of this run are watched already')
+        self._pool.watcher = self._pool.pickled(begin)
+        self._call_all('watch', lambda group: (self._pool.watcher,), range(len(self.groups)))
+        return self._unwatch
+
+    @override
     def close(self) -> None:
-        self._joints.close()
-        self._pool.shutdown()
-        self.results.close()
+        try:
+            with suppress(ConnectionError):  # they end with the cluster
+                self._unwatch()
+        finally:
+            self._joints.close()
+            self._pool.shutdown()
+            self.results.close()
+
+    def _unwatch(self) -> None:
+        """End what `watch` has begun; twice is fine."""
+        if self._pool.watcher is not None:
+            self._pool.watcher = None
+            self._call_all('unwatch', lambda group: (), range(len(self.groups)))
 
     def _start_step(self, todo: Mapping[int, Sequence[int]], actions: Any, finished: Sequence[str]) -> dict[int, Call]:
         """Have workers make a step with these envs. ValueError or KeyError for a bad action: none has moved."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,7 @@ class Worker:
         self._tasks: dict[int, bytes] = {}
         self._prepared: dict[int, PreparedEpisode] = {}
         self._actions: BatchedActions | None = None
+        self._unwatch: Callable[[], None] | None = None
         self._before: SceneState | None = None  # the last `set_state`, until the envs move
 
     @property
@@ -108,7 +109,7 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, spec: WorkerSpec) -> str:
+    def set_up(self, spec: WorkerSpec, watcher: bytes | None) -> str:
         """Make the classes of the main process known here, and the world; which process this is, and where."""
         import ray
 
@@ -124,7 +125,19 @@ class Worker:
         for kind, classes in registries.items():
             REGISTRIES[kind].update(classes)
         self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
+        if watcher is not None:
+            self.watch(watcher)
         return f'process {os.getpid()} on {ray.util.get_node_ip_address()}'
+
+    def watch(self, begin: bytes) -> None:
+        """Have somebody stand beside the envs, made by a pickled function; see `Env.watch`."""
+        self._unwatch = self.runner.watch(pickle.loads(begin))
+
+    def unwatch(self) -> None:
+        """End that."""
+        end, self._unwatch = self._unwatch, None
+        if end is not None:
+            end()
 
     def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""
@@ -137,6 +150,8 @@ class Worker:
         """Start the planned episodes; first observations, None for envs that get none."""
         prepared, self._prepared = self._prepared, {}
         self.runner.simulator.start(env_ids, prepared, self.runner)
+        for watcher in self.runner.simulator.watchers:
+            watcher.on_change()
         return self._reply(self.runner.first_observations(env_ids))
 
     def clear(self, env_ids: Sequence[int]) -> None:

@@ -52,6 +52,7 @@ class WorkerPool:
         self._places = [''] * distribution.proc_num  # process and machine of each
         self._timeouts: dict[tuple[int, int], str] = {}  # why a process was killed, by worker and generation
         self._envs_each = config.env_num
+        self.watcher: bytes | None = None  # of `Env.watch`, for workers that take the place of others
         self._patience = Patience(self._cluster, distribution.step_timeout, self._describe, self._kill_stuck)
         try:
             with self._cluster.call():
@@ -167,7 +168,7 @@ class WorkerPool:
         self._generations[worker] += 1
         with self._cluster.call():
             self._actors[worker] = self._actor_class.remote()
-            self._setups[worker] = self._actors[worker].set_up.remote(self._spec)
+            self._setups[worker] = self._actors[worker].set_up.remote(self._spec, self.watcher)
 
     def _wait_ready(self, worker: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""

@@ -9,21 +9,41 @@ with Recorder('out/dataset', config) as recorder:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from internutopia.core.util.lazy import lazy
 
 if TYPE_CHECKING:
+    from internutopia.recording.augmentation import augment
     from internutopia.recording.dataset import Dataset
+    from internutopia.recording.episode_file import RecordedEpisode
+    from internutopia.recording.looks import GeomLook, Light, Looks
     from internutopia.recording.recorder import Recorder
     from internutopia.recording.replay import Replay, ReplayCamera
 
-__all__ = ['Dataset', 'Recorder', 'Replay', 'ReplayCamera']
+__all__ = [
+    'Dataset',
+    'GeomLook',
+    'Light',
+    'Looks',
+    'RecordedEpisode',
+    'Recorder',
+    'Replay',
+    'ReplayCamera',
+    'augment',
+]
 
-_MODULES = {'Dataset': 'dataset', 'Recorder': 'recorder', 'Replay': 'replay', 'ReplayCamera': 'replay'}
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULES:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    return getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        'Dataset': f'{__name__}.dataset',
+        'GeomLook': f'{__name__}.looks',
+        'Light': f'{__name__}.looks',
+        'Looks': f'{__name__}.looks',
+        'RecordedEpisode': f'{__name__}.episode_file',
+        'Recorder': f'{__name__}.recorder',
+        'Replay': f'{__name__}.replay',
+        'ReplayCamera': f'{__name__}.replay',
+        'augment': f'{__name__}.augmentation',
+    },
+)

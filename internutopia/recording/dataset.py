@@ -21,6 +21,7 @@ from internutopia.core.config import Config
 from internutopia.core.config.file_names import expanded, portable
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
+from internutopia.recording.streams import PART
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']
@@ -61,7 +62,7 @@ class Dataset:
     def create(cls, folder: Path, config: Config, facts: dict[str, Any]) -> Dataset:
         """Make an empty one. OSError if it cannot be written, ValueError if the config is more than data."""
         try:
-            values = portable(config.model_dump(mode='json'))
+            values = portable(config.model_dump(mode='json', exclude={'distribution_config'}))
         except PydanticSerializationError as error:
             raise ValueError(f'the config cannot be written to a dataset: {error}') from None
         (folder / _EPISODES).mkdir(parents=True, exist_ok=True)
@@ -86,6 +87,11 @@ class Dataset:
     def config(self) -> Config:
         """The config of the run. ValueError if it cannot be read."""
         return Config.model_validate(expanded(_read_json(self.folder / _CONFIG)))
+
+    def remove_leftovers(self) -> None:
+        """Remove what episodes have left that did not come to their end."""
+        for leftover in self.episodes_folder.glob(f'*{PART}'):
+            leftover.unlink()
 
     def check_config(self, config: Config) -> None:
         """ValueError, saying what differs, if a run is not the one that was recorded."""

@@ -35,5 +35,11 @@ def export(dataset: Dataset) -> None:
             if old.is_dir():
                 shutil.rmtree(old)
             os.replace(made, old)
+    except OSError as error:  # of any library: some name no file, and some each of their calls
+        reason = str(error) if error.errno is None else os.strerror(error.errno)
+        text = (
+            f'its tables cannot be written ({reason}); no episode is lost: once there is room, `internutopia convert`'
+        )
+        raise OSError(error.errno, text, os.fspath(dataset.folder)) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

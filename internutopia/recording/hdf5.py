@@ -8,11 +8,13 @@ mask/all, mask/success    names of episodes
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 import internutopia
 from internutopia.recording.dataset import Dataset
@@ -35,7 +37,7 @@ def write_hdf5(dataset: Dataset, folder: Path) -> Features:
     config = dataset.config()
     names: list[str] = []
     successes: list[str] = []
-    with h5py.File(folder / FILE, 'w') as file:
+    with _WrittenFile(folder / FILE) as target, h5py.File(target, 'w') as file:
         data = file.create_group('data')
         total = 0
         for number, episode in enumerate(dataset):
@@ -58,6 +60,38 @@ def write_hdf5(dataset: Dataset, folder: Path) -> Features:
     return features
 
 
+class _WrittenFile(io.FileIO):
+    """A new file for the HDF5 library, which crashes if it cannot be written: errors come when the file is left."""
+
+    def __init__(self, path: Path):
+        super().__init__(path, 'w+')
+        self._problem: OSError | None = None
+
+    @override
+    def write(self, data: Any, /) -> int:
+        rest = memoryview(data)
+        try:
+            while self._problem is None and rest:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self._problem = error
+        return len(data)
+
+    @override
+    def truncate(self, size: int | None = None, /) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self._problem = self._problem or error
+            return size or 0
+
+    @override
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.close()
+        if self._problem is not None:
+            raise self._problem
+
+
 def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> None:
     frames = len(episode.frame_steps)
     group.attrs['num_samples'] = frames
@@ -70,7 +104,8 @@ def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> 
     group.create_dataset('states', data=episode.states.rows(_STATE)[episode.frame_steps])
     obs = group.create_group('obs')
     for leaf in (*features.state, *features.others):
-        obs.create_dataset(observation_key(leaf), data=episode.observations[leaf])
+        rows = episode.observations[leaf]
+        obs.create_dataset(observation_key(leaf), data=rows if rows.ndim > 1 else rows[:, None])  # vectors are expected
     for leaf, (shape, _) in features.raw.items():
         pictures = obs.create_dataset(
             observation_key(leaf), data=episode.raw_frames(leaf), chunks=(1, *shape), compression='lzf'

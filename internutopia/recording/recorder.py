@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from internutopia.core.config import Config
+from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.install import install_hint
+from internutopia.core.vec_env import Env
 from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
 from internutopia.recording.export import export
-from internutopia.recording.sources import check_local, source_of
-from internutopia.recording.streams import CODEC, PART, check_codec
+from internutopia.recording.folder_lock import FolderLock
+from internutopia.recording.sources import Api, source_of
+from internutopia.recording.streams import CODEC, check_codec
 from internutopia.recording.watcher import EpisodeWatcher
+from internutopia.recording.worker_recording import WorkerRecording
 
 _LIBRARIES = {'lerobot': 'pyarrow', 'hdf5': 'h5py'}
 _ROUNDING = 1e-6
@@ -43,8 +48,7 @@ class Recorder:
     Raises:
         ValueError: the folder holds something else, or, with `resume`, a dataset of another config or with other
             arguments; videos cannot be encoded.
-        OSError: the folder cannot be written.
-        NotImplementedError: the run is distributed.
+        OSError: the folder cannot be written, or another recorder writes to it.
         ImportError: the extra is missing; the message has the command that installs it.
     """
 
@@ -64,62 +68,55 @@ class Recorder:
             raise ValueError(f"only={only!r}: expected 'all' or 'success'")
         if fps is not None and (isinstance(fps, bool) or not isinstance(fps, int) or fps < 1):
             raise ValueError(f'fps={fps!r}: expected whole frames per second, 1 or more')
-        if config is not None:
-            check_local(config)
         _check_libraries(format, codec)
         self.folder = Path(folder)
         self._config, self._format, self._only, self._fps = config, format, only, fps
         self._codec, self._resume = codec, resume
-        _check_folder(self.folder, resume)
-        if config is not None and resume and Dataset.exists(self.folder):
-            Dataset(self.folder).check_config(config)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.folder)
+        try:
+            _check_folder(self.folder, resume)
+            if config is not None and resume and Dataset.exists(self.folder):
+                Dataset(self.folder).check_config(config)
+        except BaseException:
+            self._lock.release()
+            raise
         self._watcher: EpisodeWatcher | None = None
+        self._stop: Callable[[], None] | None = None
 
     def attach(self, env: Any) -> None:
         """Record envs from now on: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`. One call for each recorder.
 
         Raises:
             TypeError: it is none of these.
-            NotImplementedError: the envs are in other processes, or on a device.
-            ValueError: the steps allow fewer frames per second; the dataset in the folder has others.
+            NotImplementedError: the envs are on a device.
+            ValueError: the steps allow fewer frames per second; the dataset in the folder has others; an episode that
+                it has runs again.
         """
-        if self._watcher is not None:
+        if self._stop is not None:
             raise ValueError('attach: this recorder records envs already')
+        if isinstance(env, Env) and env.is_remote:
+            config = env.config
+            dataset = self._dataset(config, 'list', config.simulator.substeps * env.get_dt())
+            _leave_recorded(dataset, config, env.task_config_manager, env.active_episodes.values())
+            self._stop = env.watch(WorkerRecording(self.folder.resolve(), self._codec))
+            return
         source = source_of(env)
-        rate = 1.0 / source.step_dt
-        fps = math.floor(rate + _ROUNDING) if self._fps is None else self._fps
-        if not 1 <= fps <= rate + _ROUNDING:
-            raise ValueError(
-                f'fps={fps}: the envs make {rate:g} steps per second, so that there can be from 1 to '
-                f'{math.floor(rate + _ROUNDING)} whole frames per second'
-            )
-        config = self._config or source.config
-        facts = {'format': self._format, 'fps': fps, 'step_rate': rate, 'api': source.api, 'only': self._only}
-        if self._resume and Dataset.exists(self.folder):
-            dataset = Dataset(self.folder)
-            dataset.check_config(config)
-            different = [name for name, value in facts.items() if dataset.facts[name] != value]
-            if different:
-                name = different[0]
-                raise ValueError(
-                    f'{self.folder} holds a dataset with {name}={dataset.facts[name]!r}, not {facts[name]!r}: go on '
-                    'with the same, or record to another folder'
-                )
-            for leftover in dataset.episodes_folder.glob(f'*{PART}'):
-                leftover.unlink()
-        else:
-            dataset = Dataset.create(self.folder, config, facts)
+        runner = source.runner
+        dataset = self._dataset(source.config, source.api, source.step_dt)
+        _leave_recorded(dataset, source.config, runner.queue, [s.episode for s in runner.slots(range(runner.env_num))])
         self._watcher = EpisodeWatcher(source, dataset, self._codec)
+        self._stop = self._watcher.stop
 
     def mark(self, env_id: int, success: bool) -> None:
         """Say whether the episode of an env is a success; it is kept even if it is reset before its end.
 
-        ValueError if the env has no episode that is recorded.
+        ValueError if the env has no episode that is recorded, NotImplementedError if envs are in other processes.
         """
         self._attached('mark').mark(env_id, success)
 
     def discard(self, env_id: int) -> None:
-        """Leave the episode of an env out. ValueError if it has none that is recorded."""
+        """Leave the episode of an env out; errors as those of `mark`."""
         self._attached('discard').discard(env_id)
 
     def close(self) -> None:
@@ -127,10 +124,15 @@ class Recorder:
 
         OSError if they cannot be written; the episodes are in the folder, and `internutopia convert` makes them.
         """
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            watcher.stop()
-            export(Dataset(self.folder))
+        stop, self._stop, self._watcher = self._stop, None, None
+        try:
+            if stop is not None:
+                stop()
+                dataset = Dataset(self.folder)
+                dataset.remove_leftovers()  # of workers that died
+                export(dataset)
+        finally:
+            self._lock.release()
 
     def __enter__(self) -> Recorder:
         return self
@@ -140,10 +142,50 @@ class Recorder:
     ) -> None:
         self.close()
 
+    def _dataset(self, config: Config, api: Api, step_dt: float) -> Dataset:
+        """The dataset that envs are recorded to. ValueError if it has other facts than theirs."""
+        rate = 1.0 / step_dt
+        fps = math.floor(rate + _ROUNDING) if self._fps is None else self._fps
+        if not 1 <= fps <= rate + _ROUNDING:
+            raise ValueError(
+                f'fps={fps}: the envs make {rate:g} steps per second, so that there can be from 1 to '
+                f'{math.floor(rate + _ROUNDING)} whole frames per second'
+            )
+        config = self._config or config
+        facts = {'format': self._format, 'fps': fps, 'step_rate': rate, 'api': api, 'only': self._only}
+        if not (self._resume and Dataset.exists(self.folder)):
+            return Dataset.create(self.folder, config, facts)
+        dataset = Dataset(self.folder)
+        dataset.check_config(config)
+        different = [name for name, value in facts.items() if dataset.facts[name] != value]
+        if different:
+            name = different[0]
+            raise ValueError(
+                f'{self.folder} holds a dataset with {name}={dataset.facts[name]!r}, not {facts[name]!r}: go on '
+                'with the same, or record to another folder'
+            )
+        dataset.remove_leftovers()
+        return dataset
+
     def _attached(self, call: str) -> EpisodeWatcher:
-        if self._watcher is None:
-            raise ValueError(f'{call}: attach the recorder to envs first')
-        return self._watcher
+        if self._watcher is not None:
+            return self._watcher
+        if self._stop is not None:
+            raise NotImplementedError(f'{call}: the envs of this run are in other processes, and cannot be judged here')
+        raise ValueError(f'{call}: attach the recorder to envs first')
+
+
+def _leave_recorded(dataset: Dataset, config: Config, queue: EpisodeQueue, running: Iterable[Episode]) -> None:
+    """Leave out the episodes that a dataset has. ValueError if one of them runs already."""
+    if config.resume:  # the results file says what is done
+        return
+    recorded = set(dataset.episode_ids)
+    queue.skip({*queue.done, *recorded})
+    if again := sorted(recorded & {episode.id for episode in running}):
+        raise ValueError(
+            f'attach: episode {again[0]} was recorded before, and runs again: attach the recorder before the first '
+            'reset'
+        )
 
 
 def _check_libraries(format: Format, codec: str) -> None:
@@ -157,8 +199,7 @@ def _check_libraries(format: Format, codec: str) -> None:
 
 
 def _check_folder(folder: Path, resume: bool) -> None:
-    """Make a folder that can be written, or ValueError if it holds something that recording would mix with."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """OSError if a folder cannot be written, ValueError if it holds something that recording would mix with."""
     probe = folder / '.probe'
     probe.write_bytes(b'')
     probe.unlink()

@@ -9,6 +9,7 @@ with Replay(Dataset('out/dataset'), 3) as replay:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -28,6 +29,7 @@ from internutopia.core.vec_env import Env
 from internutopia.core.world.base import PhysicsState
 from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.recording.dataset import Dataset
+from internutopia.recording.looks import Looks
 from internutopia.rl.vector_env import VectorEnv
 
 
@@ -76,6 +78,7 @@ class Replay:
     Args:
         dataset: where the episode is.
         index: which one, counted from 0.
+        looks: what looks otherwise in its pictures; None means nothing does.
 
     Attributes:
         episode: what was recorded.
@@ -84,11 +87,12 @@ class Replay:
 
     Raises:
         IndexError: there is no such episode.
-        ValueError: its file is damaged, or the models are others than those that were recorded.
+        ValueError: its file is damaged, or the models are others than those that were recorded; `looks` names shapes
+            that are not there.
         NotImplementedError: it was recorded on an engine whose states cannot be put back.
     """
 
-    def __init__(self, dataset: Dataset, index: int):
+    def __init__(self, dataset: Dataset, index: int, looks: Looks | None = None):
         self.episode = dataset[index]
         config = _config_of(dataset.config(), self.episode.facts)
         self.env = VectorEnv(config, autoreset_mode='Disabled') if dataset.facts['api'] == 'array' else Env(config)
@@ -99,6 +103,9 @@ class Replay:
                 raise NotImplementedError(f'episodes cannot be replayed on {type(world).__name__}')
             self._world = world
             self._start()
+            if looks is not None:
+                world.rendered_model = functools.cache(lambda scene: looks.model(scene, world.timestep))
+                world.rendered_model(world.scene(0))
         except BaseException:
             self.close()
             raise

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
 
-from internutopia.core.config import Config, DistributedConfig
+from internutopia.core.config import Config
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import DeviceWorld
+from internutopia.recording.leaves import Gathered, gathered_leaves
 from internutopia.rl.vector_env import VectorEnv
 
 Api = Literal['list', 'array']
@@ -24,16 +28,20 @@ class StepSource(Protocol):
     config: Config
     step_dt: float  # [s]
 
-    def observation(self, env_id: int) -> Any:
-        """What the program saw before the step that is about to be made: nested mappings, or an array."""
+    def begin_step(self) -> None:
+        """Time is about to pass."""
         ...
 
-    def action(self, env_id: int) -> Any:
-        """What it commands in this step: nested mappings, or an array."""
+    def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
+        """What the program saw before the step that begins."""
         ...
 
-    def reward(self, env_id: int) -> float:
-        """What the step that was made has paid."""
+    def actions(self, env_ids: Sequence[int]) -> list[Any] | NDArray[Any]:
+        """What it commands in this step, env by env: nested mappings, or an array `(m, k)`."""
+        ...
+
+    def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
+        """What the step that was made has paid, `(m,)`."""
         ...
 
 
@@ -42,49 +50,46 @@ def source_of(env: Any) -> StepSource:
 
     Raises:
         TypeError: it is no env that can be recorded.
-        NotImplementedError: the envs are in other processes, or on a device.
+        NotImplementedError: the envs are on a device.
     """
     if isinstance(env, VectorEnv):
         if isinstance(env.core.runner.world, DeviceWorld):
             raise NotImplementedError('recording needs arrays of numpy: the envs of this VectorEnv are on a device')
         return _ArraySource(env)
-    if isinstance(env, Env):
-        check_local(env.config)
     if isinstance(env, Env | GymEnv):
-        return _ListSource(env)
+        return ListSource(env.runner)
     raise TypeError(f'the recorder takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__name__}')
 
 
-def check_local(config: Config) -> None:
-    """NotImplementedError if the envs of a run are in other processes."""
-    if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-        raise NotImplementedError(
-            'recording needs the envs in this process, and this run is distributed: record it without '
-            'distribution_config (without --processes)'
-        )
-
-
-class _ListSource:
-    """`vec_env.Env` and `gym_env.Env`."""
+class ListSource(StepSource):
+    """`vec_env.Env` and `gym_env.Env`, and the envs of a worker."""
 
     api: Api = 'list'
 
-    def __init__(self, env: Env | GymEnv):
-        self.runner = env.runner
-        self.config = self.runner.config
+    def __init__(self, runner: SimulatorRunner):
+        self.runner = runner
+        self.config = runner.config
         self.step_dt = self.runner.world.step_dt
 
-    def observation(self, env_id: int) -> Any:
-        return self.runner.slot(env_id).last.observation
+    @override
+    def begin_step(self) -> None:
+        pass
 
-    def action(self, env_id: int) -> Any:
-        return self.runner.actions[env_id]
+    @override
+    def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
+        return gathered_leaves([slot.last.observation for slot in self.runner.slots(env_ids)])
 
-    def reward(self, env_id: int) -> float:
-        return float(self.runner.slot(env_id).last.reward or 0.0)
+    @override
+    def actions(self, env_ids: Sequence[int]) -> list[Any]:
+        actions = self.runner.actions
+        return [actions[env_id] for env_id in env_ids]
+
+    @override
+    def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
+        return np.array([slot.last.reward or 0.0 for slot in self.runner.slots(env_ids)], np.float64)
 
 
-class _ArraySource:
+class _ArraySource(StepSource):
     """`rl.VectorEnv`: the observation has one leaf, `state`."""
 
     api: Api = 'array'
@@ -95,14 +100,20 @@ class _ArraySource:
         tasks = [task.model_copy(update={'learning': env.core.learning}) for task in env.core.config.task_configs]
         self.config = env.core.config.model_copy(update={'task_configs': tasks})
         self.step_dt = env.core.step_dt
-        self._returns = np.zeros(self.runner.env_num)  # at the end of the last step
+        self._returns = np.zeros(self.runner.env_num)  # before the step
 
-    def observation(self, env_id: int) -> Any:
-        self._returns[env_id] = self._core.returns[env_id]
-        return {'state': self._core.observations.last[env_id]}
+    @override
+    def begin_step(self) -> None:
+        self._returns[:] = self._core.returns
 
-    def action(self, env_id: int) -> Any:
-        return self._core.state.actions[env_id]
+    @override
+    def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
+        return [Gathered('state', list(range(len(env_ids))), self._core.observations.last[env_ids])]
 
-    def reward(self, env_id: int) -> float:
-        return float(self._core.returns[env_id] - self._returns[env_id])
+    @override
+    def actions(self, env_ids: Sequence[int]) -> NDArray[Any]:
+        return self._core.state.actions[env_ids]
+
+    @override
+    def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
+        return self._core.returns[env_ids] - self._returns[env_ids]

@@ -9,35 +9,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.world.base import PhysicsState
+from internutopia.recording.step_buffer import Rows
 
 _ROWS, _STEPS = 'states/', 'state_steps/'
 _MODEL = 'model digest'
 
 
 class StateTrack:
-    """Collects states."""
+    """Collects the states of an episode, which count from 0."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[NDArray[Any]]] = {}
-        self._steps: dict[str, list[int]] = {}
-        self._count = 0
+        self._rows: dict[str, list[Rows]] = {}
+        self._models: list[tuple[int, PhysicsState]] = []  # with the first state that each belongs to
 
-    def add(self, state: PhysicsState) -> None:
-        """Take the next state; its arrays are kept, not copied."""
-        for name, array in {**state.arrays, _MODEL: np.frombuffer(state.model, np.uint8)}.items():
-            self._rows.setdefault(name, []).append(array)
-            self._steps.setdefault(name, []).append(self._count)
-        self._count += 1
+    def add(self, name: str, rows: Rows) -> None:
+        """Take one array of some states, whose numbers are the steps of the rows."""
+        self._rows.setdefault(name, []).append(rows)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All states by names for a file: rows, one alone where they are equal, and the states that they belong to."""
+    def add_model(self, state: int, model: PhysicsState) -> None:
+        """Take what seldom changes, from a state on, and until another one is taken."""
+        self._models.append((state, model))
+
+    def arrays(self, count: int) -> dict[str, NDArray[Any]]:
+        """So many states by names for a file: rows, one alone where they are equal.
+
+        The states that rows are of stand beside them unless they are all.
+        """
         arrays: dict[str, NDArray[Any]] = {}
-        for name, rows in self._rows.items():
-            stacked = np.stack(rows)
-            same = stacked.tobytes() == rows[0].tobytes() * len(rows)
-            arrays[f'{_ROWS}{name}'] = stacked[:1] if same else stacked
-            arrays[f'{_STEPS}{name}'] = np.array(self._steps[name], np.int32)
+        for name, parts in {**self._rows, **self._model_rows(count)}.items():
+            rows = np.concatenate([part.values for part in parts])
+            same = rows[-1].tobytes() == rows[0].tobytes() and rows.tobytes() == rows[0].tobytes() * len(rows)
+            arrays[f'{_ROWS}{name}'] = rows[:1] if same else rows
+            if name == _MODEL or len(rows) < count:
+                arrays[f'{_STEPS}{name}'] = np.concatenate([part.steps for part in parts]).astype(np.int32)
         return arrays
+
+    def _model_rows(self, count: int) -> dict[str, list[Rows]]:
+        rows: dict[str, list[Rows]] = {}
+        ends = [state for state, _ in self._models[1:]]
+        for (begin, model), end in zip(self._models, [*ends, count], strict=True):
+            for name, array in {**model.arrays, _MODEL: np.frombuffer(model.model, np.uint8)}.items():
+                values = np.broadcast_to(array, (end - begin, *array.shape))
+                rows.setdefault(name, []).append(Rows(np.arange(begin, end), values))
+        return rows
 
 
 class States:
@@ -45,10 +59,11 @@ class States:
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]):
         self._rows = {name.removeprefix(_ROWS): rows for name, rows in arrays.items() if name.startswith(_ROWS)}
+        every = arrays[f'{_STEPS}{_MODEL}']
         self._row_of = {
             name: dict(zip(steps.tolist(), range(len(steps)), strict=True))
             for name in self._rows
-            for steps in (arrays[f'{_STEPS}{name}'],)
+            for steps in (arrays.get(f'{_STEPS}{name}', every),)
         }
 
     def __len__(self) -> int:

@@ -29,6 +29,7 @@ class FrameStream(Protocol):
 
     path: Path
     info: dict[str, Any]  # shape and dtype of a frame, kind of file, statistics of pixels
+    frames: int  # that were added
 
     def add(self, frame: NDArray[Any]) -> None:
         """Append a frame. OSError if it cannot be written."""
@@ -51,10 +52,12 @@ class RawStream:
         self.info: dict[str, Any] = {'kind': 'raw', 'shape': list(frame.shape), 'dtype': str(frame.dtype)}
         self._part = path.with_name(path.name + PART)
         self._file = open(self._part, 'wb')
+        self.frames = 0
 
     def add(self, frame: NDArray[Any]) -> None:
         """Append a frame. OSError if it cannot be written."""
         self._file.write(frame.tobytes())
+        self.frames += 1
 
     def close(self) -> None:
         """Complete the file; twice is fine. OSError if it cannot be written."""
@@ -87,26 +90,26 @@ class VideoStream:
         self._stream.width, self._stream.height = width, height
         self._stream.pix_fmt = 'yuv420p' if even else 'yuv444p'  # the usual one halves both sides
         self._stream.codec_context.time_base = Fraction(1, fps)
-        self._frames = 0
+        self.frames = 0
         self._pixels: list[NDArray[np.uint8]] = []
         self._closed = False
 
     def add(self, frame: NDArray[np.uint8]) -> None:
-        """Append a frame, RGB or RGBA. OSError if it cannot be written."""
+        """Append a frame. OSError if it cannot be written."""
         import av
 
-        picture = np.ascontiguousarray(frame[..., :3])
+        picture = np.ascontiguousarray(frame)
         self._pixels.append(picture[::_SAMPLED, ::_SAMPLED].reshape(-1, 3))
         video_frame = av.VideoFrame.from_ndarray(picture, format='rgb24')
-        video_frame.pts = self._frames
-        with _writing(self._part):
+        video_frame.pts = self.frames
+        with writing(self._part):
             self._container.mux(self._stream.encode(video_frame))
-        self._frames += 1
+        self.frames += 1
 
     def close(self) -> None:
         """Complete the file; twice is fine. OSError if it cannot be written."""
         if not self._closed:
-            with _writing(self._part):
+            with writing(self._part):
                 self._container.mux(self._stream.encode(None))
                 self._container.close()
             self._closed = True
@@ -118,14 +121,14 @@ class VideoStream:
     def discard(self) -> None:
         """Remove the file, unless it is complete."""
         if not self._closed:
-            with suppress(OSError), _writing(self._part):  # its end cannot be written, and need not be
+            with suppress(OSError), writing(self._part):  # its end cannot be written, and need not be
                 self._container.close()
             self._closed = True
         self._part.unlink(missing_ok=True)
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Context in which errors of PyAV are an OSError that names the file."""
     from av.error import FFmpegError
 

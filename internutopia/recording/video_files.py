@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from internutopia.recording.streams import writing
+
 
 def concatenate(videos: Sequence[tuple[Path, int]], fps: int, out: Path) -> None:
     """Write videos, each with its number of frames, into one file of `fps` frames per second.
@@ -19,7 +21,7 @@ def concatenate(videos: Sequence[tuple[Path, int]], fps: int, out: Path) -> None
     from av.error import FFmpegError
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(os.fspath(out), 'w', format='mp4') as target:
+    with writing(out), av.open(os.fspath(out), 'w', format='mp4') as target:
         stream: Any = None
         start = 0  # frames
         for path, frames in videos:

@@ -6,15 +6,23 @@ when that is on the disk.
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.simulator import EnvSlot
 from internutopia.core.util.log import warn_once
+from internutopia.core.world.base import PhysicsState
 from internutopia.recording.dataset import Dataset
-from internutopia.recording.episode_file import EpisodeWriter
+from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
 from internutopia.recording.sources import StepSource
+from internutopia.recording.step_buffer import Rows, StepBuffer
+
+_ROUNDING = 1e-6  # of a step
 
 
 class EpisodeWatcher:
@@ -28,19 +36,17 @@ class EpisodeWatcher:
         self._discarded: set[int] = set()
         self._records: dict[int, EpisodeRecord] = {}  # of episodes that ended in the step that is made
         self._held: list[EpisodeRecord] = []  # results that wait until their episodes are on the disk
-        self._stepping: list[int] = []  # envs whose step is under way
-        self._commanded = False
+        self._buffer = StepBuffer(self._runner.env_num)
+        self._steps_per_frame = dataset.facts['step_rate'] / dataset.facts['fps']
+        self._steps = np.zeros(self._runner.env_num, np.int64)  # of the episodes that are recorded
+        self._frames = np.zeros(self._runner.env_num, np.int64)
+        self._models: list[PhysicsState | None] = [None] * self._runner.env_num
+        self._stepping: NDArray[np.intp] | None = None  # envs whose step is under way
+        self._due = np.zeros(0, np.intp)  # those for which it begins with a frame
+        self._encoder = ThreadPoolExecutor(thread_name_prefix='recording')
+        self._pictures: list[tuple[int, Future[None]]] = []  # that are being written, with their envs
         self._unsaved: list[tuple[EpisodeWriter, dict[str, Any]]] = []
         self._results: Results = self._runner.results
-        if not source.config.resume:  # else the results file says what is done
-            recorded = set(dataset.episode_ids)
-            self._runner.queue.skip({*self._runner.queue.done, *recorded})
-            running = {slot.episode.id for slot in self._runner.slots(range(self._runner.env_num))}
-            if recorded & running:
-                raise ValueError(
-                    f'attach: episode {min(recorded & running)} was recorded before, and runs again: attach the '
-                    'recorder before the first reset'
-                )
         self._begin()
         self._runner.results = self
         self._runner.watchers.append(self)
@@ -54,6 +60,7 @@ class EpisodeWatcher:
         for env_id in list(self._writers):
             self._finish(env_id, None)
         self._save()
+        self._encoder.shutdown()
 
     def mark(self, env_id: int, success: bool) -> None:
         """Say whether an episode is a success."""
@@ -69,19 +76,25 @@ class EpisodeWatcher:
     # the steps, as a `StepWatcher`
 
     def on_step_start(self) -> None:
-        """A step is about to begin: take what the program sees."""
-        self._stepping, self._commanded = [], False
-        for env_id in self._runner.active():
-            if env_id in self._writers:
-                self._observe(env_id)
-                self._stepping.append(env_id)
+        """A step is about to begin, perhaps after one that could not be made."""
+        self._stepping = None
 
     def on_commanded(self) -> None:
-        """The robots were commanded: take the actions, of those that are repeated the first."""
-        if not self._commanded:
-            self._commanded = True
-            for env_id in self._stepping:
-                self._writers[env_id][1].act(self._source.action(env_id))
+        """The robots were commanded: take what the program saw and commands, when that is repeated the first time."""
+        if self._stepping is not None:
+            return
+        self._source.begin_step()
+        env_ids = [env_id for env_id in self._runner.active() if env_id in self._writers]
+        stepping = np.array(env_ids, np.intp)
+        due = stepping[self._steps[stepping] + _ROUNDING >= self._frames[stepping] * self._steps_per_frame]
+        self._observe(due)
+        actions = self._source.actions(env_ids)
+        if isinstance(actions, np.ndarray):
+            self._buffer.put(ACTION, stepping, actions)
+        else:
+            for env_id, step, action in zip(env_ids, self._steps[stepping].tolist(), actions, strict=True):
+                self._writers[env_id][1].act(step, action)
+        self._stepping, self._due = stepping, due
 
     def on_change(self) -> None:
         """A step or a reset was made: look for episodes that begin."""
@@ -96,16 +109,18 @@ class EpisodeWatcher:
 
     def flush(self) -> None:
         """Write the episodes that ended in this step, then their results."""
-        if self._commanded:
-            self._commanded = False
-            for env_id in self._stepping:
-                state = self._runner.world.get_state(env_id)
-                self._writers[env_id][1].stepped(state, self._source.reward(env_id))
+        if self._stepping is not None:
+            stepping, self._stepping = self._stepping, None
+            if len(stepping):
+                self._stepped(stepping)
+        problem = self._written()
         for env_id, record in self._records.items():
             self._finish(env_id, record)
         self._records.clear()
         self._save()
         self._results.flush()
+        if problem is not None:
+            raise problem
 
     def start_over(self, metrics_only: bool = False) -> None:
         """Remove the results of earlier runs."""
@@ -117,15 +132,62 @@ class EpisodeWatcher:
         self.stop()
         results.close()
 
-    def _observe(self, env_id: int) -> None:
-        slot, writer = self._writers[env_id]
-        try:
-            writer.observe(self._source.observation(env_id))
-        except OSError as error:
-            self._writers.pop(env_id)
+    def _observe(self, env_ids: NDArray[np.intp]) -> None:
+        """Take what the program saw in envs for which a frame is due."""
+        if not len(env_ids):
+            return
+        self._buffer.put(FRAME, env_ids, np.ones(len(env_ids), bool))
+        for leaf, indices, rows in self._source.observations(env_ids.tolist()):
+            own = env_ids[indices]
+            if isinstance(rows, np.ndarray):
+                self._buffer.put(f'{OBSERVATION}{leaf}', own, rows)
+                continue
+            for env_id, picture in zip(own.tolist(), rows, strict=True):
+                try:
+                    write = self._writers[env_id][1].picture(leaf, int(self._frames[env_id]), picture)
+                except OSError as error:
+                    raise self._lost(env_id, error) from None
+                if write is not None:
+                    self._pictures.append((env_id, self._encoder.submit(write)))
+
+    def _stepped(self, stepping: NDArray[np.intp]) -> None:
+        """Take what a step of envs came to."""
+        self._buffer.put(REWARD, stepping, self._source.rewards(stepping.tolist()))
+        for states in self._runner.world.get_states(stepping):
+            for name, rows in states.arrays.items():
+                self._buffer.put(f'{STATE}{name}', states.env_ids, rows)
+            for env_id, model in zip(states.env_ids.tolist(), states.models, strict=True):
+                if model is not self._models[env_id]:
+                    self._models[env_id] = model
+                    self._writers[env_id][1].states.add_model(int(self._steps[env_id]) + 1, model)
+        self._buffer.advance(stepping)
+        self._steps[stepping] += 1
+        self._frames[self._due] += 1
+        if self._buffer.full:
+            for env_id, (_, writer) in self._writers.items():
+                writer.add(self._buffer.take(env_id))
+            self._buffer.clear()
+
+    def _written(self) -> OSError | None:
+        """Wait until the pictures are written; what went wrong first."""
+        problem: OSError | None = None
+        pictures, self._pictures = self._pictures, []
+        wait(future for _, future in pictures)
+        for env_id, future in pictures:
+            try:
+                future.result()
+            except OSError as error:
+                problem = problem or self._lost(env_id, error)
+        return problem
+
+    def _lost(self, env_id: int, error: OSError) -> OSError:
+        """The error of an episode whose pictures cannot be written, and which is not recorded."""
+        if env_id in self._writers:
+            slot, writer = self._writers.pop(env_id)
+            self._buffer.take(env_id)
             writer.discard()
             error.add_note(f'episode {slot.episode.id}, which env {env_id} runs, is not recorded')
-            raise
+        return error
 
     def _begin(self) -> None:
         """Start recording the episodes that are new in their envs, and leave those that they replace."""
@@ -150,21 +212,22 @@ class EpisodeWatcher:
             'noise_key': int(world.noise_keys[env_id]),
             'joints': {name: list(world.articulation(name, env_id).dof_names) for name in slot.task.robots},
         }
-        return EpisodeWriter(
-            dataset.path_of(slot.episode.id),
-            facts,
-            world.get_state(env_id),
-            dataset.facts['step_rate'],
-            dataset.facts['fps'],
-            dataset.facts['format'] == 'lerobot',
-            self._codec,
-        )
+        is_video = dataset.facts['format'] == 'lerobot'
+        writer = EpisodeWriter(dataset.path_of(slot.episode.id), facts, dataset.facts['fps'], is_video, self._codec)
+        (start,) = world.get_states(np.array([env_id], np.intp))
+        for name, rows in start.arrays.items():
+            writer.states.add(name, Rows(np.zeros(1, np.intp), rows.copy()))
+        writer.states.add_model(0, start.models[0])
+        self._models[env_id] = start.models[0]
+        self._steps[env_id] = self._frames[env_id] = 0
+        return writer
 
     def _finish(self, env_id: int, record: EpisodeRecord | None) -> None:
         """The episode of an env is over; without a record it was left before its end."""
         if env_id not in self._writers:
             return
         _, writer = self._writers.pop(env_id)
+        writer.add(self._buffer.take(env_id))
         metrics = {} if record is None else plain(record.metrics)
         success = self._marks.pop(env_id, None)
         marked = success is not None

@@ -164,9 +164,9 @@ def _plane(model: mujoco.MjModel, geom: int) -> _Surface:
     uv = np.zeros((4, 2))
     if material >= 0:
         endless = not model.geom_size[geom, :2].all()
-        # repeats are counted per metre, or over the whole plane
-        per_metre = model.mat_texuniform[material] or endless
-        uv = model.mat_texrepeat[material] * (corners if per_metre else 0.5 + 0.5 * corners / half)
+        # a repeat is 2 m, or the whole plane; the middle of the picture is in the middle of the plane
+        by_length = model.mat_texuniform[material] or endless
+        uv = 0.5 + 0.5 * model.mat_texrepeat[material] * (corners if by_length else corners / half)
     vertices = np.column_stack([corners, np.zeros(4)])
     return _Surface(vertices, np.tile([0.0, 0.0, 1.0], (4, 1)), uv, np.array([[0, 1, 2], [0, 2, 3]]))
 

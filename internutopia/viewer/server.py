@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     import viser
 
 _starting = threading.Lock()
+Routes = Mapping[str, Callable[[str], None]]
+"""What takes the query of a request, by its path below the token; ValueError if it is a wrong one."""
 
 
-def start_server(host: str, port: int, token: str) -> viser.ViserServer:
+def start_server(host: str, port: int, token: str, routes: Routes) -> viser.ViserServer:
     """Start a server at `/<token>/` of a host and port; 0 means any free port.
+
+    `routes` are looked up with each request, on the server's loop; all else is the page's.
 
     Raises:
         ImportError: viser is missing; the message has the command that installs it.
@@ -29,7 +33,7 @@ def start_server(host: str, port: int, token: str) -> viser.ViserServer:
     except ImportError as error:
         raise ImportError(f'the viewer needs viser ({error}): {install_hint("viewer")}') from error
     _check_address(host, port)
-    with _starting, _behind_token(token), _silence():
+    with _starting, _behind_token(token, routes), _silence():
         server = viser.ViserServer(host, port, label='InternUtopia', verbose=False)
     server.gui.configure_theme(show_logo=False, show_share_button=False)
     return server
@@ -59,7 +63,7 @@ def _check_address(host: str, port: int) -> None:
 
 
 @contextmanager
-def _behind_token(token: str) -> Iterator[None]:
+def _behind_token(token: str, routes: Routes) -> Iterator[None]:
     """Context in which a server of viser, which has no such option, starts as one that asks for a token.
 
     Its page connects to the address that it was loaded from, so that the token need not be given twice.
@@ -74,6 +78,12 @@ def _behind_token(token: str) -> Iterator[None]:
             given, _, rest = path.removeprefix('/').partition('/')
             if not hmac.compare_digest(given.encode(), token.encode()):
                 return connection.respond(403, 'Open the address that the viewer printed, with its token.\n')
+            if rest in routes:
+                try:
+                    routes[rest](query)
+                except ValueError as error:
+                    return connection.respond(400, f'{error}\n')
+                return connection.respond(204, '')
             request.path = f'/{rest}?{query}'
             return process_request(connection, request)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -67,13 +67,15 @@ class Viewer:
         url: the address to open.
         pages: how many are open.
         server: viser's server of the pages, for what else shall be on them.
+        routes: what takes requests of scripts on the pages, see `start_server`.
     """
 
     def __init__(self, access: EnvAccess, host: str, port: int, speed: float | None, paused: bool):
         self._access = access
         self._controls = Controls(0, speed, paused)
         token = secrets.token_urlsafe(16)
-        self.server = start_server(host, port, token)
+        self.routes: dict[str, Callable[[str], None]] = {}
+        self.server = start_server(host, port, token, self.routes)
         self.url = address_of(self.server, token)
         self.pages = 0
         on_click: Any = self.server.scene.on_click()  # its type knows nothing of coroutines, which it takes

@@ -17,6 +17,7 @@ from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import app as cli_app
+from internutopia.recording import Dataset
 from internutopia_extension.navigation.evaluation import read_results
 
 FIXED = ['--robot', 'jetbot', '--threads', '1', '--max-actions', '60']
@@ -123,8 +124,15 @@ def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
         film = f'one/film_0_room_{kind}_1.mp4'
         assert f'{film}: episode {episode["episode"]!r} of ' in result.stdout
         assert frames(folder / film) == episode['steps']
-    assert evaluate('--envs', 8, '--out', 'eight').exit_code == 0
+    eight = evaluate('--envs', 8, '--out', 'eight', '--record', 'data', '--format', 'hdf5')
+    assert eight.exit_code == 0, eight.stderr
     assert report_in(folder / 'eight') == one
+    dataset = Dataset('data')
+    assert dataset.episode_ids == [0, 1, 2, 3, 4]
+    assert all(episode.facts['success'] is True for episode in dataset)
+    assert [episode.facts['metrics']['navigation']['actions'] for episode in dataset] == [
+        episode['actions'] for episode in one['episodes']
+    ]
 
 
 def test_an_evaluation_is_resumed(folder):
@@ -180,12 +188,13 @@ def test_worker_processes_measure_the_same(folder):
     (folder / 'nav_policies.py').write_text(SOMETIMES)
     fixed = ['--policy', 'nav_policies:sometimes', '--envs', 2]
     assert evaluate(*fixed, '--out', 'here').exit_code == 1
-    workers = in_a_process(*fixed, '--processes', 2, '--out', 'workers')
+    workers = in_a_process(*fixed, '--processes', 2, '--out', 'workers', '--record', 'data', '--format', 'hdf5')
     result = subprocess.run(workers, capture_output=True, text=True, check=False)
     assert result.returncode == 1 and 'the policy failed in 2 episodes' in result.stderr
     here, there = report_in(folder / 'here'), report_in(folder / 'workers')
     assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4']
     assert (there['episodes'], there['summary']) == (here['episodes'], here['summary'])
+    assert Dataset('data').episode_ids == [0, 2, 4]
 
 
 def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):

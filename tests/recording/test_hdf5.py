@@ -18,7 +18,9 @@ def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_confi
     with h5py.File(tmp_path / 'data' / 'data.hdf5') as file:
         data = file['data']
         assert data.attrs['total'] == sum(STEPS)
-        assert json.loads(data.attrs['env_args'])['env_name'] == 'FiniteStepTask'
+        env = json.loads(data.attrs['env_args'])
+        assert (env['env_name'], env['type']) == ('FiniteStepTask', 2)
+        assert env['env_kwargs'] == {'fps': 60, 'robots': ['JetbotRobot']}
         assert sorted(data) == ['demo_0', 'demo_1', 'demo_2']
         assert file['mask/all'][()].tolist() == [b'demo_0', b'demo_1', b'demo_2']
         assert file['mask/success'].shape == (0,)
@@ -42,12 +44,23 @@ def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_confi
             assert demo['obs/jetbot_front_image'].dtype == np.uint8
 
 
-def test_a_mask_names_the_episodes_that_succeed(tmp_path: Path, make_config: MakeConfig, monkeypatch) -> None:
+def test_masks_name_the_episodes_that_succeed_and_numbers_are_vectors(
+    tmp_path: Path, make_config: MakeConfig, monkeypatch
+) -> None:
     from internutopia_extension.tasks.finite_step_task import FiniteStepTask
 
+    observe = FiniteStepTask.get_observations
+
+    def with_charge(task: Any) -> Any:
+        obs = observe(task)
+        obs['jetbot']['charge'] = 0.75
+        return obs
+
+    monkeypatch.setattr(FiniteStepTask, 'get_observations', with_charge)
     monkeypatch.setattr(FiniteStepTask, 'calculate_metrics', lambda task: {'success': task.env_id == 1})
     record(tmp_path / 'data', make_config(), format='hdf5')
     file: Any
     with h5py.File(tmp_path / 'data' / 'data.hdf5') as file:
         assert file['mask/success'][()].tolist() == [b'demo_1']
         assert [bool(file[f'data/demo_{number}'].attrs['success']) for number in range(3)] == [False, True, False]
+        np.testing.assert_array_equal(file['data/demo_0/obs/jetbot_charge'], np.full((STEPS[0], 1), 0.75))

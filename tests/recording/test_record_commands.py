@@ -75,6 +75,10 @@ def test_a_replay_is_filmed_with_another_camera(survey: Path) -> None:
     filmed = invoke('replay', 'data', '--camera', 'camera.yaml', '--video', 'replay.gif')
     assert filmed.exit_code == 0, filmed.output
     assert Path('replay.gif').read_bytes().startswith(b'GIF89a')
+    Path('looks.yaml').write_text('{geoms: [{names: scene/*, color: [1, 0, 0]}]}')
+    written = invoke('replay', 'data', '--out', 'new', '--camera', 'camera.yaml', '--augment', 'looks.yaml')
+    assert (written.exit_code, written.output) == (0, 'new: 3 episodes\n')
+    assert Dataset('new')[2].raw_frames('scene/sensors/camera/rgba').shape == (6, 60, 80, 3)
 
 
 def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
@@ -88,10 +92,10 @@ def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
     ('args', 'message'),
     [
         (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
-        (('run', 'survey.yaml', '--record', 'data', '--processes', '2', '--no-picture'), 'without --processes'),
         (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
         (('replay', '.'), 'holds no recorded dataset'),
-        (('replay', '.', '--camera', 'camera.yaml'), '--camera is that of a video: add --video FILE'),
+        (('replay', '.', '--camera', 'camera.yaml'), '--camera is for pictures: add --video FILE, or --out NEW'),
+        (('replay', '.', '--out', 'new', '--episode', '1'), 'leave out --episode'),
         (('convert', '.'), 'holds no recorded dataset'),
     ],
 )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import numpy as np
 import pytest
 from jetbot_runs import STEPS, MakeConfig, equal, record, run, speed
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.recording import Dataset, Recorder
 from internutopia.recording.export import export
+from internutopia_extension import import_extensions
+from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg
+from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 JETBOT = 'jetbot/move_by_speed'
 
@@ -34,6 +38,50 @@ def test_states_are_recorded_to_the_bit_and_recording_changes_nothing(tmp_path: 
         assert all(equal(*pair) for pair in zip(episode.states, recorded[number], strict=True))
 
 
+def test_long_episodes_are_recorded_to_the_bit_while_models_change(tmp_path: Path, make_config: MakeConfig) -> None:
+    """Longer than what is held at once, of unequal lengths; gains change on the way."""
+    config = make_config()
+    tasks = [task.update(max_steps=steps) for task, steps in zip(config.task_configs, (40, 70, 45), strict=True)]
+    config = config.update(task_configs=tasks)
+
+    def change(env: Env) -> None:
+        for env_id, episode in env.active_episodes.items():
+            articulation = env.runner.slot(env_id).task.robots['jetbot'].articulation
+            step = env.runner.slot(env_id).step
+            if episode.id == 1 and step in (20, 33):
+                articulation.set_gains(kds=np.full(2, 0.01 * step))
+
+    with Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        states = run(config, recorder, change)
+    for episode, steps in zip(Dataset(tmp_path / 'data'), (40, 70, 45), strict=True):
+        number = episode.facts['episode_id']
+        assert (episode.steps, len(episode.states), len(episode.rewards)) == (steps, steps + 1, steps)
+        assert all(equal(*pair) for pair in zip(episode.states, states[number], strict=True))
+        assert [action['jetbot']['move_by_speed'] for action in episode.actions] == [
+            speed(number, step) for step in range(steps)
+        ]
+        assert len(episode.observations['jetbot/position']) == steps
+    gains = [state.arrays.get('model/actuator_gainprm') for state in Dataset(tmp_path / 'data')[1].states]
+    assert [i for i, (one, other) in enumerate(pairwise(gains)) if not np.array_equal(one, other)] == [20, 33]
+
+
+def test_a_step_that_cannot_be_made_leaves_no_trace(tmp_path: Path, config: Config) -> None:
+    with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        recorder.attach(env)
+        env.reset()
+        for step in range(STEPS[0]):
+            if step == 2:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(env.runner.world, 'step', lambda env_ids: 1 / 0)
+                    with pytest.raises(ZeroDivisionError):
+                        env.step([{'jetbot': {'move_by_speed': [9.0, 9.0]}}] * 2)
+            env.step([{'jetbot': {'move_by_speed': speed(0, step)}}] * 2)
+    (episode,) = Dataset(tmp_path / 'data')
+    np.testing.assert_array_equal(episode.action_rows()[JETBOT], [speed(0, step) for step in range(STEPS[0])])
+    assert len(episode.states) == STEPS[0] + 1
+    assert episode.frame_steps.tolist() == list(range(STEPS[0]))
+
+
 def test_actions_observations_and_facts_are_those_of_each_step(tmp_path: Path, config: Config) -> None:
     record(tmp_path / 'data', config, format='hdf5')
     for number, episode in enumerate(Dataset(tmp_path / 'data')):
@@ -45,6 +93,22 @@ def test_actions_observations_and_facts_are_those_of_each_step(tmp_path: Path, c
         np.testing.assert_allclose(episode.observations['jetbot/position'][0], [0.0, 0.0, 0.03], atol=1e-6)
         qpos = episode.states.rows('state')[:-1, 1:4]  # behind the time: of the free joint, where the robot is
         np.testing.assert_allclose(episode.observations['jetbot/position'], qpos, atol=2e-3)
+
+
+def test_a_pose_as_lists_is_the_same_action_as_one_vector(tmp_path: Path) -> None:
+    import_extensions()
+    franka = FrankaRobotCfg(controllers=[arm_ik_cfg])
+    task = FiniteStepTaskCfg(scene_asset_path='scenes/empty.xml', robots=[franka], max_steps=2)
+    config = Config(simulator=SimConfig(physics_dt=1 / 240, threads=1), task_configs=[task], metrics_save_path=None)
+    pose = [[0.5, 0.1, 0.4], [0.0, 1.0, 0.0, 0.0]]  # m, quaternion
+    with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        recorder.attach(env)
+        env.reset()
+        for command in (pose, np.concatenate(pose)):
+            env.step([{'franka': {arm_ik_cfg.name: command}}])
+    (episode,) = Dataset(tmp_path / 'data')
+    np.testing.assert_allclose(episode.action_rows()[f'franka/{arm_ik_cfg.name}'], [np.concatenate(pose)] * 2)
+    assert episode.actions[0] == {'franka': {arm_ik_cfg.name: pose}}
 
 
 def test_frames_are_thinned_out_to_the_wanted_rate(tmp_path: Path, config: Config) -> None:
@@ -186,6 +250,25 @@ def test_on_a_full_disk_nothing_is_lost(tmp_path: Path, make_config: MakeConfig)
     assert len(Dataset(tmp_path / 'data')[0].states) == STEPS[0] + 1
 
 
+@pytest.mark.parametrize('format', ['hdf5', 'lerobot'])
+def test_tables_on_a_full_disk_are_made_later(tmp_path: Path, config: Config, format: Any) -> None:
+    record(tmp_path / 'data', config, format=format)
+    dataset = Dataset(tmp_path / 'data')
+    table = tmp_path / 'data' / ('data.hdf5' if format == 'hdf5' else 'data/chunk-000/file-000.parquet')
+    os.truncate(table, 100)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    try:
+        with pytest.raises(OSError, match=r'tables cannot be written \(File too large\); no episode is lost') as caught:
+            export(dataset)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(tmp_path / 'data')
+    assert table.stat().st_size == 100  # as it was
+    export(dataset)
+    assert table.stat().st_size > 1000
+
+
 def test_videos_on_a_full_disk_name_the_file(tmp_path: Path, make_config: MakeConfig) -> None:
     config = make_config({'front': (64, 48)})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -237,6 +320,19 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path, config: Co
     (tmp_path / 'mine' / 'notes.txt').write_text('important')
     with pytest.raises(ValueError, match='mine holds other files'):
         Recorder(tmp_path / 'mine', config, 'hdf5')
+
+
+def test_a_second_recorder_of_a_folder_is_refused(tmp_path: Path, config: Config) -> None:
+    refused = 'another recorder writes to this dataset: wait for its end, or record to another folder'
+    with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        with pytest.raises(BlockingIOError, match=refused) as caught:
+            Recorder(tmp_path / 'data', config, 'hdf5', resume=True)
+        assert caught.value.filename == str(tmp_path / 'data')
+        recorder.attach(env)
+        code = f'from internutopia.recording.folder_lock import FolderLock; FolderLock({str(tmp_path / "data")!r})'
+        second = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+        assert refused in second.stderr
+    Recorder(tmp_path / 'data', config, 'hdf5', resume=True).close()
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_at_once(tmp_path: Path, config: Config) -> None:

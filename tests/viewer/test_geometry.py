@@ -40,6 +40,7 @@ MODEL = """<mujoco>
       </body>
     </body>
     <body name="marker" mocap="true"/>
+    <body name="ground" mocap="true"><geom type="plane" size="0 0 1" material="tiles"/></body>
   </worldbody>
 </mujoco>"""
 
@@ -70,8 +71,15 @@ def bounds_of(shapes: dict[str, trimesh.Scene], body: str) -> list[list[tuple[fl
 
 
 def test_bodies_are_drawn_with_what_carries_them(model: mujoco.MjModel, shapes: dict[str, trimesh.Scene]):
-    assert [model.body(body).name for body in moving_bodies(model)] == ['world', 'arm', 'arm', 'finger', 'marker']
-    assert set(shapes) == {'world', 'arm', 'finger'}  # of the marker there is nothing to see
+    assert [model.body(body).name for body in moving_bodies(model)] == [
+        'world',
+        'arm',
+        'arm',
+        'finger',
+        'marker',
+        'ground',
+    ]
+    assert set(shapes) == {'world', 'arm', 'finger', 'ground'}  # of the marker there is nothing to see
 
 
 def test_shapes_are_where_the_model_has_them(shapes: dict[str, trimesh.Scene]):
@@ -99,7 +107,10 @@ def test_colours_and_textures(shapes: dict[str, trimesh.Scene]):
     assert colours == [(0, 0, 1, 0.5), (1, 0.22, 0, 1)]  # linear: 0.5 ** 2.2 = 0.22
     (plane,) = (mesh for mesh in shapes['world'].geometry.values() if len(mesh.vertices) == 4)
     np.testing.assert_array_equal(np.asarray(plane.visual.material.baseColorTexture.convert('RGB')), TEXTURE)
-    assert np.ptp(plane.visual.uv, axis=0).tolist() == [2, 3]
+    # 2 and 3 repeats, around the middle of the picture; without a size a repeat is 2 m, of 400 m
+    assert np.stack([plane.visual.uv.min(axis=0), plane.visual.uv.max(axis=0)]).tolist() == [[-0.5, -1], [1.5, 2]]
+    (endless,) = (mesh for mesh in shapes['ground'].geometry.values() if len(mesh.vertices) == 4)
+    assert np.ptp(endless.visual.uv, axis=0).tolist() == [400, 600]
     colours = [mesh.visual.material.baseColorFactor for mesh in shapes['finger'].geometry.values()]
     assert any(np.allclose(colour[:3], 255 * 0.5**2.2, atol=1) for colour in colours)  # the mean of the texture
 

@@ -9,6 +9,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -20,6 +22,7 @@ pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 from page_client import PATIENCE, PageClient
 from websockets.exceptions import InvalidStatus
 
+from internutopia.core.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia.viewer import attach
@@ -250,7 +253,31 @@ def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: Vecto
         step_until(lambda: envs.step(zeros), lambda: commanded() != np.float32(0.73))
 
 
-def test_geometry_is_sent_once_and_anew_for_another_scene(make_env: Any):
+def test_each_of_four_scenes_is_shown_when_its_env_is_picked(make_env: Any, config: Config, tmp_path: Path):
+    """In scene i there are i crates, each a node of its own."""
+    crate = '<body name="crate_{}"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>'
+    for count in range(4):
+        crates = ''.join(crate.format(number) for number in range(count))
+        (tmp_path / f'{count}.xml').write_text(f'<mujoco><worldbody>{crates}</worldbody></mujoco>')
+    config.task_configs = [
+        config.task_configs[0].update(scene_asset_path=str(tmp_path / f'{count}.xml')) for count in range(4)
+    ]
+    config.env_num = 4
+    env = make_env()
+    env.reset()
+    robot = 3  # nodes: chassis and two wheels
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+
+        def shown() -> int:
+            return sum(name.startswith('/envs/scene_0/') for name in page.nodes) - robot
+
+        for picked in (3, 1, 2, 0):
+            page.set('Env', picked)
+            wanted = partial(page.sees, lambda picked=picked: shown() == picked)
+            step_until(lambda: env.step(STAND[:1] * 4), wanted)
+
+
+def test_geometry_is_sent_once(make_env: Any):
     env = make_env()
     env.reset()
     with attach(env) as viewer, PageClient(viewer.url) as page:

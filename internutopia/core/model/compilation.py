@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import mujoco
 
@@ -20,11 +21,17 @@ from internutopia.core.model.spec import SCENE_PREFIX, SceneSpec
 from internutopia.core.model.static_tree import rebuild_static_tree
 
 
-def compile_scene(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-    """Compose a scene, with its joints, probes and cameras, and compile it. Errors as for `compose`."""
+def compile_scene(
+    scene: SceneSpec,
+    timestep: float,
+    contact: ContactCfg | None = None,
+    edit: Callable[[mujoco.MjSpec], None] = lambda spec: None,
+) -> CompiledScene:
+    """Compose a scene, with its joints, probes and cameras, `edit` it, and compile it. Errors as for `compose`."""
     spec = _composed(scene, timestep, contact)
     add_probes(spec, scene.robots)
     add_cameras(spec, scene.robots)
+    edit(spec)
     try:
         model = spec.compile()
     except BROKEN as error:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -172,6 +172,10 @@ class EnvRunner(Protocol):
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
         """The action space of a controller in an env that holds an episode; None if it says none, or is not there."""
+        ...
+
+    def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
+        """Have somebody stand beside the envs until what this returns is called; see `vec_env.Env.watch`."""
         ...
 
     def close(self) -> None:

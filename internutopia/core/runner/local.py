@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -126,6 +126,10 @@ class LocalRunner:
             return self.simulator.slot(env_id).task.robots[robot].get_controllers()[controller].action_space()
         except (KeyError, NotImplementedError):
             return None
+
+    def watch(self, begin: Callable[[SimulatorRunner], Callable[[], None]]) -> Callable[[], None]:
+        """Have somebody stand beside the envs until what this returns is called."""
+        return begin(self.simulator)
 
     def close(self) -> None:
         """Free everything."""

@@ -67,6 +67,21 @@ class PhysicsState:
         return sorted(name for name in {**form, **given} if form.get(name) != given.get(name) or name not in form)
 
 
+@dataclass(frozen=True)
+class PhysicsStates:
+    """The physics of envs at one moment, in what changes from step to step and what seldom does.
+
+    Attributes:
+        env_ids: the envs, `(m,)`.
+        arrays: what changes, `(m, ...)` each; some are live, and hold until the next call.
+        models: of each env, the digest of its model and what seldom changes; the same object as long as it does not.
+    """
+
+    env_ids: NDArray[np.intp]
+    arrays: Mapping[str, NDArray[Any]]
+    models: Sequence[PhysicsState]
+
+
 class SceneHandle(Protocol):
     """A scene that is ready to be loaded; what it holds is the backend's own business."""
 
@@ -355,6 +370,15 @@ class World(ABC):
     @abstractmethod
     def get_state(self, env_id: int) -> PhysicsState:
         """Everything that the physics of an env depends on, its changes of the model included; a copy."""
+
+    def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
+        """What `get_state` gives for each of these envs, for many of them at once."""
+        states: list[PhysicsStates] = []
+        for env_id in env_ids.tolist():
+            state = self.get_state(env_id)
+            rows = {name: array[None] for name, array in state.arrays.items()}
+            states.append(PhysicsStates(np.array([env_id], np.intp), rows, [PhysicsState(state.model, {})]))
+        return states
 
     @abstractmethod
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:

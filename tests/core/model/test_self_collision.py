@@ -270,7 +270,12 @@ def test_a_switch_leaves_the_state_as_it_is(start):
     view = world.articulation('r', 1)
     view.set_gains(np.array([1]), stiffness=[300.0, 300.0])
     before = [array[1].tolist() for array in (view.get_joint_positions(), view.get_joint_velocities(), world.times)]
+    (together,) = world.get_states(np.array([0, 1]))
+    assert together.models[0].arrays['self collisions'] == together.models[1].arrays['self collisions'] == 0
     view.set_self_collisions(np.array([1]), False)
+    apart = {states.env_ids[0]: states.models[0] for states in world.get_states(np.array([0, 1]))}
+    assert apart[0] is together.models[0]
+    assert apart[1].arrays['self collisions'] == 2
     view = world.articulation('r', 1)
     after = [array[1].tolist() for array in (view.get_joint_positions(), view.get_joint_velocities(), world.times)]
     assert after == before and view.get_gains()[0].tolist() == [[400, 400], [300, 300]]

@@ -96,8 +96,10 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     return np.asarray(Image.fromarray(pixels).resize(size))
 
 
-def add_texture(spec: mujoco.MjSpec, name: str, pixels: Pixels) -> None:
-    """Add pixels `(height, width, 3 or 4)` to a spec as a texture for meshes."""
-    texture = spec.add_texture(name=name, type=mujoco.mjtTexture.mjTEXTURE_2D, nchannel=pixels.shape[2])
+def add_texture(
+    spec: mujoco.MjSpec, name: str, pixels: Pixels, kind: mujoco.mjtTexture = mujoco.mjtTexture.mjTEXTURE_2D
+) -> None:
+    """Add pixels `(height, width, 3 or 4)` to a spec as a texture; of a cube, its six sides below each other."""
+    texture = spec.add_texture(name=name, type=kind, nchannel=pixels.shape[2])
     texture.height, texture.width = pixels.shape[:2]
     texture.data = pixels.tobytes()

@@ -115,6 +115,7 @@ class EnvBatch(BatchArrays):
         self._unmeasured: set[int] = set()  # slots that have made no substep yet
         self._occupied: tuple[Index, Index] | None = None
         self._expanded: set[str] = set()  # model fields with per-slot values
+        self.model_version = 0  # grows whenever these may have changed
         self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
 
     @property
@@ -160,18 +161,33 @@ class EnvBatch(BatchArrays):
 
     def get_state(self, slot: int, scene: CompiledScene) -> Arrays:
         """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
-        changed = {
+        rows = self.get_states(slice(slot, slot + 1))
+        return {name: np.array(row[0]) for name, row in rows.items()} | self.changed_fields(slot, scene)
+
+    def get_states(self, slots: Index) -> Arrays:
+        """What of the state of slots changes from step to step, `(m, ...)`; live arrays, where there are any."""
+        fresh = np.zeros(self.capacity, bool)
+        fresh[list(self._unmeasured)] = True
+        return {**self._get_engine_states(slots), 'fresh': fresh[slots]}
+
+    def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
+        """The model fields of a slot that are not those of its scene (any more), as they are called in states."""
+        return {
             f'{_FIELD}{name}': row.copy()
             for name in sorted(self._expanded)
             if not np.array_equal(row := self.values(name)[slot], self._field_of(scene, name), equal_nan=True)
         }
-        return {**self._get_engine_state(slot), 'fresh': np.array(slot in self._unmeasured), **changed}
+
+    def expanded_fields(self) -> Arrays:
+        """The model fields with per-slot values, `(capacity, ...)`, not to be written to."""
+        return {name: self.values(name) for name in self._expanded}
 
     def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
         """Arrays of the shapes and types that those of a state must have, for the model fields that are in it."""
         fields = self.fields.intersection(name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD))
         own = {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
-        return {**self._get_engine_state(0), 'fresh': np.array(False), **own}
+        engine = {name: rows[0] for name, rows in self._get_engine_states(slice(0, 1)).items()}
+        return {**engine, 'fresh': np.array(False), **own}
 
     def set_state(self, slot: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> None:
         """Give a slot a state that `get_state` returned."""
@@ -209,12 +225,12 @@ class EnvBatch(BatchArrays):
         """Give a slot the defaults of the model, some state fields excepted, and no measurements."""
 
     @abstractmethod
-    def _get_engine_state(self, slot: int) -> Arrays:
-        """Copies of all that belongs to a slot's state, its model aside; the names are the engine's own."""
+    def _get_engine_states(self, slots: Index) -> Arrays:
+        """All that belongs to the state of slots, `(m, ...)`, their models aside; the names are the engine's own."""
 
     @abstractmethod
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
-        """Give a slot what `_get_engine_state` returned."""
+        """Give a slot a row of what `_get_engine_states` returned."""
 
     @abstractmethod
     def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:

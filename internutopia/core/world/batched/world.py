@@ -34,11 +34,12 @@ from internutopia.core.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.util.log import warn
 from internutopia.core.util.memory import return_free_memory
-from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
+from internutopia.core.world.base import EnvIds, PhysicsState, PhysicsStates, SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.cameras import MujocoCameraView
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
+from internutopia.core.world.batched.model_states import ModelStates
 
 T = TypeVar('T')
 
@@ -93,6 +94,8 @@ class BatchedWorld(World):
         self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
         self.render_quality: Quality = render_quality
         self._renderers = RendererPool(self.threads, render_quality)
+        self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
+        self._model_states = ModelStates(self._model_state)
         self._stepped: list[tuple[EnvBatch, Slots | None]] = []
         self._stepped_envs: Index = slice(0)
         self._stepped_key = (b'', b'')
@@ -160,8 +163,22 @@ class BatchedWorld(World):
     def get_state(self, env_id: int) -> PhysicsState:
         scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
         arrays = {'time': self.times[[env_id]], **env_batch.get_state(int(self.slot[env_id]), scene)}
-        flags = [_FLAGS.index(robot.self_collisions) for robot in scene.source.robots]
-        return PhysicsState(scene.digest, {**arrays, _COLLISIONS: np.array(flags, np.int8)})
+        return PhysicsState(scene.digest, {**arrays, _COLLISIONS: _collision_flags(scene)})
+
+    @override
+    def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
+        states: list[PhysicsStates] = []
+        times = to_host(self.times)
+        for env_batch, slots in self._slots_by_batch(env_ids):
+            own = env_batch.envs if slots is None else env_batch.envs[slots]
+            models = self._model_states.of(
+                env_batch,
+                np.arange(env_batch.capacity) if slots is None else slots,
+                [self.scene(env_id) for env_id in own.tolist()],
+            )
+            rows = env_batch.get_states(slice(None) if slots is None else slots)
+            states.append(PhysicsStates(own, {'time': times[own, None], **rows}, models))
+        return states
 
     @override
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
@@ -275,7 +292,13 @@ class BatchedWorld(World):
 
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         scene = self.scene(env_id)
-        return scene.model, self._env_batch_of(env_id).full_state(int(self.slot[env_id])), scene.labels.geom_labels
+        state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
+        return self.rendered_model(scene), state, scene.labels.geom_labels
+
+    def _model_state(self, env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
+        """What seldom changes of the state of a slot, which runs a scene."""
+        fields = env_batch.changed_fields(slot, scene)
+        return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
 
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """The scene of an env with other self-collisions of its robots."""
@@ -374,3 +397,8 @@ class BatchedWorld(World):
             elif chosen.any():
                 slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
         return slots
+
+
+def _collision_flags(scene: CompiledScene) -> NDArray[np.int8]:
+    """Whether links of each robot collide with each other, as a number of `_FLAGS`."""
+    return np.array([_FLAGS.index(robot.self_collisions) for robot in scene.source.robots], np.int8)

@@ -124,6 +124,7 @@ class MujocoEnvBatch(EnvBatch):
     def expand(self, name: str) -> NDArray[Any]:
         """A live array."""
         self._expanded.add(name)
+        self.model_version += 1
         if name in POSE_FIELDS and self.batch.persistent:
             self.rebuild(self.capacity, self.nthread)  # what is fixed differs from now on
         return self.batch.expand(name)
@@ -141,6 +142,7 @@ class MujocoEnvBatch(EnvBatch):
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
         self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
+        self.model_version += 1
         self.mark_dirty(slots)
 
     @override
@@ -219,9 +221,12 @@ class MujocoEnvBatch(EnvBatch):
         self._stale.add(slot)
 
     @override
-    def _get_engine_state(self, slot: int) -> Arrays:
-        arrays = {'state': self.batch.state, 'efforts': self._efforts, 'sensors': self._sensors}
-        return {name: array[slot].copy() for name, array in arrays.items()}
+    def _get_engine_states(self, slots: Index) -> Arrays:
+        return {
+            'state': self.batch.state[slots],
+            'efforts': self._efforts[slots],
+            'sensors': self._sensors[slots],
+        }
 
     @override
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:

@@ -79,6 +79,7 @@ class WarpEnvBatch(EnvBatch):
     @override
     def expand(self, name: str) -> NDArray[Any]:
         self._expanded.add(name)
+        self.model_version += 1
         return self.batch.expand(name).write()
 
     @override
@@ -99,6 +100,7 @@ class WarpEnvBatch(EnvBatch):
         """`set_constants` of the slots that `batch.selected` says."""
         self.batch.set_constants()
         self._expanded.update(OF_MASSES)
+        self.model_version += 1
         self._stale = True
 
     @override
@@ -188,9 +190,10 @@ class WarpEnvBatch(EnvBatch):
         self._stale = True
 
     @override
-    def _get_engine_state(self, slot: int) -> Arrays:
-        state = np.concatenate([self.read(name)[slot].ravel() for name in STATE_FIELDS], dtype=np.float32)
-        return {'state': state, 'efforts': self.efforts[slot].copy(), 'sensors': self.sensors[slot].copy()}
+    def _get_engine_states(self, slots: Index) -> Arrays:
+        fields = [self.read(name)[slots] for name in STATE_FIELDS]
+        state = np.concatenate([rows.reshape(len(rows), -1) for rows in fields], axis=1, dtype=np.float32)
+        return {'state': state, 'efforts': self.efforts[slots], 'sensors': self.sensors[slots]}
 
     @override
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
