@@ -41,6 +41,7 @@ from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.errors import EnvKeyError
+from internutopia.core.util.garbage import collections_put_off
 from internutopia.core.world.base import DeviceWorld
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection, select_envs
 from internutopia.core.world.factory import create_world
@@ -194,7 +195,7 @@ class SimulatorRunner:
 
         If a class of an extension fails, all of these envs are without an episode.
         """
-        with self.scenes.entered():
+        with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
             self.clear(env_ids)
             try:
