@@ -221,6 +221,7 @@ class CommandManager:
         if name not in self._state.commands:
             self._state.commands[name] = arrays.zeros((n, values.shape[1]))
         selection.put(self._state.commands[name], values)
+        self._state.command_changed()
         self._timers.set(index, selection, cfg.resample_time)
 
 
@@ -295,6 +296,6 @@ class Timers:
 
 def _per_env(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
     value = state.arrays.asarray(value)
-    if tuple(value.shape) != (state.env_num,):
+    if value.shape != (state.env_num,):
         raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
     return value

@@ -13,6 +13,7 @@ from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
+from internutopia.core.util.vectors import squared_length
 from internutopia.core.world.base import BodyView, World
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.elevation import ElevationMap
@@ -74,6 +75,7 @@ class RobotState:
         self.robot: BaseRobot
         self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on
+        self._commanded: dict[Any, Any] = {}  # until a command changes, too
         self._facts: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
 
@@ -86,6 +88,11 @@ class RobotState:
     def joint_positions(self) -> Array:
         """`(n, dof)` [rad or m]."""
         return self._view.get_joint_positions()
+
+    @property
+    def joint_offsets(self) -> Array:
+        """How far joints are from home `(n, dof)` [rad or m]."""
+        return self.once('joint offsets', lambda: self.joint_positions - self.home)
 
     @property
     def joint_velocities(self) -> Array:
@@ -163,7 +170,7 @@ class RobotState:
     @property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
-        return self.once('feet_contacts', lambda: self.xp.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+        return self.once('feet_contacts', lambda: squared_length(self.feet_forces) > CONTACT_FORCE**2)
 
     @property
     def feet_ground(self) -> Array:
@@ -230,6 +237,11 @@ class RobotState:
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""
         self._memory.clear()
+        self._commanded.clear()
+
+    def command_changed(self) -> None:
+        """Forget what was computed from commands."""
+        self._commanded.clear()
 
     def bind(
         self,
@@ -256,7 +268,7 @@ class RobotState:
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
-        self._memory.clear()
+        self.changed()
         self._facts.clear()
 
     @property
@@ -277,9 +289,12 @@ class RobotState:
             'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
         )
 
-    def once(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so."""
-        return _kept(self._memory, name, compute)
+    def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
+        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so.
+
+        What follows from a command, too, is `commanded`, and holds until one changes.
+        """
+        return _kept(self._commanded if commanded else self._memory, name, compute)
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
         """The result of `compute`, which holds as long as there are these envs."""
