@@ -177,6 +177,12 @@ class RobotState:
         """Heights of the ground under the robot's `feet` `(n, k)` [m]; 0 without an `ElevationCfg`."""
         return self.once('feet_ground', lambda: self.ground_height(self.feet_positions))
 
+    @property
+    def feet_clearances(self) -> Array:
+        """Heights of those origins above the ground `(n, k)` [m]."""
+        heights = self.feet_positions[..., 2]
+        return heights if self.elevation is None else heights - self.feet_ground
+
     def ground_height(self, places: Array) -> Array:
         """Heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
         if self.elevation is None:

@@ -16,10 +16,9 @@ def squared_length(vectors: Any) -> Any:
     """Sums of squares `(...)`, added from the first element to the last."""
     if is_tensor(vectors):
         return namespace_of(vectors).square(vectors).sum(axis=-1)
-    first, *others = (vectors[..., k] for k in range(vectors.shape[-1]))
-    total = first * first
-    for column in others:
-        total += column * column
+    total = np.square(vectors[..., 0])
+    for k in range(1, vectors.shape[-1]):
+        total += np.square(vectors[..., k])
     return total
 
 

@@ -46,7 +46,7 @@ def swing_height_cost(
     """
     xp = state.xp
     wanted = ground + height * _arc(state, name, period, offsets, stance)
-    return squared_length(state.feet_positions[..., 2] - state.feet_ground - wanted)
+    return squared_length(state.feet_clearances - wanted)
 
 
 @term('reward')

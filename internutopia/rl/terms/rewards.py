@@ -110,7 +110,8 @@ def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Arra
 def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
     """How far joints are beyond their limits less a margin, added up [rad]."""
     low, high = state.joint_ranges.T
-    positions, xp = state.joint_positions, state.xp
+    xp = state.xp
+    positions = xp.astype(state.joint_positions, low.dtype, copy=False)
     # beyond one limit at most
     return xp.maximum(low + margin - positions, positions - high + margin).clip(min=0.0).sum(axis=-1)
 
