@@ -1,9 +1,9 @@
 """Garbage collection, put off while many objects are made that stay.
 
 Python looks for garbage each time that 700 more objects live, and through all objects of the process when those that
-outlived two such looks have become a quarter more. What a step of many envs returns outlives both within the step and is
-no garbage: the search through all envs, again and again, would take most of the step. Afterwards the observations of
-the step before have gone, and nothing is due.
+outlived two such looks have become a quarter more. What a step of many envs returns outlives both within the step, and
+is no garbage: the search through all envs, again and again, would take most of the step. Afterwards the observations
+of the step before have gone, and nothing is due.
 """
 
 from __future__ import annotations

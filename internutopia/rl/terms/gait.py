@@ -44,7 +44,6 @@ def swing_height_cost(
 
     `ground` is the height of the feet links' origins above the ground when the robot stands [m].
     """
-    xp = state.xp
     wanted = ground + height * _arc(state, name, period, offsets, stance)
     return squared_length(state.feet_clearances - wanted)
 
