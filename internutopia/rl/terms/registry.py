@@ -49,6 +49,20 @@ def term(
     return register
 
 
+def all_terms() -> tuple[Any, ...]:
+    """All that is registered, for `add_terms` in another process."""
+    return _terms, _mirrors, _markers
+
+
+def add_terms(terms: tuple[Any, ...]) -> None:
+    """Register what `all_terms` gave in another process."""
+    others, mirrors, markers = terms
+    for kind, functions in others.items():
+        _terms[kind].update(functions)
+    _mirrors.update(mirrors)
+    _markers.update(markers)
+
+
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
     """The terms of a kind by name."""
     return dict(_terms[kind])
@@ -72,7 +86,8 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
     function = _terms[kind][name]
-    given = 2 if kind in ('command', 'randomization', 'curriculum') else 1  # `state`, and `env_ids` where there are any
+    of_some = kind in ('command', 'randomization', 'curriculum')
+    given = 2 if of_some else 1  # `state`, and `env_ids` where there are any
     taken = list(inspect.signature(function).parameters)[given:]
     for parameter in params:
         if parameter not in taken:
@@ -84,4 +99,11 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     ]
     if missing:
         raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
-    return partial(function, **params)
+    own = partial(function, **params)
+    return partial(_of_some_envs, own) if of_some else own
+
+
+def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:
+    """The result of a term for some envs, which samples random numbers for them alone."""
+    with state.rng.for_envs(env_ids):
+        return function(state, env_ids)
