@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ class EnvProbe:
     @classmethod
     def of(cls, config: Config, learning: LearningCfg | None) -> EnvProbe:
         """What the envs of a config are like."""
-        with closing(probe_env(config, learning)) as core:
+        with probe_env(config, learning) as core:
             box = core.controller.action_space()
             assert isinstance(box, spaces.Box)
             return cls(
@@ -53,13 +53,13 @@ class EnvProbe:
             )
 
 
-def probe_env(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
-    """One env of a config, in this process, with its first task, which has started."""
+@contextmanager
+def probe_env(config: Config, learning: LearningCfg | None) -> Iterator[BatchedRLEnv]:
+    """Context with one env of a config in this process, in which the first task has started."""
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None, 'resume': False}
     core = BatchedRLEnv(config.model_copy(update=changes), learning)
     try:
         core.reset(core.select(np.ones(1, bool)))
-    except BaseException:
+        yield core
+    finally:
         core.close()
-        raise
-    return core

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +36,7 @@ from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
-from internutopia.rl.probe import EnvProbe
+from internutopia.rl.probe import EnvProbe, probe_env
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -179,6 +180,15 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """
         check_open(self.closed, 'critic_observations')
         return self._shown(self.core.compute_critic_observations())
+
+    @contextmanager
+    def local_core(self) -> Iterator[BatchedRLEnv]:
+        """Context with envs like these in this process, whose robots, terms and controllers can be looked at."""
+        if isinstance(self.core, BatchedRLEnv):
+            yield self.core
+            return
+        with probe_env(self.core.config, self.core.learning) as core:
+            yield core
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of this object, or read an attribute, once for all envs; the result is repeated.
