@@ -89,6 +89,7 @@ class DistributedRLEnv:
         self._each = config.env_num
         self.env_num = distribution.proc_num * config.env_num
         self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
+        self._recorded = config.results_file is not None or config.metrics_save_path == 'console'
         results = ResultsWriter(config)
         self.queue.skip(results.done)
         self.results: Results = results
@@ -204,7 +205,7 @@ class DistributedRLEnv:
     def _spec(self, config: DistributedConfig) -> RLWorkerSpec:
         tasks = [task.model_copy(update={'learning': self.learning}) for task in config.task_configs]
         own = config.model_copy(update={'task_configs': tasks, 'distribution_config': None})
-        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(all_terms()))
+        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(all_terms()), recorded=self._recorded)
 
     def _observations(self) -> Array:
         return self._shared['observations'][self._shared['slot'][0]]

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
 from internutopia.core.util.errors import EnvError
 from internutopia.distribution.message_pipe import MessagePipe
@@ -40,10 +41,17 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class RLWorkerSpec(WorkerSpec):
-    """What a worker is to be: one of those that share `total` envs, with these registered terms, pickled by Ray."""
+    """What a worker is to be: one of those that share `total` envs.
+
+    Attributes:
+        total: number of envs of all workers.
+        terms: the registered terms, pickled by Ray.
+        recorded: whether somebody wants the results of episodes.
+    """
 
     total: int
     terms: bytes
+    recorded: bool
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,9 @@ class RLWorker:
         self._first, rows = number * config.env_num, slice(number * config.env_num, (number + 1) * config.env_num)
         assert config.env_offset_size != 'auto'
         self._queue = _AssignedEpisodes(tasks_of_episodes(config))
+        results = self._results if spec.recorded else ResultsWriter(config)
         origins = env_origins(spec.total, config.env_offset_size)[rows]
-        self._core = BatchedRLEnv(config, None, EnvShare(self._queue, self._results, origins))
+        self._core = BatchedRLEnv(config, None, EnvShare(self._queue, results, origins))
         self._place = f'worker {number} ({this_place()}, envs {rows.start} to {rows.stop - 1})'
         return this_place()
 
@@ -140,7 +149,8 @@ class RLWorker:
         if not errors and exception is None and not self._results.any:
             return DONE
         results = [replace(each, env_id=self._first + each.env_id) for each in self._results.take()]
-        return pickled(RLReply({self._first + i: text for i, text in errors.items()}, results, exception))
+        reply = RLReply({self._first + i: text for i, text in errors.items()}, results, exception)
+        return pickle.dumps(reply) if exception is None else pickled(reply)
 
     def _step(self, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
         core, arrays = self._core, self._arrays
