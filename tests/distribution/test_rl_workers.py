@@ -19,6 +19,7 @@ from ray_toys import alive, wait_until
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.rl import VectorEnv, term
+from internutopia.rl.send_recv import AsyncEnvs
 from internutopia.rl.state import RobotState
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
@@ -261,3 +262,43 @@ def test_workers_end_with_the_program(cluster: None, number: signal.Signals) -> 
         process.send_signal(number)
         assert process.wait() != 0
     wait_until(lambda: not any(map(alive, pids)))
+
+
+@pytest.mark.slow
+def test_groups_of_envs_are_sent_to_and_received_from_by_worker(config: Config) -> None:
+    seen: list[dict[int, list[Any]]] = []
+    with pytest.raises(ValueError, match='^distribution_config: 3 groups need proc_num=3, got 2$'):
+        AsyncEnvs(over_workers(config), num_envs=ENVS, batch_size=2)
+    for run in (config, over_workers(config)):
+        groups = AsyncEnvs(run, num_envs=ENVS, batch_size=EACH)
+        groups.async_reset(seed=1)
+        outcomes: dict[int, list[Any]] = {0: [], EACH: []}
+        for _ in range(30):
+            outcome = groups.recv()
+            env_ids = outcome[-1]['env_id']
+            outcomes[env_ids[0]].append(outcome)
+            groups.send(0.1 * env_ids[:, None], env_ids)
+        groups.close()
+        seen.append(outcomes)
+    for first, local in seen[0].items():
+        count = min(len(local), len(seen[1][first]))
+        assert count > 5
+        assert_same(seen[1][first][:count], local[:count])
+
+
+@pytest.mark.slow
+def test_training_over_workers_learns_the_same(cluster: None, tmp_path: Path) -> None:
+    from internutopia.rl.training.run_folder import read_progress
+    from internutopia.rl.training.tasks import find_task
+    from internutopia.rl.training.train import train
+
+    task, settings = find_task('InternUtopia/CartPole-v0', {}), {'env_num': 4, 'iterations': 2}
+    with pytest.raises(ValueError, match='^env_num=4 envs cannot be shared out evenly to 3 workers$'):
+        train(task, tmp_path / 'uneven', settings=settings, workers=3)
+    figures = []
+    for workers in (None, 2):
+        folder = tmp_path / str(workers)
+        assert train(task, folder, settings=settings, threads=1, workers=workers).finished
+        figures.append([(each.mean_return, each.mean_length, each.action_std) for each in read_progress(folder)])
+    assert figures[0] == figures[1]
+    assert len(figures[0]) == 2
