@@ -94,7 +94,8 @@ def _learner_row(what: str, config: Config, quick: bool) -> Row:
         closing(VectorEnv(_distributed(config, _WORKERS), autoreset_mode='SameStep')) as two,
     ):
         envs = {'local': local, 'two': two}
-        actions = np.random.default_rng(0).uniform(-0.3, 0.3, (steps, *local.action_space.shape)).astype(np.float32)
+        shape = steps, *(local.action_space.shape or ())
+        actions = np.random.default_rng(0).uniform(-0.3, 0.3, shape).astype(np.float32)
         result = race(
             {name: (lambda k, each=each: each.step(actions[k])) for name, each in envs.items()},
             lambda: [each.reset(seed=0) for each in envs.values()],

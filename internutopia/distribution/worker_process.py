@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.core.config import Config
@@ -23,7 +23,7 @@ class WorkerSpec:
     environment: Mapping[str, str]
 
     @classmethod
-    def of(cls, config: Config, **fields: Any) -> WorkerSpec:
+    def of(cls, config: Config, **fields: Any) -> Self:
         """For a worker of this config, with the classes and the environment of this process."""
         registries = pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
         return cls(config, registries, worker_environment(), **fields)

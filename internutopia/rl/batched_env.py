@@ -443,8 +443,9 @@ def tasks_of_episodes(config: Config) -> list[TaskCfg]:
 
 
 def combined_seed(seed: int | Sequence[int]) -> int:
-    """One seed for the episodes, of one or of several."""
-    return seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0])
+    """One seed for the episodes, of one or of several. ValueError for a negative one."""
+    sequence = np.random.SeedSequence(seed)
+    return seed if isinstance(seed, int) else int(sequence.generate_state(1)[0])
 
 
 def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
