@@ -45,7 +45,7 @@ from internutopia.distribution.worker_pool import WorkerDiedError
 from internutopia.distribution.worker_process import pickled
 from internutopia.rl.batched_env import StepOutcome, checked_learning, combined_seed, tasks_of_episodes
 from internutopia.rl.probe import EnvProbe
-from internutopia.rl.terms.registry import all_terms
+from internutopia.rl.terms.registry import terms_of
 
 Array = NDArray[np.float32]
 _NOTHING = RLReply({}, ())
@@ -205,7 +205,7 @@ class DistributedRLEnv:
     def _spec(self, config: DistributedConfig) -> RLWorkerSpec:
         tasks = [task.model_copy(update={'learning': self.learning}) for task in config.task_configs]
         own = config.model_copy(update={'task_configs': tasks, 'distribution_config': None})
-        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(all_terms()), recorded=self._recorded)
+        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(terms_of(self.learning)), recorded=self._recorded)
 
     def _observations(self) -> Array:
         return self._shared['observations'][self._shared['slot'][0]]

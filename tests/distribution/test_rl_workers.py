@@ -96,14 +96,23 @@ def over_workers(config: Config, workers: int = WORKERS) -> Config:
 
 
 @pytest.fixture(scope='module')
-def envs(config: Config) -> Iterator[VectorEnv]:
-    """Envs in two workers, which tests share; each begins with a reset of all."""
-    envs = VectorEnv(over_workers(config), autoreset_mode='SameStep')
-    yield envs
-    envs.close()
-    envs.close()
-    with pytest.raises(RuntimeError, match='^step: the envs are closed'):
-        envs.step(np.zeros((ENVS, 1)))
+def shared(cluster: None) -> Iterator[list[VectorEnv]]:
+    """The envs that tests share, once one of them has asked for them."""
+    made: list[VectorEnv] = []
+    yield made
+    for envs in made:
+        envs.close()
+        envs.close()
+        with pytest.raises(RuntimeError, match='^step: the envs are closed'):
+            envs.step(np.zeros((ENVS, 1)))
+
+
+@pytest.fixture
+def envs(config: Config, shared: list[VectorEnv]) -> VectorEnv:
+    """Envs in two workers; each test begins with a reset of all."""
+    if not shared:
+        shared.append(VectorEnv(over_workers(config), autoreset_mode='SameStep'))
+    return shared[0]
 
 
 def played(envs: VectorEnv, steps: int = 40) -> list[Any]:

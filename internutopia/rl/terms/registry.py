@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, get_args
 
+from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util import did_you_mean
 from internutopia.rl.symmetry import TermMirror
 
@@ -49,18 +50,23 @@ def term(
     return register
 
 
-def all_terms() -> tuple[Any, ...]:
-    """All that is registered, for `add_terms` in another process."""
-    return _terms, _mirrors, _markers
+def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
+    """The registered terms that are named there, for `add_terms` in another process."""
+    lists = learning.observations, learning.critic_observations, learning.rewards, learning.terminations
+    others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
+    names = {cfg.term for configs in (*lists, *others) for cfg in configs}
+    return [
+        (kind, name, function, _mirrors[kind, name], _markers.get(name))
+        for kind, functions in _terms.items()
+        for name, function in functions.items()
+        if name in names
+    ]
 
 
-def add_terms(terms: tuple[Any, ...]) -> None:
-    """Register what `all_terms` gave in another process."""
-    others, mirrors, markers = terms
-    for kind, functions in others.items():
-        _terms[kind].update(functions)
-    _mirrors.update(mirrors)
-    _markers.update(markers)
+def add_terms(terms: Iterable[tuple[Any, ...]]) -> None:
+    """Register what `terms_of` gave in another process."""
+    for kind, name, function, mirror, marker in terms:
+        term(kind, name, mirror=mirror, marker=marker)(function)
 
 
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
