@@ -140,9 +140,7 @@ class DistributedRLEnv:
         try:
             self._start(starts)
         except BaseException:
-            self.queue.put_back([self._episodes[env_id] for env_id in env_ids])
-            for env_id in env_ids:
-                self._episodes[env_id] = None
+            self._give_back(env_ids)
             raise
         finally:
             self._starting = set()
@@ -164,13 +162,16 @@ class DistributedRLEnv:
         shared['slot'][0] = (shared['slot'][0] + 1) % SLOTS
         self._stepping = True
         requests = dict.fromkeys(range(self._workers.count), STEP)
+        starts_of: dict[int, list[Start]] = {}
         if starting is not None and starting.any:
             started = starting.host_ids.tolist()
             self._running[started] = True  # they are lost, too, if their worker dies
-            for worker, starts in self._by_worker(self._take(started)).items():
-                requests[worker] = self._request('step', starts)
+            starts_of = self._by_worker(self._take(started))
+            requests |= {worker: self._request('step', starts) for worker, starts in starts_of.items()}
         replies = self._exchange(requests)
         self._stepping = False
+        failed = [worker for worker, reply in replies.items() if reply.exception is not None]
+        self._give_back([start.env_id for worker in failed for start in starts_of.get(worker, [])])
         _raise_first(replies)
         errors = {env_id: text for reply in replies.values() for env_id, text in reply.errors.items()}
         return self._outcome(errors)
@@ -218,6 +219,12 @@ class DistributedRLEnv:
             given = () if episode is None else (episode.id, episode.task_index)
             starts.append(Start(env_id, *given))
         return starts
+
+    def _give_back(self, env_ids: Sequence[int]) -> None:
+        """Return the episodes of envs, which did not start, to the head of the queue."""
+        self.queue.put_back([self._episodes[env_id] for env_id in env_ids])
+        for env_id in env_ids:
+            self._episodes[env_id] = None
 
     def _start(self, starts: Sequence[Start]) -> None:
         """Have workers start episodes."""
