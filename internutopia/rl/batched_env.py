@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, DistributedConfig
+from internutopia.core.config import Config, TaskCfg
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
@@ -30,6 +31,7 @@ from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.elevation import ElevationMap
+from internutopia.rl.env_random import EnvRandom
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -65,31 +67,44 @@ class StepOutcome:
     metrics: Mapping[str, NDArray[np.float32]]
 
 
+@dataclass(frozen=True)
+class EnvShare:
+    """The envs of a worker: those of a larger run whose episodes and results are known elsewhere.
+
+    Attributes:
+        queue: gives the episodes that were assigned to these envs.
+        results: of the episodes that ended here.
+        origins: where these envs stand `(n, 3)` [m].
+    """
+
+    queue: EpisodeQueue
+    results: Results
+    origins: NDArray[np.float64]
+
+
 class BatchedRLEnv:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
+        share: what is different if these are some of the envs of a run; None means all.
     """
 
     device_arrays = False  # whether arrays are tensors on the engine's device
 
-    def __init__(self, config: Config, learning: LearningCfg | None = None):
+    def __init__(self, config: Config, learning: LearningCfg | None = None, share: EnvShare | None = None):
         self._guard = CallGuard(self)
-        if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-            raise ValueError(
-                'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
-            )
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
-        self.learning = learning or _learning_of(config)
-        _check_robots(config, self.learning)
+        self.learning = checked_learning(config, learning)
         self.env_num = config.env_num
-        # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
-        tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
-        self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        if share is None:
+            self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
+            self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        else:
+            self.queue = share.queue
+            self.runner = SimulatorRunner(config, share.queue, share.results, origins=share.origins)
         self.action_repeat = self.learning.action.repeat
         self.running: Bools = self.runner.running
         self.arrays = arrays = self.runner.world.arrays
@@ -102,13 +117,18 @@ class BatchedRLEnv:
         self._asked: set[int] = set()  # envs whose task may end itself
         self._batch: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
-        self._rng: Any = arrays.random(config.seed)
+        self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
 
     @property
     def step_dt(self) -> float:
         """Length of an env step [s]."""
         return self.runner.world.step_dt * self.learning.action.repeat
+
+    @property
+    def started(self) -> bool:
+        """Whether there was an episode."""
+        return self._state is not None
 
     @property
     def state(self) -> RobotState:
@@ -126,8 +146,9 @@ class BatchedRLEnv:
     @exclusive
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
-        self._rng = self.arrays.random(seed)
-        self.queue.restart(seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0]))
+        self.queue.restart(combined_seed(seed))
+        if self.arrays.on_device:
+            self._rng = self.arrays.random(seed)
         if self._state is not None:
             self._state.rng = self._rng
             self._state.levels[:] = 0.0
@@ -169,6 +190,8 @@ class BatchedRLEnv:
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
         self._bind(started)
+        if isinstance(self._rng, EnvRandom):
+            self._rng.start(started, self.runner.world.noise_keys[started])
         mask = np.zeros(self.env_num, bool)
         mask[started] = True
         self._begin(self.select(mask))
@@ -412,6 +435,24 @@ def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str
         if name not in scale:
             raise ValueError(f'learning.action.scale has no factor for joint {name!r} of controller {controller!r}')
     return [scale[name] for name in joints]
+
+
+def tasks_of_episodes(config: Config) -> list[TaskCfg]:
+    """The task configs that episodes get: what is learned is the same for all and need not be in each copy."""
+    return [task.model_copy(update={'learning': None}) for task in config.task_configs]
+
+
+def combined_seed(seed: int | Sequence[int]) -> int:
+    """One seed for the episodes, of one or of several. ValueError for a negative one."""
+    sequence = np.random.SeedSequence(seed)
+    return seed if isinstance(seed, int) else int(sequence.generate_state(1)[0])
+
+
+def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
+    """What is learned; None takes that of the tasks. ValueError if they differ, or nobody says which robot learns."""
+    learning = learning or _learning_of(config)
+    _check_robots(config, learning)
+    return learning
 
 
 def _learning_of(config: Config) -> LearningCfg:

@@ -51,7 +51,9 @@ class ObservationManager:
 
     def first(self, selection: EnvSelection) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
-        columns = [self._disturbed(cfg, selection.take(self._value(cfg, function))) for cfg, function in self._terms]
+        values = [selection.take(self._value(cfg, function)) for cfg, function in self._terms]
+        with self._state.rng.for_envs(selection.ids):
+            columns = [self._disturbed(cfg, value) for (cfg, _), value in zip(self._terms, values, strict=True)]
         if not columns:
             return selection.take(self.last)
         values = self._state.xp.concat(columns, axis=-1)
@@ -235,7 +237,7 @@ class RandomizationManager:
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start."""
-        with selection.masked_writes():
+        with selection.masked_writes(), self._state.rng.for_envs(selection.ids):
             for index, (cfg, function) in enumerate(self._terms):
                 if cfg.interval is None:
                     function(self._state, selection.ids)
@@ -247,9 +249,9 @@ class RandomizationManager:
         for index, (cfg, function) in enumerate(self._terms):
             selection = self._timers.expired(index, running)
             if selection is not None and cfg.interval is not None:
-                with selection.masked_writes():
+                with selection.masked_writes(), self._state.rng.for_envs(selection.ids):
                     function(self._state, selection.ids)
-                self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
+                    self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
                 self._state.changed()
 
 

@@ -34,7 +34,7 @@ class RobotState:
         env_num: number of envs, n.
         arrays: makes arrays of the kind that all of these are: of numpy, or torch tensors on the device of the engine.
         xp: functions for such arrays, under numpy's names.
-        rng: source of everything random, `numpy.random.Generator` or `DeviceRandom`.
+        rng: source of everything random, with a row for each env: `EnvRandom` or `DeviceRandom`.
         step_dt: length of an env step [s].
         tasks: the tasks that envs run.
         task_ids: which of them each env runs, int `(n,)`.
