@@ -43,7 +43,8 @@ from internutopia.distribution.rl_workers import Answer, RLWorkers
 from internutopia.distribution.shared_arrays import ArrayField, SharedArrays
 from internutopia.distribution.worker_pool import WorkerDiedError
 from internutopia.distribution.worker_process import pickled
-from internutopia.rl.batched_env import StepOutcome, checked_learning, combined_seed, tasks_of_episodes
+from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
+from internutopia.rl.checks import checked_learning, combined_seed
 from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import terms_of
 

@@ -9,6 +9,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.rl.actions import offset_and_scale
+from internutopia.rl.checks import checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
 from internutopia.rl.managers import (
@@ -337,38 +340,14 @@ class BatchedRLEnv:
 
     def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
         """Make the terms; they need to know the robot."""
-        controllers = batch.robot.controllers
-        name = self.learning.action.controller
-        if name not in controllers:
-            if any(each.name == name for each in batch.robot.config.controllers or []):
-                raise ValueError(
-                    f'learning.action.controller: the class of controller {name!r} serves one env; the array API needs '
-                    'one for all envs, with `batched = True` in its own body and in those of its sub-controllers'
-                )
-            raise ValueError(
-                f'learning.action.controller: robot {batch.name!r} has no batched controller {name!r}; '
-                f'{did_you_mean(name, controllers)}'
-            )
-        shape = controllers[name].action_space().shape
-        if shape is None:
-            raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
-        self._action_shape = shape
-        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)), self.config.task_configs)
+        cfg = self.learning
+        controller, self._action_shape = checked_controller(batch, cfg.action.controller)
+        size = math.prod(self._action_shape)
+        state = RobotState(self.runner.world, self.step_dt, self._rng, size, self.config.task_configs)
         state.steps, state.task_ids = self.runner.steps, self._task_ids
         state.bind(batch.robot, env_id)
-        cfg = self.learning
-        subset = controllers[name].get_joint_subset()
-        if cfg.action.offset == 'home':
-            if subset is None:
-                raise ValueError(f"learning.action.offset='home': controller {name!r} drives no joints by position")
-            state.action_offset[:] = state.home[self.arrays.index(subset.joint_indices)]
-        elif isinstance(cfg.action.offset, float | int):
-            state.action_offset[:] = cfg.action.offset
-        if isinstance(cfg.action.scale, dict):
-            scale = _by_joint(cfg.action.scale, subset.joint_names if subset else [], name)
-            state.action_scale[:] = self.arrays.asarray(scale, 'float32')
-        elif cfg.action.scale is not None:
-            state.action_scale[:] = cfg.action.scale
+        offset, scale = offset_and_scale(cfg.action, controller.get_joint_subset(), size, to_host(state.home))
+        state.action_offset[:], state.action_scale[:] = self.arrays.asarray(offset), self.arrays.asarray(scale)
         if cfg.elevation is not None:
             state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)
         self._state = state
@@ -425,52 +404,6 @@ class BatchedRLEnv:
             )
 
 
-def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
-    """One factor for each joint of a controller. ValueError naming a joint that has none, or is none of its."""
-    for name in scale:
-        if name not in joints:
-            hint = did_you_mean(name, joints)
-            raise ValueError(f'learning.action.scale: controller {controller!r} drives no joint {name!r}; {hint}')
-    for name in joints:
-        if name not in scale:
-            raise ValueError(f'learning.action.scale has no factor for joint {name!r} of controller {controller!r}')
-    return [scale[name] for name in joints]
-
-
 def tasks_of_episodes(config: Config) -> list[TaskCfg]:
     """The task configs that episodes get: what is learned is the same for all and need not be in each copy."""
     return [task.model_copy(update={'learning': None}) for task in config.task_configs]
-
-
-def combined_seed(seed: int | Sequence[int]) -> int:
-    """One seed for the episodes, of one or of several. ValueError for a negative one."""
-    sequence = np.random.SeedSequence(seed)
-    return seed if isinstance(seed, int) else int(sequence.generate_state(1)[0])
-
-
-def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
-    """What is learned; None takes that of the tasks. ValueError if they differ, or nobody says which robot learns."""
-    learning = learning or _learning_of(config)
-    _check_robots(config, learning)
-    return learning
-
-
-def _learning_of(config: Config) -> LearningCfg:
-    first = config.task_configs[0].learning
-    if first is None:
-        raise ValueError('task_configs[0].learning is missing: the array API needs to know what is learned')
-    for index, task in enumerate(config.task_configs):
-        if task.learning is not first and task.learning != first:
-            raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')
-    return first
-
-
-def _check_robots(config: Config, learning: LearningCfg) -> None:
-    """ValueError if a task has several robots and nobody says which of them learns."""
-    for index, task in enumerate(config.task_configs):
-        if learning.robot is None and len(task.robots) > 1:
-            names = [robot.name for robot in task.robots]
-            raise ValueError(
-                f'learning.robot: task_configs[{index}] has the robots {", ".join(map(repr, names))}; say which one '
-                f'learns, as LearningCfg(robot={names[0]!r}): the others get no actions'
-            )

@@ -223,7 +223,6 @@ class CommandManager:
         if name not in self._state.commands:
             self._state.commands[name] = arrays.zeros((n, values.shape[1]))
         selection.put(self._state.commands[name], values)
-        self._state.command_changed()
         self._timers.set(index, selection, cfg.resample_time)
 
 

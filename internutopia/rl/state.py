@@ -42,7 +42,6 @@ class RobotState:
         start_positions: of the base `(n, 3)` [m], when the episode started.
         actions: the actions of this step `(n, k)`, as the learner gave them.
         last_actions: those of the step before, zero at the start of an episode.
-        commands: current commands by name, `(n, k)`.
         levels: progress of the curriculum, 0 to 1, `(n,)`.
         reward_sums: what reward terms that a curriculum looks at have given in the episode, by name: value, without
             weight, times seconds, `(n,)`.
@@ -66,7 +65,7 @@ class RobotState:
         self.steps: NDArray[np.intp] = arrays.zeros(n, 'int64')
         self.actions: Array = arrays.zeros((n, action_size))
         self.last_actions: Array = arrays.zeros((n, action_size))
-        self.commands: dict[str, Array] = {}
+        self._commands: dict[str, Array] = {}
         self.levels: Array = arrays.zeros(n)
         self.reward_sums: dict[str, Array] = {}
         self.action_offset: Array = arrays.zeros(action_size)
@@ -75,7 +74,7 @@ class RobotState:
         self.robot: BaseRobot
         self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on
-        self._commanded: dict[Any, Any] = {}  # until a command changes, too
+        self._commanded: dict[Any, Any] = {}  # until commands may change, too
         self._facts: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
 
@@ -231,10 +230,19 @@ class RobotState:
         return self._always(('constant', values, dtype), lambda: self.arrays.asarray(values, dtype))
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`. KeyError naming those there are."""
-        if name not in self.commands:
-            raise KeyError(f'there is no command {name!r}; commands: {", ".join(self.commands) or "none"}')
-        return self.commands[name]
+        """The current commands of that name `(n, k)`, to look at. KeyError naming those there are."""
+        if name not in self._commands:
+            raise KeyError(f'there is no command {name!r}; commands: {", ".join(self._commands) or "none"}')
+        return self._commands[name]
+
+    @property
+    def commands(self) -> dict[str, Array]:
+        """Current commands by name, `(n, k)`, to change in place.
+
+        What was computed from commands is forgotten: ask again for each change.
+        """
+        self._commanded.clear()
+        return self._commands
 
     def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
         """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
@@ -243,10 +251,6 @@ class RobotState:
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""
         self._memory.clear()
-        self._commanded.clear()
-
-    def command_changed(self) -> None:
-        """Forget what was computed from commands."""
         self._commanded.clear()
 
     def bind(
@@ -298,7 +302,7 @@ class RobotState:
     def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
         """The result of `compute`, which holds until time goes on: computed by the first caller that names it so.
 
-        What follows from a command, too, is `commanded`, and holds until one changes.
+        What follows from a command, too, is `commanded`, and holds until somebody asks for `commands` to change them.
         """
         return _kept(self._commanded if commanded else self._memory, name, compute)
 

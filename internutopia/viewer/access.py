@@ -138,7 +138,6 @@ class _ArrayAccess:
             values = self._core.arrays.asarray(np.array(command.speeds, np.float32))
             # what was commanded last stays until the task samples another one
             self._core.state.commands[controls.velocity.name][env_id] = values
-            self._core.state.command_changed()
 
     def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
         raise NotImplementedError('the array API has no arms in `controls`')

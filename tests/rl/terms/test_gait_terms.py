@@ -199,7 +199,6 @@ def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-4)
     state.commands['go'][:] = 0.0
-    state.command_changed()
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - 0.05).sum(axis=1), rtol=1e-4)
 
