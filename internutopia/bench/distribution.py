@@ -19,6 +19,8 @@ from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.vec_env import Env
 from internutopia.distribution.packing import pack
 from internutopia.distribution.worker import Reply
+from internutopia.rl import VectorEnv
+from internutopia_extension.learning_tasks import cart_pole, velocity
 
 _WORKERS = 2
 
@@ -27,7 +29,7 @@ def distribution(quick: bool) -> list[Row]:
     """Throughput, idle envs, and what travels."""
     with tempfile.TemporaryDirectory() as folder:
         scenes = write_scenes(Path(folder), 1, obstacles=0)
-        return [*_throughput(scenes, quick), _idle(scenes, quick)]
+        return [*_throughput(scenes, quick), _idle(scenes, quick), *_learners(quick)]
 
 
 def _distributed(config: Config, workers: int) -> Config:
@@ -76,6 +78,42 @@ def _throughput(scenes: Sequence[Path], quick: bool) -> list[Row]:
         for name, label, bound in (('two', f'{_WORKERS} workers', 0.9), ('one', '1 worker', None))
     ]
     return [*rows, _bytes(actions[-1], outcomes)]
+
+
+def _learners(quick: bool) -> list[Row]:
+    """The array API in two workers and in this process, in endless episodes."""
+    env_nums = (4, 8) if quick else (256, 4096)
+    h1, cart = velocity.config(env_nums[0], 0), cart_pole.config(env_nums[1], 0)
+    return [_learner_row('H1 velocity', h1, quick), _learner_row('cart-pole', cart, quick)]
+
+
+def _learner_row(what: str, config: Config, quick: bool) -> Row:
+    rounds, steps = (1, 10) if quick else (4, 60)
+    with (
+        closing(VectorEnv(config, autoreset_mode='SameStep')) as local,
+        closing(VectorEnv(_distributed(config, _WORKERS), autoreset_mode='SameStep')) as two,
+    ):
+        envs = {'local': local, 'two': two}
+        shape = steps, *(local.action_space.shape or ())
+        actions = np.random.default_rng(0).uniform(-0.3, 0.3, shape).astype(np.float32)
+        result = race(
+            {name: (lambda k, each=each: each.step(actions[k])) for name, each in envs.items()},
+            lambda: [each.reset(seed=0) for each in envs.values()],
+            rounds=rounds,
+            steps=steps,
+            turn=10,
+        )
+        if not np.array_equal(local.step(actions[0])[0], two.step(actions[0])[0]):
+            raise RuntimeError('workers and this process did not do the same: their times say nothing')
+    return Row(
+        what=f'{config.env_num} envs, {what}, array API: {_WORKERS} workers vs this process',
+        unit='env steps/s',
+        ours=config.env_num / result.median('two'),
+        reference=config.env_num / result.median('local'),
+        ratio=result.speed('two', 'local'),
+        bound=0.9,
+        note=f'{os.cpu_count()} cores; observations equal to the bit at the end',
+    )
 
 
 def _states(env: Env) -> Any:

@@ -303,6 +303,9 @@ def train_command(
     threads: Annotated[
         int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=MAX_PROCESSES, help='Processes that the envs are shared out to, by Ray.')
+    ] = None,
     device: Device = None,
     backend: Backend = None,
     option: Annotated[
@@ -327,6 +330,7 @@ def train_command(
             out=out,
             resume=resume,
             threads=threads,
+            workers=workers,
             backend=backend,
             device=device,
             options=option or [],

@@ -32,6 +32,7 @@ def train(
     out: Path | None,
     resume: bool,
     threads: int | None,
+    workers: int | None,
     backend: str | None,
     device: str | None,
     options: Sequence[str],
@@ -49,6 +50,7 @@ def train(
         out: folder of the run; None means `runs/<task>-<seed>`.
         resume: go on with the run in the folder.
         threads: threads of physics engine and torch; None means one per core.
+        workers: processes that the envs are shared out to; None means this one.
         backend: physics engine; None means the one that is made for the device.
         device: what physics and learning compute on; None means the CPU, or as the task or the run says.
         options: options of the task, `name=value`.
@@ -86,6 +88,7 @@ def train(
                 settings=changes,
                 seed=seed,
                 threads=threads,
+                workers=workers,
                 engine=engine,
                 resume=resume,
                 command=shlex.join(command),

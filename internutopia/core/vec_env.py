@@ -28,6 +28,7 @@ from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.util.errors import EnvValueError
+from internutopia.core.util.garbage import collections_put_off
 
 
 class SimulationApp:
@@ -193,8 +194,9 @@ class Env:
         self._check_was_reset('step')
         self._stepper.check_idle('step')
         self._stepper.forget(range(self.num_envs))
-        results = self._runner.step(action)
-        return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
+        with collections_put_off():
+            results = self._runner.step(action)
+            return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
 
     @exclusive
     def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:

@@ -6,11 +6,18 @@ of episodes and the results are in the process that made the `Env`; workers hold
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import DistributionCfg, RayDistributionCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.runner.base import EnvRunner
 from internutopia.core.util.install import install_hint
+
+if TYPE_CHECKING:
+    from internutopia.core.config.learning import LearningCfg
+    from internutopia.distribution.rl_env import DistributedRLEnv
+    from internutopia.rl.probe import EnvProbe
 
 
 def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:
@@ -18,12 +25,26 @@ def create_runner(config: DistributedConfig, distribution: DistributionCfg, queu
 
     ValueError for a kind of distribution that is not there, ImportError if its library is missing.
     """
+    checked = _checked(distribution)
+    from internutopia.distribution.ray_runner import RayRunner
+
+    return RayRunner(config, checked, queue)
+
+
+def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe: EnvProbe) -> DistributedRLEnv:
+    """What runs the envs of a distributed config for the array API; errors are those of `create_runner`."""
+    assert config.distribution_config is not None
+    checked = _checked(config.distribution_config)
+    from internutopia.distribution.rl_env import DistributedRLEnv
+
+    return DistributedRLEnv(config, checked, learning, probe)
+
+
+def _checked(distribution: DistributionCfg) -> RayDistributionCfg:
     if not isinstance(distribution, RayDistributionCfg):
         raise ValueError(f"distribution_config.type={distribution.type!r}: expected 'ray'")
     try:
         import ray  # noqa: F401
     except ImportError:
         raise ImportError(f'distributed runs need Ray: {install_hint("distribution")}') from None
-    from internutopia.distribution.ray_runner import RayRunner
-
-    return RayRunner(config, distribution, queue)
+    return distribution

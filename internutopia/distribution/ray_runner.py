@@ -34,8 +34,9 @@ from internutopia.distribution.episode import RemoteEpisode
 from internutopia.distribution.packing import pack, unpack
 from internutopia.distribution.signatures import SignatureCache
 from internutopia.distribution.waiting import Call
-from internutopia.distribution.worker import Assignment, Reply
+from internutopia.distribution.worker import Assignment, Reply, Worker
 from internutopia.distribution.worker_pool import WorkerDiedError, WorkerPool
+from internutopia.distribution.worker_process import WorkerSpec, pickled
 
 
 class RayRunner(EnvRunner):
@@ -63,7 +64,7 @@ class RayRunner(EnvRunner):
             int, Call | None
         ] = {}  # the step of each group, from `step_async` to `step_wait`; None if no env runs
         try:
-            self._pool = WorkerPool(config, distribution, self.env_num, self._on_worker_death)
+            self._pool = WorkerPool(config, distribution, Worker, self._worker_spec, self._on_worker_death)
         except BaseException:
             self.results.close()
             raise
@@ -256,6 +257,9 @@ class RayRunner(EnvRunner):
             self._pool.watcher = None
             self._call_all('unwatch', lambda group: (), range(len(self.groups)))
 
+    def _worker_spec(self, config: DistributedConfig) -> WorkerSpec:
+        return WorkerSpec.of(config.model_copy(update={'env_num': self.env_num, 'task_configs': []}))
+
     def _start_step(self, todo: Mapping[int, Sequence[int]], actions: Any, finished: Sequence[str]) -> dict[int, Call]:
         """Have workers make a step with these envs. ValueError or KeyError for a bad action: none has moved."""
         packed = {group: pack([actions[env_id] for env_id in env_ids]) for group, env_ids in todo.items()}
@@ -326,7 +330,7 @@ class RayRunner(EnvRunner):
 
     def _assignment(self, group: int, env_id: int, episode: Episode) -> Assignment:
         known = self._known[group]
-        config = None if episode.task_index in known else self._pool.pickled(episode.snapshot())
+        config = None if episode.task_index in known else pickled(episode.snapshot())
         known.add(episode.task_index)
         return Assignment(env_id, episode.id, episode.task_index, config, self._joints.of(env_id))
 

@@ -41,6 +41,10 @@ class Call:
     waited: float = 0.0
     warn_at: float = field(default_factory=lambda: _WARN_AFTER)
 
+    def start_over(self, method: str) -> None:
+        """Something else is asked for in this call, which has not been waited for yet."""
+        self.method, self.waited, self.warn_at = method, 0.0, _WARN_AFTER
+
 
 class Patience:
     """Waits for calls.
@@ -71,12 +75,12 @@ class Patience:
         while True:
             done = self._cluster.wait(results, num_returns, _LOOK_INTERVAL)
             if len(done) < len(results):
-                self._look(calls)
+                self.look(calls)
             if len(done) >= num_returns:
                 return
 
-    def _look(self, calls: Collection[Call]) -> None:
-        """Count the time since the last look for the calls that workers are at."""
+    def look(self, calls: Collection[Call]) -> None:
+        """Count the time since the last look, a second ago, for the calls that workers are at."""
         now = time.monotonic()
         waited = min(now - self._looked, _LOOK_INTERVAL)
         if waited < _LOOK_INTERVAL / 2:

@@ -8,23 +8,20 @@ only if every one of them went well, so a mistake in the envs of one worker chan
 
 from __future__ import annotations
 
-import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 from typing_extensions import override
 
-from internutopia.compat.v2.runs import install_stand_ins
-from internutopia.core.config import Config, TaskCfg
+from internutopia.core.config import TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results
 from internutopia.core.model.spec import JointSpec
-from internutopia.core.registries import REGISTRIES
 from internutopia.core.render.camera import CameraPose
 from internutopia.core.runner.actions import BatchedActions
 from internutopia.core.runner.local import LocalRunner
@@ -32,15 +29,7 @@ from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
-
-
-@dataclass(frozen=True)
-class WorkerSpec:
-    """What a worker is to be: `registries` are the registered classes by kind and name, pickled by Ray."""
-
-    config: Config
-    registries: bytes
-    environment: Mapping[str, str]
+from internutopia.distribution.worker_process import WorkerSpec, this_place
 
 
 @dataclass(frozen=True)
@@ -85,6 +74,11 @@ class CollectedResults(Results):
     def close(self) -> None:
         """Nothing is held."""
 
+    @property
+    def any(self) -> bool:
+        """Whether some came since the last call of `take`."""
+        return bool(self._results)
+
     def take(self) -> list[EpisodeRecord]:
         """All that came since the last call."""
         results, self._results = self._results, []
@@ -109,25 +103,13 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, spec: WorkerSpec, watcher: bytes | None) -> str:
+    def set_up(self, spec: WorkerSpec, _number: int, watcher: bytes | None) -> str:
         """Make the classes of the main process known here, and the world; which process this is, and where."""
-        import ray
-
-        os.environ.update(spec.environment)
-        install_stand_ins(spec.config)  # before the modules of those classes are imported
-        try:
-            registries = pickle.loads(spec.registries)
-        except ImportError as error:
-            raise ImportError(
-                f'a worker cannot import {error.name!r}, where classes of this run are registered: install it on every '
-                'machine of the cluster, or send it along with RayDistributionCfg(working_dir=...)'
-            ) from error
-        for kind, classes in registries.items():
-            REGISTRIES[kind].update(classes)
+        spec.set_up_process()
         self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
         if watcher is not None:
             self.watch(watcher)
-        return f'process {os.getpid()} on {ray.util.get_node_ip_address()}'
+        return this_place()
 
     def watch(self, begin: bytes) -> None:
         """Have somebody stand beside the envs, made by a pickled function; see `Env.watch`."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.registries import REGISTRIES
 from internutopia.core.util import log
 from internutopia.distribution.cluster import connect
-from internutopia.distribution.resources import worker_environment, worker_resources
+from internutopia.distribution.resources import worker_resources
 from internutopia.distribution.waiting import Call, Patience
-from internutopia.distribution.worker import Worker, WorkerSpec
 
 _WARN_AFTER = 30.0  # s without a sign of life of a new worker until a warning
 _MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
@@ -33,7 +31,9 @@ class WorkerPool:
     Args:
         config: what to run.
         distribution: where.
-        env_num: number of envs of all workers.
+        worker_class: of the workers; has a method `set_up`, which gets what `make_spec` gave, the worker's number and
+            `watcher`, and says where it is.
+        make_spec: says what workers are to be, of the config with what is different there.
         on_death: called with the number of a worker that has died, and the reason, when another one is on its way.
     """
 
@@ -41,7 +41,8 @@ class WorkerPool:
         self,
         config: DistributedConfig,
         distribution: RayDistributionCfg,
-        env_num: int,
+        worker_class: type[Any],
+        make_spec: Callable[[DistributedConfig], Any],
         on_death: Callable[[int, str], None],
     ):
         self._on_death = on_death
@@ -53,10 +54,10 @@ class WorkerPool:
         self._timeouts: dict[tuple[int, int], str] = {}  # why a process was killed, by worker and generation
         self._envs_each = config.env_num
         self.watcher: bytes | None = None  # of `Env.watch`, for workers that take the place of others
-        self._patience = Patience(self._cluster, distribution.step_timeout, self._describe, self._kill_stuck)
+        self._patience = Patience(self._cluster, distribution.step_timeout, self.describe, self._kill_stuck)
         try:
             with self._cluster.call():
-                self._prepare(config, distribution, env_num)
+                self._prepare(config, distribution, worker_class, make_spec)
             for worker in range(distribution.proc_num):
                 self._actors.append(None)
                 self._spawn(worker)
@@ -139,36 +140,28 @@ class WorkerPool:
         self._actors.clear()
         self._cluster.release()
 
-    @staticmethod
-    def pickled(value: Any) -> bytes:
-        """A value for a worker, classes of the main script included."""
-        from ray import cloudpickle
-
-        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
-
-    def _prepare(self, config: DistributedConfig, distribution: RayDistributionCfg, env_num: int) -> None:
+    def _prepare(
+        self,
+        config: DistributedConfig,
+        distribution: RayDistributionCfg,
+        worker_class: type[Any],
+        make_spec: Callable[[DistributedConfig], Any],
+    ) -> None:
         """Say what workers are to be."""
         import ray
 
         resources = worker_resources(config, distribution)
         simulator = config.simulator.model_copy(update={'threads': resources.threads})
-        changes = {
-            'env_num': env_num,
-            'metrics_save_path': None,
-            'resume': False,
-            'simulator': simulator,
-            'task_configs': [],
-        }
-        registries = self.pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
-        self._spec = ray.put(WorkerSpec(config.model_copy(update=changes), registries, worker_environment()))
+        changes = {'metrics_save_path': None, 'resume': False, 'simulator': simulator}
+        self._spec = ray.put(make_spec(config.model_copy(update=changes)))
         options = {'num_cpus': resources.cpus, 'num_gpus': resources.gpus, 'runtime_env': self._cluster.runtime_env}
-        self._actor_class = ray.remote(scheduling_strategy='SPREAD', **options)(Worker)
+        self._actor_class = ray.remote(scheduling_strategy='SPREAD', **options)(worker_class)
 
     def _spawn(self, worker: int) -> None:
         self._generations[worker] += 1
         with self._cluster.call():
             self._actors[worker] = self._actor_class.remote()
-            self._setups[worker] = self._actors[worker].set_up.remote(self._spec, self.watcher)
+            self._setups[worker] = self._actors[worker].set_up.remote(self._spec, worker, self.watcher)
 
     def _wait_ready(self, worker: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""
@@ -189,7 +182,12 @@ class WorkerPool:
             worker, f'worker {worker} died {_MAX_SPAWNS} times while it was starting; its log says why: {logs}'
         )
 
-    def _describe(self, worker: int) -> str:
+    def watch(self, calls: Collection[Call]) -> None:
+        """Look at calls that are waited for elsewhere: warn of those that take long, end those that take too long."""
+        self._patience.look(calls)
+
+    def describe(self, worker: int) -> str:
+        """Which worker that is, where, and with which envs, for messages."""
         first = worker * self._envs_each
         return f'worker {worker} ({self._places[worker]}, envs {first} to {first + self._envs_each - 1})'
 

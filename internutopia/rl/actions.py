@@ -6,6 +6,7 @@ Everything with the array API checks actions with the same `ActionFormat`, befor
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from internutopia.core.config.learning import ActionCfg
+from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, is_tensor
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.base import LARGEST_NUMBER
@@ -136,3 +139,42 @@ def _table(
             f'{controller!r}: {low[column]} to {high[column]}'
         )
     return table
+
+
+def offset_and_scale(
+    cfg: ActionCfg, joints: ArticulationSubset | None, size: int, home: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What scaled actions are added to, and what they are multiplied by `(size,)` each.
+
+    ValueError if the config names joints, or their home, where the controller drives none, or others.
+
+    Args:
+        cfg: what an action means.
+        joints: those that the controller drives.
+        size: length of the controller's actions.
+        home: home positions of all joints of the robot `(dof,)` [rad or m].
+    """
+    offset, scale = np.zeros(size, np.float32), np.ones(size, np.float32)
+    if cfg.offset != 'home':
+        offset[:] = cfg.offset
+    elif joints is None:
+        raise ValueError(f"learning.action.offset='home': controller {cfg.controller!r} drives no joints by position")
+    else:
+        offset[:] = home[joints.joint_indices]
+    if isinstance(cfg.scale, dict):
+        scale[:] = _by_joint(cfg.scale, joints.joint_names if joints else [], cfg.controller)
+    elif cfg.scale is not None:
+        scale[:] = cfg.scale
+    return offset, scale
+
+
+def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
+    """One factor for each joint of a controller. ValueError naming a joint that has none, or is none of its."""
+    for name in scale:
+        if name not in joints:
+            hint = did_you_mean(name, joints)
+            raise ValueError(f'learning.action.scale: controller {controller!r} drives no joint {name!r}; {hint}')
+    for name in joints:
+        if name not in scale:
+            raise ValueError(f'learning.action.scale has no factor for joint {name!r} of controller {controller!r}')
+    return [scale[name] for name in joints]

@@ -9,6 +9,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, DistributedConfig
+from internutopia.core.config import Config, TaskCfg
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
@@ -29,7 +31,10 @@ from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.rl.actions import offset_and_scale
+from internutopia.rl.checks import checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
+from internutopia.rl.env_random import EnvRandom
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -67,31 +72,44 @@ class StepOutcome:
     metrics: Mapping[str, NDArray[np.float32]]
 
 
+@dataclass(frozen=True)
+class EnvShare:
+    """The envs of a worker: those of a larger run whose episodes and results are known elsewhere.
+
+    Attributes:
+        queue: gives the episodes that were assigned to these envs.
+        results: of the episodes that ended here.
+        origins: where these envs stand `(n, 3)` [m].
+    """
+
+    queue: EpisodeQueue
+    results: Results
+    origins: NDArray[np.float64]
+
+
 class BatchedRLEnv:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
+        share: what is different if these are some of the envs of a run; None means all.
     """
 
     device_arrays = False  # whether arrays are tensors on the engine's device
 
-    def __init__(self, config: Config, learning: LearningCfg | None = None):
+    def __init__(self, config: Config, learning: LearningCfg | None = None, share: EnvShare | None = None):
         self._guard = CallGuard(self)
-        if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-            raise ValueError(
-                'the array API steps all envs in one process: use distribution_config=None, or vec_env.Env'
-            )
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
-        self.learning = learning or _learning_of(config)
-        _check_robots(config, self.learning)
+        self.learning = checked_learning(config, learning)
         self.env_num = config.env_num
-        # every episode gets a copy of its config of its own: what is learned is the same for all and need not be in it
-        tasks = [task.model_copy(update={'learning': None}) for task in config.task_configs]
-        self.queue = EpisodeQueue(tasks, config.episode_order, config.seed)
-        self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        if share is None:
+            self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
+            self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
+        else:
+            self.queue = share.queue
+            self.runner = SimulatorRunner(config, share.queue, share.results, origins=share.origins)
         self.action_repeat = self.learning.action.repeat
         self.running: Bools = self.runner.running
         self.arrays = arrays = self.runner.world.arrays
@@ -104,13 +122,18 @@ class BatchedRLEnv:
         self._asked: set[int] = set()  # envs whose task may end itself
         self._batch: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
-        self._rng: Any = arrays.random(config.seed)
+        self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
 
     @property
     def step_dt(self) -> float:
         """Length of an env step [s]."""
         return self.runner.world.step_dt * self.learning.action.repeat
+
+    @property
+    def started(self) -> bool:
+        """Whether there was an episode."""
+        return self._state is not None
 
     @property
     def state(self) -> RobotState:
@@ -128,8 +151,9 @@ class BatchedRLEnv:
     @exclusive
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
-        self._rng = self.arrays.random(seed)
-        self.queue.restart(seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0]))
+        self.queue.restart(combined_seed(seed))
+        if self.arrays.on_device:
+            self._rng = self.arrays.random(seed)
         if self._state is not None:
             self._state.rng = self._rng
             self._state.levels[:] = 0.0
@@ -171,6 +195,8 @@ class BatchedRLEnv:
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
         self._bind(started)
+        if isinstance(self._rng, EnvRandom):
+            self._rng.start(started, self.runner.world.noise_keys[started])
         mask = np.zeros(self.env_num, bool)
         mask[started] = True
         self._begin(self.select(mask))
@@ -318,38 +344,14 @@ class BatchedRLEnv:
 
     def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
         """Make the terms; they need to know the robot."""
-        controllers = batch.robot.controllers
-        name = self.learning.action.controller
-        if name not in controllers:
-            if any(each.name == name for each in batch.robot.config.controllers or []):
-                raise ValueError(
-                    f'learning.action.controller: the class of controller {name!r} serves one env; the array API needs '
-                    'one for all envs, with `batched = True` in its own body and in those of its sub-controllers'
-                )
-            raise ValueError(
-                f'learning.action.controller: robot {batch.name!r} has no batched controller {name!r}; '
-                f'{did_you_mean(name, controllers)}'
-            )
-        shape = controllers[name].action_space().shape
-        if shape is None:
-            raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
-        self._action_shape = shape
-        state = RobotState(self.runner.world, self.step_dt, self._rng, int(np.prod(shape)), self.config.task_configs)
+        cfg = self.learning
+        controller, self._action_shape = checked_controller(batch, cfg.action.controller)
+        size = math.prod(self._action_shape)
+        state = RobotState(self.runner.world, self.step_dt, self._rng, size, self.config.task_configs)
         state.steps, state.task_ids = self.runner.steps, self._task_ids
         state.bind(batch.robot, env_id)
-        cfg = self.learning
-        subset = controllers[name].get_joint_subset()
-        if cfg.action.offset == 'home':
-            if subset is None:
-                raise ValueError(f"learning.action.offset='home': controller {name!r} drives no joints by position")
-            state.action_offset[:] = state.home[self.arrays.index(subset.joint_indices)]
-        elif isinstance(cfg.action.offset, float | int):
-            state.action_offset[:] = cfg.action.offset
-        if isinstance(cfg.action.scale, dict):
-            scale = _by_joint(cfg.action.scale, subset.joint_names if subset else [], name)
-            state.action_scale[:] = self.arrays.asarray(scale, 'float32')
-        elif cfg.action.scale is not None:
-            state.action_scale[:] = cfg.action.scale
+        offset, scale = offset_and_scale(cfg.action, controller.get_joint_subset(), size, to_host(state.home))
+        state.action_offset[:], state.action_scale[:] = self.arrays.asarray(offset), self.arrays.asarray(scale)
         if cfg.elevation is not None:
             state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)
         self._state = state
@@ -406,34 +408,6 @@ class BatchedRLEnv:
             )
 
 
-def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
-    """One factor for each joint of a controller. ValueError naming a joint that has none, or is none of its."""
-    for name in scale:
-        if name not in joints:
-            hint = did_you_mean(name, joints)
-            raise ValueError(f'learning.action.scale: controller {controller!r} drives no joint {name!r}; {hint}')
-    for name in joints:
-        if name not in scale:
-            raise ValueError(f'learning.action.scale has no factor for joint {name!r} of controller {controller!r}')
-    return [scale[name] for name in joints]
-
-
-def _learning_of(config: Config) -> LearningCfg:
-    first = config.task_configs[0].learning
-    if first is None:
-        raise ValueError('task_configs[0].learning is missing: the array API needs to know what is learned')
-    for index, task in enumerate(config.task_configs):
-        if task.learning is not first and task.learning != first:
-            raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')
-    return first
-
-
-def _check_robots(config: Config, learning: LearningCfg) -> None:
-    """ValueError if a task has several robots and nobody says which of them learns."""
-    for index, task in enumerate(config.task_configs):
-        if learning.robot is None and len(task.robots) > 1:
-            names = [robot.name for robot in task.robots]
-            raise ValueError(
-                f'learning.robot: task_configs[{index}] has the robots {", ".join(map(repr, names))}; say which one '
-                f'learns, as LearningCfg(robot={names[0]!r}): the others get no actions'
-            )
+def tasks_of_episodes(config: Config) -> list[TaskCfg]:
+    """The task configs that episodes get: what is learned is the same for all and need not be in each copy."""
+    return [task.model_copy(update={'learning': None}) for task in config.task_configs]

@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.robot.batched import BatchedRobot
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.util import did_you_mean
+
 
 def check_open(closed: bool, call: str) -> None:
     """RuntimeError if `call` comes after `close`."""
@@ -42,3 +48,56 @@ def checked_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> int 
     if len(seed) != num_envs:
         raise ValueError(f'seed must be one number or {num_envs}, got {len(seed)}')
     return [int(value) for value in seed if value is not None] or None
+
+
+def combined_seed(seed: int | Sequence[int]) -> int:
+    """One seed for the episodes, of one or of several. ValueError for a negative one."""
+    sequence = np.random.SeedSequence(seed)
+    return seed if isinstance(seed, int) else int(sequence.generate_state(1)[0])
+
+
+def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
+    """What is learned; None takes that of the tasks. ValueError if they differ, or nobody says which robot learns."""
+    learning = learning or _learning_of(config)
+    _check_robots(config, learning)
+    return learning
+
+
+def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, tuple[int, ...]]:
+    """The controller of that name for all envs, and the shape of its actions. ValueError if there is none."""
+    controllers = batch.robot.controllers
+    if name not in controllers:
+        if any(each.name == name for each in batch.robot.config.controllers or []):
+            raise ValueError(
+                f'learning.action.controller: the class of controller {name!r} serves one env; the array API needs '
+                'one for all envs, with `batched = True` in its own body and in those of its sub-controllers'
+            )
+        raise ValueError(
+            f'learning.action.controller: robot {batch.name!r} has no batched controller {name!r}; '
+            f'{did_you_mean(name, controllers)}'
+        )
+    shape = controllers[name].action_space().shape
+    if shape is None:
+        raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
+    return controllers[name], shape
+
+
+def _learning_of(config: Config) -> LearningCfg:
+    first = config.task_configs[0].learning
+    if first is None:
+        raise ValueError('task_configs[0].learning is missing: the array API needs to know what is learned')
+    for index, task in enumerate(config.task_configs):
+        if task.learning is not first and task.learning != first:
+            raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')
+    return first
+
+
+def _check_robots(config: Config, learning: LearningCfg) -> None:
+    """ValueError if a task has several robots and nobody says which of them learns."""
+    for index, task in enumerate(config.task_configs):
+        if learning.robot is None and len(task.robots) > 1:
+            names = [robot.name for robot in task.robots]
+            raise ValueError(
+                f'learning.robot: task_configs[{index}] has the robots {", ".join(map(repr, names))}; say which one '
+                f'learns, as LearningCfg(robot={names[0]!r}): the others get no actions'
+            )

@@ -37,7 +37,7 @@ def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvM
     markers: list[Marker] = []
     goals: list[Floats] = []
     for name, cfg in core.learning.commands.items():
-        values = to_host(state.commands[name][env_id]).astype(np.float64)
+        values = to_host(state.command(name)[env_id]).astype(np.float64)
         kind = look_up_marker(cfg.term)
         if kind == 'point':
             goal = np.array([*values[:2], values[2] if len(values) > 2 else robot.ground])

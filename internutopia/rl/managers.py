@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -42,21 +42,22 @@ class ObservationManager:
     def compute(self) -> Array:
         """The observations now."""
         if self._terms:
-            columns = [
-                self._disturbed(cfg, self._value(cfg, function) if history is None else history[0])
+            values = [
+                self._value(cfg, function) if history is None else history[0]
                 for (cfg, function), history in zip(self._terms, self._histories, strict=True)
             ]
-            self.last = self._state.xp.concat(columns, axis=-1)
+            self.last = self._disturbed(values)
         return self._state.xp.asarray(self.last, copy=True)
 
     def first(self, selection: EnvSelection) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
-        columns = [self._disturbed(cfg, selection.take(self._value(cfg, function))) for cfg, function in self._terms]
-        if not columns:
+        if not self._terms:
             return selection.take(self.last)
-        values = self._state.xp.concat(columns, axis=-1)
-        selection.put(self.last, values)
-        return values
+        values = [selection.take(self._value(cfg, function)) for cfg, function in self._terms]
+        with self._state.rng.for_envs(selection.ids):
+            first = self._disturbed(values)
+        selection.put(self.last, first)
+        return first
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start: there are no older values in these envs."""
@@ -90,10 +91,27 @@ class ObservationManager:
             )
         return value
 
-    def _disturbed(self, cfg: ObservationTermCfg, value: Array) -> Array:
-        if cfg.noise:
-            noise = self._state.rng.uniform(-cfg.noise, cfg.noise, tuple(value.shape))
-            value = value + self._state.arrays.asarray(noise, 'float32')
+    def _disturbed(self, values: Sequence[Array]) -> Array:
+        """The values of all terms with noise, clipped and scaled, side by side."""
+        columns = [
+            self._scaled(cfg, value if noise is None else value + noise)
+            for (cfg, _), value, noise in zip(self._terms, values, self._noises(values), strict=True)
+        ]
+        return self._state.xp.concat(columns, axis=-1)
+
+    def _noises(self, values: Sequence[Array]) -> list[Array | None]:
+        """What is added to the values of each term: drawn at once, since every draw of few numbers takes as long."""
+        sizes = [value.shape[-1] if cfg.noise else 0 for (cfg, _), value in zip(self._terms, values, strict=True)]
+        if not any(sizes):
+            return [None] * len(values)
+        unit = self._state.rng.uniform(-1.0, 1.0, (len(values[0]), sum(sizes)))
+        ends = list(accumulate(sizes))
+        return [
+            self._state.arrays.asarray(cfg.noise * unit[:, end - size : end], 'float32') if size else None
+            for (cfg, _), size, end in zip(self._terms, sizes, ends, strict=True)
+        ]
+
+    def _scaled(self, cfg: ObservationTermCfg, value: Array) -> Array:
         if cfg.clip is not None:
             value = self._state.xp.clip(value, -cfg.clip, cfg.clip)
         if isinstance(cfg.scale, list):
@@ -234,7 +252,7 @@ class RandomizationManager:
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start."""
-        with selection.masked_writes():
+        with selection.masked_writes(), self._state.rng.for_envs(selection.ids):
             for index, (cfg, function) in enumerate(self._terms):
                 if cfg.interval is None:
                     function(self._state, selection.ids)
@@ -246,9 +264,9 @@ class RandomizationManager:
         for index, (cfg, function) in enumerate(self._terms):
             selection = self._timers.expired(index, running)
             if selection is not None and cfg.interval is not None:
-                with selection.masked_writes():
+                with selection.masked_writes(), self._state.rng.for_envs(selection.ids):
                     function(self._state, selection.ids)
-                self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
+                    self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
                 self._state.changed()
 
 
@@ -295,6 +313,6 @@ class Timers:
 
 def _per_env(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
     value = state.arrays.asarray(value)
-    if tuple(value.shape) != (state.env_num,):
+    if value.shape != (state.env_num,):
         raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
     return value

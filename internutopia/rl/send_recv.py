@@ -22,7 +22,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.rl.checks import check_open
@@ -40,13 +40,15 @@ class AsyncEnvs:
     An env that ended starts its next episode in its next step, whose action is ignored.
 
     Args:
-        config: what to run; `env_num` does not count. Group i has `config.seed + i`.
+        config: what to run; `env_num` does not count. Group i has `config.seed + i`, and if the config is distributed a
+            worker process of its own.
         num_envs: number of envs.
         batch_size: number of envs per group, a divisor of `num_envs`; `recv` gives one group.
         learning: what is learned; None takes `TaskCfg.learning`.
 
     Raises:
-        ValueError: `num_envs` is no multiple of `batch_size`, or `episode_order` is `'once'`.
+        ValueError: `num_envs` is no multiple of `batch_size`, `episode_order` is `'once'`, or a distributed config has
+            another number of workers than there are groups.
     """
 
     def __init__(self, config: Config, num_envs: int, batch_size: int, learning: LearningCfg | None = None):
@@ -57,17 +59,26 @@ class AsyncEnvs:
         self.num_envs, self.batch_size = num_envs, batch_size
         count = num_envs // batch_size
         threads = config.simulator.threads or os.cpu_count() or 1
-        simulator = config.simulator.model_copy(update={'threads': max(1, threads // count)})
+        fields: dict[str, Any] = {
+            'env_num': batch_size,
+            'simulator': config.simulator.model_copy(update={'threads': max(1, threads // count)}),
+        }
+        distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
+        if distribution is not None:
+            if distribution.proc_num != count:
+                raise ValueError(
+                    f'distribution_config: {count} groups need proc_num={count}, got {distribution.proc_num}'
+                )
+            fields['distribution_config'] = distribution.model_copy(update={'proc_num': 1})
         self.groups: list[VectorEnv] = []
         for group in range(count):
             seed = None if config.seed is None else config.seed + group
-            changes = {'env_num': batch_size, 'seed': seed, 'simulator': simulator}
-            self.groups.append(
-                VectorEnv(config.model_copy(update=changes), learning, autoreset_mode=AutoresetMode.NEXT_STEP)
-            )
+            own = config.model_copy(update={**fields, 'seed': seed})
+            self.groups.append(VectorEnv(own, learning, autoreset_mode=AutoresetMode.NEXT_STEP))
         self.single_observation_space = self.groups[0].single_observation_space
         self.single_action_space = self.groups[0].single_action_space
-        self._pool = ThreadPoolExecutor(min(count, threads), 'internutopia-envs')
+        at_once = count if distribution is not None else min(count, threads)
+        self._pool = ThreadPoolExecutor(at_once, 'internutopia-envs')
         self._ready: SimpleQueue[tuple[int, Received | Exception]] = SimpleQueue()
         self._format = self.groups[0].action_format
         self._actions = np.zeros((num_envs, *(self._format.space.shape or ())), self._format.space.dtype)

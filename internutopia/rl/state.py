@@ -13,6 +13,7 @@ from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
+from internutopia.core.util.vectors import squared_length
 from internutopia.core.world.base import BodyView, World
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.elevation import ElevationMap
@@ -33,7 +34,7 @@ class RobotState:
         env_num: number of envs, n.
         arrays: makes arrays of the kind that all of these are: of numpy, or torch tensors on the device of the engine.
         xp: functions for such arrays, under numpy's names.
-        rng: source of everything random, `numpy.random.Generator` or `DeviceRandom`.
+        rng: source of everything random, with a row for each env: `EnvRandom` or `DeviceRandom`.
         step_dt: length of an env step [s].
         tasks: the tasks that envs run.
         task_ids: which of them each env runs, int `(n,)`.
@@ -41,7 +42,6 @@ class RobotState:
         start_positions: of the base `(n, 3)` [m], when the episode started.
         actions: the actions of this step `(n, k)`, as the learner gave them.
         last_actions: those of the step before, zero at the start of an episode.
-        commands: current commands by name, `(n, k)`.
         levels: progress of the curriculum, 0 to 1, `(n,)`.
         reward_sums: what reward terms that a curriculum looks at have given in the episode, by name: value, without
             weight, times seconds, `(n,)`.
@@ -65,7 +65,7 @@ class RobotState:
         self.steps: NDArray[np.intp] = arrays.zeros(n, 'int64')
         self.actions: Array = arrays.zeros((n, action_size))
         self.last_actions: Array = arrays.zeros((n, action_size))
-        self.commands: dict[str, Array] = {}
+        self._commands: dict[str, Array] = {}
         self.levels: Array = arrays.zeros(n)
         self.reward_sums: dict[str, Array] = {}
         self.action_offset: Array = arrays.zeros(action_size)
@@ -74,6 +74,7 @@ class RobotState:
         self.robot: BaseRobot
         self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on
+        self._commanded: dict[Any, Any] = {}  # until commands may change, too
         self._facts: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
 
@@ -86,6 +87,11 @@ class RobotState:
     def joint_positions(self) -> Array:
         """`(n, dof)` [rad or m]."""
         return self._view.get_joint_positions()
+
+    @property
+    def joint_offsets(self) -> Array:
+        """How far joints are from home `(n, dof)` [rad or m]."""
+        return self.once('joint offsets', lambda: self.joint_positions - self.home)
 
     @property
     def joint_velocities(self) -> Array:
@@ -163,12 +169,18 @@ class RobotState:
     @property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
-        return self.once('feet_contacts', lambda: self.xp.square(self.feet_forces).sum(axis=-1) > CONTACT_FORCE**2)
+        return self.once('feet_contacts', lambda: squared_length(self.feet_forces) > CONTACT_FORCE**2)
 
     @property
     def feet_ground(self) -> Array:
         """Heights of the ground under the robot's `feet` `(n, k)` [m]; 0 without an `ElevationCfg`."""
         return self.once('feet_ground', lambda: self.ground_height(self.feet_positions))
+
+    @property
+    def feet_clearances(self) -> Array:
+        """Heights of those origins above the ground `(n, k)` [m]."""
+        heights = self.feet_positions[..., 2]
+        return heights if self.elevation is None else heights - self.feet_ground
 
     def ground_height(self, places: Array) -> Array:
         """Heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
@@ -218,10 +230,19 @@ class RobotState:
         return self._always(('constant', values, dtype), lambda: self.arrays.asarray(values, dtype))
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`. KeyError naming those there are."""
-        if name not in self.commands:
-            raise KeyError(f'there is no command {name!r}; commands: {", ".join(self.commands) or "none"}')
-        return self.commands[name]
+        """The current commands of that name `(n, k)`, to look at. KeyError naming those there are."""
+        if name not in self._commands:
+            raise KeyError(f'there is no command {name!r}; commands: {", ".join(self._commands) or "none"}')
+        return self._commands[name]
+
+    @property
+    def commands(self) -> dict[str, Array]:
+        """Current commands by name, `(n, k)`, to change in place.
+
+        What was computed from commands is forgotten: ask again for each change.
+        """
+        self._commanded.clear()
+        return self._commands
 
     def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
         """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
@@ -230,6 +251,7 @@ class RobotState:
     def changed(self) -> None:
         """Forget what was computed: time went on, or somebody moved something."""
         self._memory.clear()
+        self._commanded.clear()
 
     def bind(
         self,
@@ -256,7 +278,7 @@ class RobotState:
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
-        self._memory.clear()
+        self.changed()
         self._facts.clear()
 
     @property
@@ -277,9 +299,12 @@ class RobotState:
             'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
         )
 
-    def once(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so."""
-        return _kept(self._memory, name, compute)
+    def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
+        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so.
+
+        What follows from a command, too, is `commanded`, and holds until somebody asks for `commands` to change them.
+        """
+        return _kept(self._commanded if commanded else self._memory, name, compute)
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
         """The result of `compute`, which holds as long as there are these envs."""

@@ -12,7 +12,9 @@ makes the host wait for nothing (`device_core.py` says when it must).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +24,7 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
+from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.config import check_config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.runner.env_cameras import Camera
@@ -31,10 +33,10 @@ from internutopia.core.sensor.camera import checked_resolution
 from internutopia.core.util.arrays import to_host, torch_views
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.core.world.env_selection import EnvSelection
-from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
+from internutopia.rl.probe import EnvProbe, probe_env
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -84,11 +86,19 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             raise ValueError(f"arrays={arrays!r}: expected 'numpy' or 'torch'")
         self.render_mode = checked_render_mode(render_mode)
         size = checked_resolution((width, height))
-        self.num_envs = self.env_num = config.env_num
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        observation_size, critic_size, self.action_format = _probe(config, learning)
-        on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
-        self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
+        probe = EnvProbe.of(config, learning)
+        self.action_format = probe.action_format
+        distributed = isinstance(config, DistributedConfig) and config.distribution_config is not None
+        on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp' and not distributed
+        if distributed and render_mode is not None:
+            raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
+        self.core: BatchedRLEnv
+        if distributed:  # by name: it stands above the array API
+            self.core = importlib.import_module('internutopia.distribution').create_rl_env(config, learning, probe)
+        else:
+            self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
+        self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
         self._shown = torch_views if arrays == 'torch' and not on_device else _as_they_are
         self.device = getattr(self.core.arrays, 'device', 'cpu')
@@ -97,15 +107,17 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             'render_fps': round(1.0 / self.core.step_dt),
             'autoreset_mode': self.autoreset_mode,
         }
-        self.single_observation_space = spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
+        self.single_observation_space = spaces.Box(-np.inf, np.inf, (probe.observation_size,), np.float32)
         self.single_action_space = self.action_format.space
-        self.critic_size = critic_size
+        self.critic_size = probe.critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._pictures = EnvPictures(
-            *(self, self.core.runner, render_mode, camera, size),
-            *(self.core.learning.robot, functools.partial(command_markers, self.core)),
-        )
+        self._pictures: EnvPictures | None = None
+        if not distributed:
+            self._pictures = EnvPictures(
+                *(self, self.core.runner, render_mode, camera, size),
+                *(self.core.learning.robot, functools.partial(command_markers, self.core)),
+            )
         self._nobody = self.core.select(np.zeros(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
@@ -131,7 +143,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         rows = self.core.select(mask)
         self.core.reset(rows)
         self._ended = self._ended.without(mask)
-        self._pictures.on_reset(everywhere=bool(mask.all()))
+        if self._pictures is not None:
+            self._pictures.on_reset(everywhere=bool(mask.all()))
         return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
 
     @exclusive
@@ -155,7 +168,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         info = self._info(outcome)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
-        self._pictures.on_step()
+        if self._pictures is not None:
+            self._pictures.on_step()
         rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
         return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
 
@@ -167,6 +181,15 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """
         check_open(self.closed, 'critic_observations')
         return self._shown(self.core.compute_critic_observations())
+
+    @contextmanager
+    def local_core(self) -> Iterator[BatchedRLEnv]:
+        """Context with envs like these in this process, whose robots, terms and controllers can be looked at."""
+        if isinstance(self.core, BatchedRLEnv):
+            yield self.core
+            return
+        with probe_env(self.core.config, self.core.learning) as core:
+            yield core
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of this object, or read an attribute, once for all envs; the result is repeated.
@@ -205,12 +228,13 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             ValueError: there is no such camera, or (KeyError) no such robot to follow.
             NoOpenGLError: nothing can be rendered here; the message says what to install.
         """
-        return tuple(self._pictures.render())
+        return (None,) * self.num_envs if self._pictures is None else tuple(self._pictures.render())
 
     @closing
     def close_extras(self, **kwargs: Any) -> None:
         """Free everything."""
-        self._pictures.close()
+        if self._pictures is not None:
+            self._pictures.close()
         self.core.close()
 
     def _checked(self, actions: Any) -> Any:
@@ -278,18 +302,3 @@ def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
 
 def _as_they_are(values: Any) -> Any:
     return values
-
-
-def _probe(config: Config, learning: LearningCfg | None) -> tuple[int, int, ActionFormat]:
-    """Sizes of the observations and what actions are, found by starting the first task in an env of its own."""
-    changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None}
-    core = BatchedRLEnv(config.model_copy(update=changes), learning)
-    try:
-        core.reset(core.select(np.ones(1, bool)))
-        observation_size = core.compute_observations().shape[1]
-        critic_size = core.compute_critic_observations().shape[1]
-        box = core.controller.action_space()
-        assert isinstance(box, spaces.Box)
-        return observation_size, critic_size, ActionFormat.of(core.learning.action, box)
-    finally:
-        core.close()

@@ -94,7 +94,7 @@ def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> 
 @term('observation')
 def geodesic_distance(state: RobotState, name: str) -> Array:
     """Geodesic distance to the goal of command `name` `(n,)` [m]; where there is no way, that of the start."""
-    return state.once(('geodesic distance', name), lambda: _distance(state, name))
+    return state.once(('geodesic distance', name), lambda: _distance(state, name), commanded=True)
 
 
 @term('reward')

@@ -16,7 +16,6 @@ from ray_toys import ENVS, PATIENCE, alive, pid_of, wait_until
 from internutopia.core.config import Config
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.vec_env import Env
-from internutopia.rl import VectorEnv
 
 pytestmark = pytest.mark.xdist_group('ray')
 
@@ -165,8 +164,3 @@ def test_gymnasium_api(cluster, make_config, distributed, toy):
     assert run(distributed(proc_num=1, env_num=1, tasks=tasks)) == run(make_config(tasks=tasks, env_num=1, seed=0))
     with pytest.raises(ValueError, match=r'gym_env\.Env runs one env, got 2 processes'):
         GymEnv(distributed(proc_num=2, env_num=1, tasks=tasks))
-
-
-def test_the_array_api_runs_in_one_process(distributed, toy):
-    with pytest.raises(ValueError, match='steps? all envs in one process: use distribution'):
-        VectorEnv(distributed(tasks=[toy()]))

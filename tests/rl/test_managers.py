@@ -156,11 +156,12 @@ def test_commands_are_drawn_anew_in_time(make_learner: MakeLearner) -> None:
 def test_a_step_is_judged_by_the_command_that_was_seen_before_it(make_learner: MakeLearner) -> None:
     envs = make_learner(
         commands={'x': {'term': 'uniform', 'params': {'low': [0.0], 'high': [1.0]}, 'resample_time': DT}},
-        observations=[{'term': 'command', 'params': {'name': 'x'}}],
+        observations=[{'term': 'command', 'params': {'name': 'x'}}, {'term': 'twice_the_command'}],
         rewards=[{'term': 'rewarded_command', 'weight': 1 / DT}],
     )
     obs, _ = envs.reset()
     for _ in range(3):
+        np.testing.assert_array_equal(obs[:, 1], 2.0 * obs[:, 0])
         before = obs
         obs, reward, *_ = envs.step(np.zeros((3, 2), np.float32))
         np.testing.assert_allclose(reward, before[:, 0], rtol=1e-6)
@@ -169,8 +170,14 @@ def test_a_step_is_judged_by_the_command_that_was_seen_before_it(make_learner: M
 
 @term('reward')
 def rewarded_command(state: RobotState) -> Any:
-    """The command itself."""
-    return state.command('x')[:, 0]
+    """The command itself, and what follows from it is remembered."""
+    return twice_the_command(state) / 2.0
+
+
+@term('observation')
+def twice_the_command(state: RobotState) -> Any:
+    """What is computed once while the command lasts."""
+    return state.once('twice', lambda: 2.0 * state.command('x')[:, 0], commanded=True)
 
 
 # --- curriculum ------------------------------------------------------------------------------------------------------

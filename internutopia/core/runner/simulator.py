@@ -41,6 +41,7 @@ from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.errors import EnvKeyError
+from internutopia.core.util.garbage import collections_put_off
 from internutopia.core.world.base import DeviceWorld
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection, select_envs
 from internutopia.core.world.factory import create_world
@@ -89,6 +90,7 @@ class SimulatorRunner:
         queue: which episode runs next.
         results: gets the result of every ended episode; None means what the config says.
         device_arrays: whether batched arrays are tensors on the device of the engine, if it has one.
+        origins: where the envs stand `(env_num, 3)` [m]; None means on a grid of their own.
 
     Attributes:
         world: the physics world.
@@ -104,7 +106,12 @@ class SimulatorRunner:
     """
 
     def __init__(
-        self, config: Config, queue: EpisodeQueue, results: Results | None = None, device_arrays: bool = False
+        self,
+        config: Config,
+        queue: EpisodeQueue,
+        results: Results | None = None,
+        device_arrays: bool = False,
+        origins: NDArray[np.float64] | None = None,
     ):
         install_stand_ins(config)
         check_implemented(config)
@@ -116,7 +123,8 @@ class SimulatorRunner:
         assert config.env_offset_size != 'auto'  # `with_spacing`, before there are processes
         self.spacing = config.env_offset_size
         self._reach = SceneReach()
-        origins = env_origins(config.env_num, self.spacing)
+        if origins is None:
+            origins = env_origins(config.env_num, self.spacing)
         self.world = create_world(config.simulator, config.env_num, origins, device_arrays)
         if results is None:
             results = ResultsWriter(config)
@@ -194,7 +202,7 @@ class SimulatorRunner:
 
         If a class of an extension fails, all of these envs are without an episode.
         """
-        with self.scenes.entered():
+        with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
             self.clear(env_ids)
             try:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.util.splitmix import STEP, mix
 from internutopia.core.world.base import World
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # of the counter of SplitMix64 (Steele, Lea, Flood 2014)
 
 
 def noise_key(seed: int, episode_id: int) -> int:
@@ -35,17 +34,10 @@ class NormalNoise:
         """Values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the very same array if there is none."""
         if not self.std:
             return values
-        keys = self._world.noise_keys[env_ids] + _mix(self._world.times[env_ids].view(np.uint64) ^ self._purpose)
+        keys = self._world.noise_keys[env_ids] + mix(self._world.times[env_ids].view(np.uint64) ^ self._purpose)
         count = int(np.prod(values.shape[1:]))
-        counters = keys[:, None] + np.arange(1, 2 * count + 1, dtype=np.uint64) * _STEP
-        uniform = ((_mix(counters) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53  # (0, 1]
+        counters = keys[:, None] + np.arange(1, 2 * count + 1, dtype=np.uint64) * STEP
+        uniform = ((mix(counters) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53  # (0, 1]
         radius, angle = uniform[:, :count], uniform[:, count:]
         normal = np.sqrt(-2.0 * np.log(radius)) * np.cos(2.0 * np.pi * angle)  # Box and Muller
         return values + (self.std * normal.reshape(values.shape)).astype(np.float32)
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The output function of SplitMix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

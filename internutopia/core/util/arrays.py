@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -251,6 +252,10 @@ class DeviceRandom:
         self.device = device
         self._generator = torch.Generator(device).manual_seed(seed)
         self._bounds: dict[Any, torch.Tensor] = {}
+
+    def for_envs(self, env_ids: Any) -> AbstractContextManager[None]:
+        """Context in which numbers are sampled for these envs: here they are always sampled for all."""
+        return nullcontext()
 
     def random(self, size: Any = ()) -> torch.Tensor:
         """Uniform in [0, 1)."""

@@ -98,9 +98,11 @@ def _turned(w: Array, axis: Array, v: Array) -> Array:
         t = 2.0 * xp.linalg.cross(axis, v)
         return v + w[..., None] * t + xp.linalg.cross(axis, t)
     # by columns: np.cross is an order of magnitude slower on small batches
-    x, y, z = (axis[..., k] for k in range(3))
-    vx, vy, vz = (v[..., k] for k in range(3))
+    x, y, z = axis[..., 0], axis[..., 1], axis[..., 2]
+    vx, vy, vz = v[..., 0], v[..., 1], v[..., 2]
     tx, ty, tz = 2.0 * (y * vz - z * vy), 2.0 * (z * vx - x * vz), 2.0 * (x * vy - y * vx)
-    return np.stack(
-        [vx + w * tx + (y * tz - z * ty), vy + w * ty + (z * tx - x * tz), vz + w * tz + (x * ty - y * tx)], axis=-1
-    )
+    turned = np.empty((*np.shape(tx), 3), np.result_type(w, tx, v))
+    turned[..., 0] = vx + w * tx + (y * tz - z * ty)
+    turned[..., 1] = vy + w * ty + (z * tx - x * tz)
+    turned[..., 2] = vz + w * tz + (x * ty - y * tx)
+    return turned

@@ -115,4 +115,4 @@ class EnvMaskSelection:
 
 def select_envs(world: World, mask: Any) -> EnvSelection:
     """The envs of a mask, bool `(n,)`, of the kind that the world's arrays are."""
-    return EnvMaskSelection(world, mask) if isinstance(world, DeviceWorld) else EnvIdSelection(np.flatnonzero(mask))
+    return EnvMaskSelection(world, mask) if isinstance(world, DeviceWorld) else EnvIdSelection(mask.nonzero()[0])

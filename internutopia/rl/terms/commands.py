@@ -70,14 +70,14 @@ def goal(
     """
     if around not in ('origin', 'robot'):
         raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")
-    shape = (SAMPLES if avoid else 1, len(env_ids))
+    shape = (len(env_ids), SAMPLES if avoid else 1)
     radius, bearing = state.rng.uniform(*distance, shape), state.rng.uniform(-np.pi, np.pi, shape)
     xp = state.xp
     points = xp.stack([radius * xp.cos(bearing), radius * xp.sin(bearing)], axis=-1)
     if around == 'robot':
-        points = points + state.base_position[env_ids][:, :2]
+        points = points + state.base_position[env_ids][:, None, :2]
     if not avoid:
-        return points[0]
-    gaps = state.object_positions(avoid)[env_ids, :, :2] - points[:, :, None]
+        return points[:, 0]
+    gaps = state.object_positions(avoid)[env_ids][:, None, :, :2] - points[:, :, None]
     nearest = xp.min(xp.linalg.vector_norm(gaps, axis=-1), axis=-1).clip(max=clearance)
-    return points[nearest.argmax(axis=0), state.arrays.arange(len(env_ids))]
+    return points[state.arrays.arange(len(env_ids)), nearest.argmax(axis=1)]

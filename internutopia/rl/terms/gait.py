@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from internutopia.core.util.rotations import yaw_of
+from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
@@ -43,16 +44,15 @@ def swing_height_cost(
 
     `ground` is the height of the feet links' origins above the ground when the robot stands [m].
     """
-    xp = state.xp
-    wanted = ground + height * xp.sin(np.pi * swing(state, name, period, offsets, stance))
-    return xp.square(state.feet_positions[..., 2] - state.feet_ground - wanted).sum(axis=-1)
+    wanted = ground + height * _arc(state, name, period, offsets, stance)
+    return squared_length(state.feet_clearances - wanted)
 
 
 @term('reward')
 def slip_cost(state: RobotState) -> Array:
     """Sum of the squared speeds of the feet along the ground while they touch it [m²/s²]."""
     xp = state.xp
-    speeds = xp.square(state.feet_velocities[..., :2]).sum(axis=-1)
+    speeds = squared_length(state.feet_velocities[..., :2])
     return xp.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=xp.float32)
 
 
@@ -85,7 +85,7 @@ def swing_bend_cost(
     """
     xp, knees = state.xp, state.dof_indices(joints)
     progress = swing(state, name, period, offsets, stance)
-    lacking = bend * xp.sin(np.pi * progress) - (state.joint_positions - state.home)[:, knees]
+    lacking = bend * _arc(state, name, period, offsets, stance) - state.joint_offsets[:, knees]
     return xp.where(progress > 0.0, xp.square(lacking.clip(min=0.0)), 0.0).sum(axis=-1)
 
 
@@ -98,6 +98,18 @@ def swing(state: RobotState, name: str, period: float, offsets: Sequence[float],
         phases = (periods[:, None] + state.constant(tuple(offsets), 'float64')) % 1.0
         return xp.astype((phases - stance).clip(min=0.0) / (1.0 - stance), xp.float32)
 
-    progress = state.once(('swing', period, tuple(offsets), stance), by_clock)  # a command may change: not kept
-    standing = xp.linalg.vector_norm(state.command(name), axis=-1) < STANDING
-    return xp.where(standing[:, None], 0.0, progress)
+    def commanded() -> Array:
+        standing = length(state.command(name)) < STANDING
+        return xp.where(standing[:, None], 0.0, state.once(('clock', *gait), by_clock))
+
+    gait = period, tuple(offsets), stance
+    return state.once(('swing', name, *gait), commanded, commanded=True)
+
+
+def _arc(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
+    """Half sine over the swing of the feet `(n, k)`, 0 to 1."""
+    return state.once(
+        ('arc', name, period, tuple(offsets), stance),
+        lambda: state.xp.sin(np.pi * swing(state, name, period, offsets, stance)),
+        commanded=True,
+    )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.util.rotations import quat_rotate_inverse
+from internutopia.core.util.vectors import length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
@@ -29,7 +30,7 @@ def object_offset(state: RobotState, link: str, body: str) -> Array:
 @term('reward')
 def target_distance(state: RobotState, link: str, name: str) -> Array:
     """Distance of a link from the target of command `name` [m]."""
-    return state.xp.linalg.vector_norm(state.command(name)[:, :3] - state.link_position(link), axis=-1)
+    return length(state.command(name)[:, :3] - state.link_position(link))
 
 
 @term('reward')
@@ -42,7 +43,7 @@ def target_near(state: RobotState, link: str, name: str, tolerance: float) -> Ar
 def object_near(state: RobotState, link: str, body: str, tolerance: float) -> Array:
     """exp(-d / tolerance) of the distance of an object from a link."""
     offset = state.object_positions([body])[:, 0] - state.link_position(link)
-    return state.xp.exp(-state.xp.linalg.vector_norm(offset, axis=-1) / tolerance)
+    return state.xp.exp(-length(offset) / tolerance)
 
 
 @term('reward')
@@ -55,7 +56,7 @@ def object_lifted(state: RobotState, body: str, low: float, high: float) -> Arra
 def object_away(state: RobotState, body: str, distance: float) -> NDArray[np.bool_]:
     """An object is farther than this from the base, seen from above [m]."""
     offset = state.object_positions([body])[:, 0, :2] - state.base_position[:, :2]
-    return state.xp.linalg.vector_norm(offset, axis=-1) > distance
+    return length(offset) > distance
 
 
 @term('randomization')

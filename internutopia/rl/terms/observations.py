@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
+from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
 from internutopia.rl.terms.registry import term
@@ -27,7 +28,7 @@ def _mirror_phase(state: RobotState, period: float, alternating: bool = True) ->
 @term('observation', mirror=_mirror_joints)
 def joint_positions(state: RobotState, relative: bool = False, joints: Sequence[str] | None = None) -> Array:
     """Positions of all joints or of some `(n, k)` [rad or m]; `relative` to the home pose."""
-    values = state.joint_positions - state.home if relative else state.joint_positions
+    values = state.joint_offsets if relative else state.joint_positions
     return values if joints is None else values[:, state.dof_indices(joints)]
 
 
@@ -91,7 +92,7 @@ def goal_direction(state: RobotState, name: str) -> Array:
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     xp = state.xp
     bearing = wrap_angle(xp.arctan2(offset[:, 1], offset[:, 0]) - yaw_of(state.base_orientation))
-    return xp.stack([xp.linalg.vector_norm(offset, axis=-1), xp.cos(bearing), xp.sin(bearing)], axis=-1)
+    return xp.stack([length(offset), xp.cos(bearing), xp.sin(bearing)], axis=-1)
 
 
 @term('observation', mirror=_mirror_phase)
@@ -155,7 +156,7 @@ def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Ar
     """Where the `count` nearest objects are: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
     xp = state.xp
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
-    order = xp.argsort(xp.square(offsets).sum(axis=-1), axis=-1)[:, :count]
+    order = xp.argsort(squared_length(offsets), axis=-1)[:, :count]
     nearest = xp.take_along_axis(offsets, order[..., None], axis=1)
     yaw = yaw_of(state.base_orientation)[:, None]
     cos, sin = xp.cos(yaw), xp.sin(yaw)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, get_args
 
+from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util import did_you_mean
 from internutopia.rl.symmetry import TermMirror
 
@@ -49,6 +50,25 @@ def term(
     return register
 
 
+def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
+    """The registered terms that are named there, for `add_terms` in another process."""
+    lists = learning.observations, learning.critic_observations, learning.rewards, learning.terminations
+    others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
+    names = {cfg.term for configs in (*lists, *others) for cfg in configs}
+    return [
+        (kind, name, function, _mirrors[kind, name], _markers.get(name))
+        for kind, functions in _terms.items()
+        for name, function in functions.items()
+        if name in names
+    ]
+
+
+def add_terms(terms: Iterable[tuple[Any, ...]]) -> None:
+    """Register what `terms_of` gave in another process."""
+    for kind, name, function, mirror, marker in terms:
+        term(kind, name, mirror=mirror, marker=marker)(function)
+
+
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
     """The terms of a kind by name."""
     return dict(_terms[kind])
@@ -72,7 +92,8 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
     function = _terms[kind][name]
-    given = 2 if kind in ('command', 'randomization', 'curriculum') else 1  # `state`, and `env_ids` where there are any
+    of_some = kind in ('command', 'randomization', 'curriculum')
+    given = 2 if of_some else 1  # `state`, and `env_ids` where there are any
     taken = list(inspect.signature(function).parameters)[given:]
     for parameter in params:
         if parameter not in taken:
@@ -84,4 +105,11 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     ]
     if missing:
         raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
-    return partial(function, **params)
+    own = partial(function, **params)
+    return partial(_of_some_envs, own) if of_some else own
+
+
+def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:
+    """The result of a term for some envs, which samples random numbers for them alone."""
+    with state.rng.for_envs(env_ids):
+        return function(state, env_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import term
@@ -21,8 +22,12 @@ def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5, 
 
     With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
     """
-    error = state.command(name)[:, :2] - state.base_linear_velocity_b[:, :2]
-    return state.xp.exp(-state.xp.square(error).sum(axis=-1) / _by_level(state, tolerance, final) ** 2)
+    error = state.once(
+        ('linear velocity error', name),
+        lambda: squared_length(state.command(name)[:, :2] - state.base_linear_velocity_b[:, :2]),
+        commanded=True,
+    )
+    return state.xp.exp(-error / _by_level(state, tolerance, final) ** 2)
 
 
 @term('reward')
@@ -36,7 +41,7 @@ def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5, final: 
 def goal_progress(state: RobotState, name: str) -> Array:
     """Speed towards the goal that command `name` gives (x, y in the env frame) [m/s]."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    distance = state.xp.linalg.vector_norm(offset, axis=-1).clip(min=1e-6)
+    distance = length(offset).clip(min=1e-6)
     return (offset * state.base_linear_velocity[:, :2]).sum(axis=-1) / distance
 
 
@@ -44,7 +49,7 @@ def goal_progress(state: RobotState, name: str) -> Array:
 def goal_reached(state: RobotState, name: str, radius: float) -> Array:
     """1 within `radius` [m] of the goal that command `name` gives."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    return state.xp.astype(state.xp.linalg.vector_norm(offset, axis=-1) < radius, state.xp.float32)
+    return state.xp.astype(length(offset) < radius, state.xp.float32)
 
 
 @term('reward')
@@ -56,7 +61,7 @@ def height(state: RobotState, target: float, tolerance: float = 0.1) -> Array:
 @term('reward')
 def upright(state: RobotState, tolerance: float = 0.3) -> Array:
     """exp(-|g_xy|^2 / tolerance^2), g being the direction of gravity in the base frame."""
-    return state.xp.exp(-state.xp.square(state.projected_gravity[:, :2]).sum(axis=-1) / tolerance**2)
+    return state.xp.exp(-squared_length(state.projected_gravity[:, :2]) / tolerance**2)
 
 
 @term('reward')
@@ -105,8 +110,10 @@ def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Arra
 def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
     """How far joints are beyond their limits less a margin, added up [rad]."""
     low, high = state.joint_ranges.T
-    positions = state.joint_positions
-    return ((low + margin - positions).clip(min=0.0) + (positions - high + margin).clip(min=0.0)).sum(axis=-1)
+    xp = state.xp
+    positions = xp.astype(state.joint_positions, low.dtype, copy=False)
+    # beyond one limit at most
+    return xp.maximum(low + margin - positions, positions - high + margin).clip(min=0.0).sum(axis=-1)
 
 
 @term('reward')
@@ -118,13 +125,13 @@ def vertical_velocity_cost(state: RobotState) -> Array:
 @term('reward')
 def tilt_rate_cost(state: RobotState) -> Array:
     """Squared angular velocity of the base about its horizontal axes [rad²/s²]."""
-    return state.xp.square(state.base_angular_velocity_b[:, :2]).sum(axis=-1)
+    return squared_length(state.base_angular_velocity_b[:, :2])
 
 
 @term('reward')
 def tilt_cost(state: RobotState) -> Array:
     """Squared horizontal part of the direction of gravity in the base frame."""
-    return state.xp.square(state.projected_gravity[:, :2]).sum(axis=-1)
+    return squared_length(state.projected_gravity[:, :2])
 
 
 @term('reward')
@@ -137,7 +144,7 @@ def height_cost(state: RobotState, target: float) -> Array:
 def near_objects_cost(state: RobotState, objects: Sequence[str], distance: float) -> Array:
     """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
-    gaps = state.xp.linalg.vector_norm(offsets, axis=-1)
+    gaps = length(offsets)
     return (1.0 - gaps / distance).clip(min=0.0).sum(axis=-1)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 
@@ -43,17 +44,17 @@ def joint_outside(state: RobotState, joint: str, low: float, high: float) -> Boo
 def goal_reached(state: RobotState, name: str, radius: float) -> Bools:
     """The base is within `radius` [m] of the goal that command `name` gives (x, y in the env frame)."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
-    return state.xp.linalg.vector_norm(offset, axis=-1) < radius
+    return length(offset) < radius
 
 
 @term('termination')
 def left_area(state: RobotState, radius: float) -> Bools:
     """The base is farther than this from the origin of its env [m]."""
-    return state.xp.linalg.vector_norm(state.base_position[:, :2], axis=-1) > radius
+    return length(state.base_position[:, :2]) > radius
 
 
 @term('termination')
 def near_object(state: RobotState, objects: Sequence[str], distance: float) -> Bools:
     """The base is nearer than `distance` [m] to the centre of an object, seen from above."""
     gaps = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
-    return (state.xp.square(gaps).sum(axis=-1) < distance**2).any(axis=-1)
+    return (squared_length(gaps) < distance**2).any(axis=-1)

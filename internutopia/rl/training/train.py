@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from internutopia.core.config import Config
+from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.core.util.install import install_hint
 from internutopia.rl.rsl_rl import RslRlVecEnv
@@ -81,6 +83,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    workers: int | None = None,
     engine: Engine | None = None,
     resume: bool = False,
     command: str = shlex.join(sys.argv),
@@ -97,7 +100,8 @@ def train(
         folder: where everything goes.
         settings: fields of the task's `TrainingCfg` that shall be different.
         seed: of everything random; None means 0, or that of the run that goes on.
-        threads: threads of the physics engine and of torch; None means one per core.
+        threads: threads of the physics engine (of each worker) and of torch; None means one per core.
+        workers: processes that the envs are shared out to; None means this one.
         engine: what computes physics, and where the networks are; None means as the task says, or as the run was.
         resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
             except for `iterations` and the engine.
@@ -106,8 +110,9 @@ def train(
         stopped: asked before each step of the envs whether to stop, with what the last whole update gave.
 
     Raises:
-        ValueError: the folder holds another run, or an option or setting is wrong. Nothing was written.
-        ImportError: the package of the logger is missing. Nothing was written.
+        ValueError: the folder holds another run, an option or setting is wrong, or the envs cannot be shared out
+            evenly. Nothing was written.
+        ImportError: the package of the logger, or Ray for workers, is missing. Nothing was written.
     """
     folder, settings = Path(folder), dict(settings or {})
     record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
@@ -123,6 +128,8 @@ def train(
     seeds = np.random.SeedSequence([record.seed, updates_in(checkpoint) if checkpoint else 0]).generate_state(2)
     torch.manual_seed(int(seeds[0]))
     config = task.config(record.training.env_num, int(seeds[1]), threads, engine)
+    if workers is not None:
+        config = _distributed(config, workers)
     envs = RslRlVecEnv(config)
     try:
         engine = Engine(config.simulator.backend, config.simulator.device)
@@ -145,6 +152,12 @@ def train(
         return TrainingResult(folder, record.training, engine, True, progress, policy, reason)
     finally:
         envs.close()
+
+
+def _distributed(config: Config, workers: int) -> Config:
+    if config.env_num % workers:
+        raise ValueError(f'env_num={config.env_num} envs cannot be shared out evenly to {workers} workers')
+    return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
 def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
@@ -202,7 +215,8 @@ def _export(
         'wall_seconds': progress[-1].seconds if progress else 0.0,
     }
     try:
-        metadata = policy_metadata(envs.envs.core, training)
+        with envs.envs.local_core() as core:
+            metadata = policy_metadata(core, training)
         actor = runner.get_inference_policy()
         export_onnx(actor.as_onnx(verbose=False), actor.obs_dim, metadata, path)
     except ImportError as error:

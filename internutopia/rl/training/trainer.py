@@ -38,7 +38,8 @@ class Runner(OnPolicyRunner):
         if settings.start_from is not None:
             warm_start(self.alg.actor, settings.start_from)
         if settings.mirror_loss:
-            self.alg.symmetry = MirrorLoss(self._core, settings.mirror_loss, envs.device)
+            with envs.envs.local_core() as core:
+                self.alg.symmetry = MirrorLoss(core, settings.mirror_loss, envs.device)
         self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         self._write_log = self.logger.log

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from internutopia.navigation import Agent, NavigationMap
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import point_nav
+from internutopia_extension.terms.point_goal import geodesic_distance
 
 GOAL = {'name': point_nav.GOAL}
 ROUNDING = 1e-4  # m, of float32 positions
@@ -60,6 +61,9 @@ def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[
     envs.reset()
     state = envs.core.state
     turned, start = state.base_position.copy(), state.start_positions.copy()
+    before = geodesic_distance(state, 'goal')[0]
+    state.commands['goal'][0] = state.command('goal')[1]
+    assert abs(geodesic_distance(state, 'goal')[0] - before) > CELL  # of the goal that there is now
     state.commands['goal'][0, :2] = turned[0, :2] + [0.3, 0.0]  # within the radius of 0.36 m at once
     state.commands['goal'][0, 3] = 0.3
     *_, info = envs.step(np.zeros((4, 2), np.float32))

@@ -6,6 +6,7 @@ them with arrays of the host: that is how a device is put to the test where ther
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -175,6 +176,9 @@ class SameNumbers:
 
     def __init__(self, arrays: ArrayMaker):
         self._arrays, self._rng = arrays, np.random.default_rng(7)
+
+    def for_envs(self, env_ids: Any) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return self._arrays.asarray(self._rng.uniform(to_host(low), to_host(high), size))

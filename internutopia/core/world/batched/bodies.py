@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.layouts import BodyLayout
-from internutopia.core.util.arrays import namespace_of
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
+from internutopia.core.util.vectors import cross
 from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.batched.env_batch import BatchArrays, Index
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, cells
@@ -131,7 +131,5 @@ def body_velocities(batch: BatchArrays, slots: Index, bodies: Index, roots: Inde
     cvel = batch.read('cvel')[cells(slots, bodies)]
     com = batch.read('subtree_com')[cells(slots, roots)]
     arm = batch.read('xpos')[cells(slots, bodies)] - com
-    wx, wy, wz = (cvel[..., k] for k in range(3))  # by columns: np.cross takes much longer
-    ax, ay, az = (arm[..., k] for k in range(3))
-    spin = namespace_of(arm).stack([wy * az - wz * ay, wz * ax - wx * az, wx * ay - wy * ax], axis=-1)
-    return cvel[..., 3:] + spin, cvel[..., :3]
+    angular = cvel[..., :3]
+    return cvel[..., 3:] + cross(angular, arm), angular

@@ -249,9 +249,9 @@ class EnvBatch(BatchArrays):
 
 
 def as_index(ids: NDArray[np.intp]) -> Index:
-    """The same index as a slice where it is contiguous: numpy copies blocks much faster than rows."""
+    """The same index as a slice where ids are evenly spaced: numpy copies blocks much faster than rows."""
     if len(ids):
-        first, end = int(ids[0]), int(ids[-1]) + 1
-        if end - first == len(ids) and (ids[1:] > ids[:-1]).all():
-            return slice(first, end)
+        step = int(ids[1] - ids[0]) if len(ids) > 1 else 1
+        if step > 0 and (np.diff(ids) == step).all():
+            return slice(int(ids[0]), int(ids[-1]) + 1, step)
     return ids

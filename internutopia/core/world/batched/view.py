@@ -2,7 +2,7 @@
 
 A view knows in which env batches what it shows lives (its slices) and where in `qpos`, `ctrl`, ... Reading gathers the
 columns of every slice into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows. Where
-addresses are contiguous they are Python slices, so that the common case, one batch with every env in order, copies
+addresses are evenly spaced they are Python slices, so that the common case, one batch with every env in order, copies
 blocks. Of its world a view sees `ViewContext` only.
 
 The same code serves numpy arrays and, in a `DeviceWorld`, torch tensors.

@@ -1,0 +1,65 @@
+"""Probe of envs: what is known of them only when an episode has started, found in an env of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from internutopia.core.config import Config
+from internutopia.core.config.learning import LearningCfg
+from internutopia.core.util.arrays import to_host
+from internutopia.rl.actions import ActionFormat
+from internutopia.rl.batched_env import BatchedRLEnv
+
+
+@dataclass(frozen=True)
+class EnvProbe:
+    """What envs are like.
+
+    Attributes:
+        observation_size: length of an observation.
+        critic_size: length of what the critic sees.
+        action_size: length of what the controller takes.
+        action_format: what a learner sends.
+        metric_types: types of the metrics, by name.
+        step_dt: length of an env step [s].
+    """
+
+    observation_size: int
+    critic_size: int
+    action_size: int
+    action_format: ActionFormat
+    metric_types: Mapping[str, np.dtype[Any]]
+    step_dt: float
+
+    @classmethod
+    def of(cls, config: Config, learning: LearningCfg | None) -> EnvProbe:
+        """What the envs of a config are like."""
+        with probe_env(config, learning) as core:
+            box = core.controller.action_space()
+            assert isinstance(box, spaces.Box)
+            return cls(
+                core.compute_observations().shape[1],
+                core.compute_critic_observations().shape[1],
+                core.state.actions.shape[1],
+                ActionFormat.of(core.learning.action, box),
+                {name: to_host(values).dtype for name, values in core.metrics.compute().items()},
+                core.step_dt,
+            )
+
+
+@contextmanager
+def probe_env(config: Config, learning: LearningCfg | None) -> Iterator[BatchedRLEnv]:
+    """Context with one env of a config in this process, in which the first task has started."""
+    changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None, 'resume': False}
+    core = BatchedRLEnv(config.model_copy(update=changes), learning)
+    try:
+        core.reset(core.select(np.ones(1, bool)))
+        yield core
+    finally:
+        core.close()
