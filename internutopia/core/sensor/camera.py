@@ -161,7 +161,9 @@ class ICamera(PoseMixin):
 
 
 def checked_resolution(resolution: Any) -> tuple[int, int]:
-    """Width and height [pixels] as ints. ValueError if they are not positive, or larger than pictures may be."""
+    """Width and height [pixels] as ints. ValueError if they are no pair, not positive or larger than they may be."""
+    if np.shape(resolution) != (2,):
+        raise ValueError(f'resolution {resolution!r}: expected (width, height)')
     width, height = (int(value) for value in resolution)
     if width < 1 or height < 1:
         raise ValueError(f'resolution {resolution!r}: width and height must be positive')

@@ -116,6 +116,8 @@ def test_wrong_arguments(grid):
         grid.render(((0, 0, 1), (0, 0, 1)))
     with pytest.raises(ValueError, match='width and height must be positive'):
         grid.render(resolution=(0, 10))
+    with pytest.raises(ValueError, match=r'resolution 320: expected \(width, height\)'):
+        grid.render(resolution=320)
     grid.close()
     with pytest.raises(RuntimeError, match='render: this Env is closed'):
         grid.render()
