@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from internutopia.core.config import Config, SensorCfg, SimConfig
+from internutopia.core.config import Config, SensorCfg, SimConfig, TaskCfg
 from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.core.vec_env import Env
 from internutopia.recording import Recorder
@@ -41,9 +40,9 @@ LEARNING = LearningCfg(
 
 
 class Case(NamedTuple):
-    """What is measured: envs of an API, steps, scene, and the width and height of a camera."""
+    """What is measured: envs of an API (`Env`, `VectorEnv`), steps, scene, and the width and height of a camera."""
 
-    api: type[Env] | type[VectorEnv]
+    api: type[Any]
     envs: int
     steps: int
     scene: str
@@ -68,7 +67,7 @@ class Case(NamedTuple):
             learning=LEARNING if self.api is VectorEnv else None,
         )
         simulator = SimConfig(physics_dt=1 / 240, substeps=4, threads=1, rendering_interval=0)
-        tasks = [task] * self.envs
+        tasks: list[TaskCfg] = [task] * self.envs
         return Config(simulator=simulator, env_num=self.envs, task_configs=tasks, metrics_save_path=None, seed=0)
 
 
@@ -82,7 +81,6 @@ CASES = [
 def measure(case: Case, config: Config, format: Format | None, folder: Path) -> tuple[float, float]:
     """CPU time of the steps of a run, and of making its tables [s]."""
     with closing(case.api(config)) as env:
-        step: Callable[[Any], Any] = env.step
         actions = (
             np.array([ACTION] * case.envs, np.float32)
             if case.api is VectorEnv
@@ -94,7 +92,7 @@ def measure(case: Case, config: Config, format: Format | None, folder: Path) -> 
         env.reset()
         start = time.process_time()
         for _ in range(case.steps):
-            step(actions)
+            env.step(actions)
         stepped = time.process_time()
         if recorder is not None:
             recorder.close()
@@ -113,7 +111,8 @@ def main() -> None:
                 for each, measured in times.items():
                     with tempfile.TemporaryDirectory() as folder:
                         measured.append(measure(case, config, each, Path(folder)))
-            bare, recorded, tables = (np.array(times[each])[:, i] for each, i in ((None, 0), (format, 0), (format, 1)))
+            bare, _ = np.array(times[None]).T
+            recorded, tables = np.array(times[format]).T
             steps = case.steps * case.envs
             print(
                 f'| {case}, {format} | {1e3 * np.median(bare) / case.steps:.2f} | {np.median(bare / recorded):.2f} '

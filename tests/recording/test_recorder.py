@@ -61,7 +61,7 @@ def test_long_episodes_are_recorded_to_the_bit_while_models_change(tmp_path: Pat
             speed(number, step) for step in range(steps)
         ]
         assert len(episode.observations['jetbot/position']) == steps
-    gains = [state.arrays.get('model/actuator_gainprm') for state in Dataset(tmp_path / 'data')[1].states]
+    gains = [state.arrays.get('model/actuator_gainprm', np.zeros(0)) for state in Dataset(tmp_path / 'data')[1].states]
     assert [i for i, (one, other) in enumerate(pairwise(gains)) if not np.array_equal(one, other)] == [20, 33]
 
 

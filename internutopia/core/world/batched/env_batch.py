@@ -164,7 +164,7 @@ class EnvBatch(BatchArrays):
         rows = self.get_states(slice(slot, slot + 1))
         return {name: np.array(row[0]) for name, row in rows.items()} | self.changed_fields(slot, scene)
 
-    def get_states(self, slots: Index) -> Arrays:
+    def get_states(self, slots: slice | Slots) -> Arrays:
         """What of the state of slots changes from step to step, `(m, ...)`; live arrays, where there are any."""
         fresh = np.zeros(self.capacity, bool)
         fresh[list(self._unmeasured)] = True
@@ -225,7 +225,7 @@ class EnvBatch(BatchArrays):
         """Give a slot the defaults of the model, some state fields excepted, and no measurements."""
 
     @abstractmethod
-    def _get_engine_states(self, slots: Index) -> Arrays:
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
         """All that belongs to the state of slots, `(m, ...)`, their models aside; the names are the engine's own."""
 
     @abstractmethod

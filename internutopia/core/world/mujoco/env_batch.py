@@ -221,7 +221,7 @@ class MujocoEnvBatch(EnvBatch):
         self._stale.add(slot)
 
     @override
-    def _get_engine_states(self, slots: Index) -> Arrays:
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
         return {
             'state': self.batch.state[slots],
             'efforts': self._efforts[slots],

@@ -190,7 +190,7 @@ class WarpEnvBatch(EnvBatch):
         self._stale = True
 
     @override
-    def _get_engine_states(self, slots: Index) -> Arrays:
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
         fields = [self.read(name)[slots] for name in STATE_FIELDS]
         state = np.concatenate([rows.reshape(len(rows), -1) for rows in fields], axis=1, dtype=np.float32)
         return {'state': state, 'efforts': self.efforts[slots], 'sensors': self.sensors[slots]}
