@@ -237,7 +237,7 @@ class RayRunner(EnvRunner):
     def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
         if self._pool.watcher is not None:
             raise ValueError('the workers of this run are watched already')
-        self._pool.watcher = self._pool.pickled(begin)
+        self._pool.watcher = pickled(begin)
         self._call_all('watch', lambda group: (self._pool.watcher,), range(len(self.groups)))
         return self._unwatch
 
