@@ -112,6 +112,12 @@ class MapPicture:
         return np.array(self._image)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture into a file, whose folder is made if there is none. OSError if that cannot be done."""
+        """Write the picture into a file, whose folder is made if there is none.
+
+        OSError if that cannot be done, ValueError if its name does not end like that of a picture.
+        """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._image.save(path)
+        try:
+            self._image.save(path)
+        except ValueError as error:
+            raise ValueError(f'{path}: {error}; a picture is a .png, say') from None

@@ -140,6 +140,13 @@ def test_nearest_places() -> None:
     assert np.isnan(places[2]).all()
 
 
+def test_clearance_is_the_distance_to_walls_on_the_same_floor() -> None:
+    found = map_of(room(3.0, 3.0, box((2.0, 2.4), (0.0, 1.0), (0.0, 1.5))))
+    points = [[1.5, 0.5, 0.0], [0.7, 1.5, 0.0], [1.6, 1.3, 0.0], [1.5, 1.6, 0.0]]
+    np.testing.assert_allclose(found.clearance(points, 0.9), [0.5, 0.7, 0.5, math.hypot(0.5, 0.6)], atol=1e-9)
+    assert np.isinf(found.clearance([points[1]], 0.6)).all()
+
+
 def test_what_moves_is_left_out_where_that_is_asked_for() -> None:
     crate = f'<body><freejoint/>{box((1.2, 1.8), (0.7, 1.3), (0.0, 0.6))}</body>'
     assert not map_of(room(3.0, 2.0, crate)).is_free([1.5, 1.0, 0.0])[0]
