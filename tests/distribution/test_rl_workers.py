@@ -282,7 +282,7 @@ def test_groups_of_envs_are_sent_to_and_received_from_by_worker(config: Config) 
         groups = AsyncEnvs(run, num_envs=ENVS, batch_size=EACH)
         groups.async_reset(seed=1)
         outcomes: dict[int, list[Any]] = {0: [], EACH: []}
-        for _ in range(30):
+        while min(map(len, outcomes.values())) < 15:  # which group is next is a matter of chance
             outcome = groups.recv()
             env_ids = outcome[-1]['env_id']
             outcomes[env_ids[0]].append(outcome)
@@ -290,9 +290,7 @@ def test_groups_of_envs_are_sent_to_and_received_from_by_worker(config: Config) 
         groups.close()
         seen.append(outcomes)
     for first, local in seen[0].items():
-        count = min(len(local), len(seen[1][first]))
-        assert count > 5
-        assert_same(seen[1][first][:count], local[:count])
+        assert_same(seen[1][first][:15], local[:15])
 
 
 @pytest.mark.slow
