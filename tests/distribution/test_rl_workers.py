@@ -228,6 +228,27 @@ def test_learners_see_and_set_the_ages_of_episodes(envs: VectorEnv) -> None:
     assert dones.tolist() == extras['time_outs'].tolist() == [0, 1, 0, 1, 0, 0]
 
 
+def test_stable_baselines3_takes_workers(config: Config, envs: VectorEnv) -> None:
+    from internutopia.rl.sb3 import SB3VecEnv
+
+    local = SB3VecEnv(config)
+    seen: list[list[Any]] = [[], []]
+    ends = 0
+    for outcomes, learner in zip(seen, (SB3VecEnv(envs), local), strict=True):
+        learner.seed(2)
+        outcomes.append(learner.reset())
+        for _ in range(30):
+            obs, rewards, dones, infos = learner.step(np.full((ENVS, 1), 0.5, np.float32))
+            outcomes += [obs, rewards, dones]
+            ended = [infos[row] for row in np.flatnonzero(dones)]
+            outcomes += [value for info in ended for value in (info['terminal_observation'], info['episode']['l'])]
+            ends += len(ended)
+    local.close()
+    assert ends > ENVS
+    for ours, theirs in zip(*seen, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv) -> None:
     with pytest.raises(ValueError, match="^render_mode='rgb_array': a distributed VectorEnv has no pictures"):
         VectorEnv(over_workers(config), render_mode='rgb_array')
@@ -282,7 +303,7 @@ def test_groups_of_envs_are_sent_to_and_received_from_by_worker(config: Config) 
         groups = AsyncEnvs(run, num_envs=ENVS, batch_size=EACH)
         groups.async_reset(seed=1)
         outcomes: dict[int, list[Any]] = {0: [], EACH: []}
-        for _ in range(30):
+        while min(map(len, outcomes.values())) < 15:  # which group is next is a matter of chance
             outcome = groups.recv()
             env_ids = outcome[-1]['env_id']
             outcomes[env_ids[0]].append(outcome)
@@ -290,9 +311,7 @@ def test_groups_of_envs_are_sent_to_and_received_from_by_worker(config: Config) 
         groups.close()
         seen.append(outcomes)
     for first, local in seen[0].items():
-        count = min(len(local), len(seen[1][first]))
-        assert count > 5
-        assert_same(seen[1][first][:count], local[:count])
+        assert_same(seen[1][first][:15], local[:15])
 
 
 @pytest.mark.slow
