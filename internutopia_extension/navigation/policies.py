@@ -33,8 +33,8 @@ from internutopia_extension.tasks.goal_distance import map_of
 Action = int | Mapping[str, Any]
 Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]
 
-_INFLATION = 0.3  # m beside the radius of the robot within which being close to things costs
-_CLOSE_COST = 0.5  # m, that the way to the goal may be longer for a step that does not go along something
+_INFLATION = 0.2  # m beside the radius of the robot within which being close to things costs
+_CLOSE_COST = 0.4  # m, that the way to the goal may be longer for a step that does not go along something
 _TURN_COST = 0.01  # m, that it may be longer to save a turn
 _OFF = 0.05  # m, by which a robot may be off its plan
 _GREED = 2.0  # weight of the way that is left (weighted A*): what is found is hardly longer, 50 times as fast
