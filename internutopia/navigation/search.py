@@ -37,7 +37,7 @@ class Search:
             those to each node `(n,)` [m], infinite where no way leads; and the node before each on its way `(n,)`: n
             for the place itself, negative where no way leads.
         """
-        count, known = self.lengths.shape[0], self.lengths.nnz
+        count, known = len(self.lengths.indptr) - 1, self.lengths.nnz
         total = known + len(nodes)
         with _LOCK:
             if total > len(self._data):
