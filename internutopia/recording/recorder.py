@@ -89,7 +89,7 @@ class Recorder:
 
         Raises:
             TypeError: it is none of these.
-            NotImplementedError: the envs are on a device.
+            NotImplementedError: the envs are on a device, or those of an `rl.VectorEnv` in other processes.
             ValueError: the steps allow fewer frames per second; the dataset in the folder has others; an episode that
                 it has runs again.
         """

@@ -15,6 +15,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.core.world.base import DeviceWorld
 from internutopia.recording.leaves import Gathered, gathered_leaves
+from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.vector_env import VectorEnv
 
 Api = Literal['list', 'array']
@@ -50,9 +51,13 @@ def source_of(env: Any) -> StepSource:
 
     Raises:
         TypeError: it is no env that can be recorded.
-        NotImplementedError: the envs are on a device.
+        NotImplementedError: the envs are on a device, or those of an `rl.VectorEnv` in other processes.
     """
     if isinstance(env, VectorEnv):
+        if not isinstance(env.core, BatchedRLEnv):
+            raise NotImplementedError(
+                'recording needs the envs of a VectorEnv in this process, these are in workers: leave out distribute()'
+            )
         if isinstance(env.core.runner.world, DeviceWorld):
             raise NotImplementedError('recording needs arrays of numpy: the envs of this VectorEnv are on a device')
         return _ArraySource(env)

@@ -18,6 +18,7 @@ from ray_toys import alive, wait_until
 
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.recording import Recorder
 from internutopia.rl import VectorEnv, term
 from internutopia.rl.send_recv import AsyncEnvs
 from internutopia.rl.state import RobotState
@@ -249,11 +250,13 @@ def test_stable_baselines3_takes_workers(config: Config, envs: VectorEnv) -> Non
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv) -> None:
+def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="^render_mode='rgb_array': a distributed VectorEnv has no pictures"):
         VectorEnv(over_workers(config), render_mode='rgb_array')
     with pytest.raises(RuntimeError, match='are in its workers, not here$'):
         _ = envs.core.runner
+    with pytest.raises(NotImplementedError, match='these are in workers: leave out distribute'):
+        Recorder(tmp_path / 'data').attach(envs)
     with pytest.raises(ValueError, match='^action of env 4 is not finite'):
         envs.step(np.array([[0.0]] * 4 + [[np.nan]] + [[0.0]]))
 
