@@ -257,6 +257,7 @@ def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv, tmp
         _ = envs.core.runner
     with pytest.raises(NotImplementedError, match='these are in workers: leave out distribute'):
         Recorder(tmp_path / 'data').attach(envs)
+    envs.reset()
     with pytest.raises(ValueError, match='^action of env 4 is not finite'):
         envs.step(np.array([[0.0]] * 4 + [[np.nan]] + [[0.0]]))
 
