@@ -128,7 +128,8 @@ def train(
         engine = choose_engine(record.backend, record.device)
     _check_logger(record.training)
     record.commands.append(command)
-    record.nproc = nproc or record.nproc
+    if nproc is not None:
+        record = record.update(nproc=nproc)
     if record.nproc > 1 and workers is not None:
         raise ValueError(
             f'workers={workers} and nproc={record.nproc} cannot be combined: workers step the envs of one process that '
@@ -146,7 +147,11 @@ def train(
     config = find_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
     devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
     arguments = (record, folder, checkpoint, threads, None, engine)
-    return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
+    try:
+        return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
+    except ChildProcessError as error:
+        error.add_note('all have ended; --resume goes on from the last checkpoint')
+        raise
 
 
 def train_rank(

@@ -101,7 +101,8 @@ def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     endless = ['--env-num', 4, '--iterations', 100_000, '--setting', 'num_steps=8', '--setting', 'save_every=1']
     result = call('train', ID, '--nproc', 2, '--threads', 1, '--out', folder, *endless)
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1].startswith(f'internutopia train {ID}: rank 1 of 2 (process ')
+    *_, message, way_out = result.stderr.splitlines()
+    assert message.startswith(f'internutopia train {ID}: rank 1 of 2 (process ') and '--resume' in way_out
     assert multiprocessing.active_children() == []
     assert newest_checkpoint(folder) is not None
 
