@@ -28,6 +28,7 @@ from typing import Any
 
 import torch
 from torch import distributed
+from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 _LOOPBACK = '127.0.0.1'
 _POLL_INTERVAL = 0.1  # s, between two questions whether to stop
@@ -69,9 +70,7 @@ def run_ranks(
     with socket.create_server((_LOOPBACK, 0)) as server:
         port = server.getsockname()[1]
         # given the socket, it does not listen to other machines
-        store = distributed.TCPStore(
-            _LOOPBACK, port, is_master=True, wait_for_workers=False, master_listen_fd=server.detach()
-        )
+        store = TCPStore(_LOOPBACK, port, is_master=True, wait_for_workers=False, master_listen_fd=server.detach())
     ranks: list[_Rank] = []
     try:
         with _signals_blocked():
@@ -187,7 +186,7 @@ def _join_group(rank: int, devices: Sequence[str], port: int) -> None:
     else:
         backend = 'nccl'
         torch.cuda.set_device(devices[rank])
-    store = distributed.TCPStore(_LOOPBACK, port, is_master=False)
+    store = TCPStore(_LOOPBACK, port, is_master=False)
     distributed.init_process_group(backend, store=store, rank=rank, world_size=len(devices))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import statistics
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.warm_start import warm_start
+
+_RECENT = 100
+"""Number of ended episodes that means are over."""
 
 
 class Runner(OnPolicyRunner):
@@ -47,6 +51,9 @@ class Runner(OnPolicyRunner):
                 self.alg.symmetry = MirrorLoss(core, settings.mirror_loss, envs.device)
         self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
+        # episodes of this process alone are logged: so that means lag no more than those over all of them would
+        recent = max(_RECENT // self.gpu_world_size, 1)
+        self.logger.rewbuffer, self.logger.lenbuffer = deque(maxlen=recent), deque(maxlen=recent)
         self._write_log = self.logger.log
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
         self._act = self.alg.act

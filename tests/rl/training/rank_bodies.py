@@ -51,7 +51,7 @@ def train_watched(rank: int, folder: Path, *arguments: Any, **callbacks: Any) ->
         reduce(ppo)
         seen['averaged'].append(gradients(ppo))
 
-    PPO.update, PPO.reduce_parameters = watched_update, watched_reduce
+    PPO.update, PPO.reduce_parameters = watched_update, watched_reduce  # pyright: ignore[reportAttributeAccessIssue]
     result = train_rank(rank, *arguments, **callbacks)
     torch.save(seen, folder / f'{rank}.pt')
     return result
