@@ -304,7 +304,7 @@ def train_command(
         typer.Option(
             min=1,
             max=MAX_PROCESSES,
-            help='Processes that learn together, each with --env-num envs and, on GPUs, one of these.',
+            help='Processes that learn together, each with --env-num envs, and with a GPU if they use any.',
         ),
     ] = None,
     device: Device = None,
