@@ -291,7 +291,9 @@ def bench_command(
 @app.command('train')
 def train_command(
     env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = None,
+    envs: Annotated[
+        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; of each process, with --nproc.')
+    ] = None,
     iterations: Annotated[
         int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
     ] = None,
@@ -305,6 +307,14 @@ def train_command(
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=MAX_PROCESSES, help='Processes that the envs are shared out to, by Ray.')
+    ] = None,
+    nproc: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_PROCESSES,
+            help='Processes that learn together, each with --env-num envs, and with a GPU if they use any.',
+        ),
     ] = None,
     device: Device = None,
     backend: Backend = None,
@@ -331,6 +341,7 @@ def train_command(
             resume=resume,
             threads=threads,
             workers=workers,
+            nproc=nproc,
             backend=backend,
             device=device,
             options=option or [],

@@ -33,6 +33,7 @@ def train(
     resume: bool,
     threads: int | None,
     workers: int | None,
+    nproc: int | None,
     backend: str | None,
     device: str | None,
     options: Sequence[str],
@@ -44,13 +45,14 @@ def train(
 
     Args:
         env_id: id of the task.
-        envs: number of envs; None means as the task's settings say.
+        envs: number of envs of each process; None means as the task's settings say.
         iterations: number of updates; None means as the task's settings say.
         seed: of everything random.
         out: folder of the run; None means `runs/<task>-<seed>`.
         resume: go on with the run in the folder.
         threads: threads of physics engine and torch; None means one per core.
         workers: processes that the envs are shared out to; None means this one.
+        nproc: processes that learn together, each with so many envs; None means one, or as many as the run had.
         backend: physics engine; None means the one that is made for the device.
         device: what physics and learning compute on; None means the CPU, or as the task or the run says.
         options: options of the task, `name=value`.
@@ -89,6 +91,7 @@ def train(
                 seed=seed,
                 threads=threads,
                 workers=workers,
+                nproc=nproc,
                 engine=engine,
                 resume=resume,
                 command=shlex.join(command),

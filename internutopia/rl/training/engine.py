@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Self
 
 from internutopia.core.config import Config
 from internutopia.core.util.install import install_hint
@@ -25,6 +26,23 @@ class Engine:
 
     def __str__(self) -> str:
         return f'{self.backend} on {self.device}'
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """What envs of a config run on."""
+        return cls(config.simulator.backend, config.simulator.device)
+
+    def of_rank(self, rank: int) -> Engine:
+        """That of one of several processes: all share the CPU, and take one GPU each, from this one on.
+
+        ValueError if there is no such GPU.
+        """
+        if self.device == 'cpu':
+            return self
+        kind, _, index = self.device.partition(':')
+        engine = choose_engine(self.backend, f'{kind}:{int(index or 0) + rank}')
+        assert engine is not None
+        return engine
 
     def compute(self, config: Config) -> Config:
         """The same envs on this engine."""

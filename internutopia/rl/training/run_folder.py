@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Seed
+from internutopia.core.config.fields import Count, Seed
 from internutopia.rl.training.settings import TrainingCfg
 
 RUN, PROGRESS = 'run.json', 'progress.csv'
@@ -39,7 +39,9 @@ class RunRecord(BaseCfg):
     backend: str = 'mujoco'
     """Engine that computes physics, as the run went on last."""
     device: str = 'cpu'
-    """Device that it computes on, and that the networks are on."""
+    """Device that it computes on, and that the networks are on; of several processes, that of the first."""
+    nproc: Count = 1
+    """Number of processes that learn together, each with `training.env_num` envs, as the run went on last."""
     versions: dict[str, str] = {}
     """Versions of what it was started with."""
 

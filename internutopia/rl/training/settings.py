@@ -16,9 +16,9 @@ class TrainingCfg(BaseCfg):
     """PPO (Schulman et al. 2017) as rsl_rl does it. The defaults let a humanoid walk on flat ground."""
 
     env_num: Count = Field(default=512, le=MAX_ENVS)
-    """Number of envs, also called `num_envs`. With more of them an update is better, and there are fewer for as many
-    env steps: walking is learned in 1.6 times as many of those with 1024 envs, which only pays where envs cost little,
-    such as on a GPU."""
+    """Number of envs, of each process that learns (`--nproc`); also called `num_envs`. With more of them an update is
+    better, and there are fewer for as many env steps: walking is learned in 1.6 times as many of those with 1024 envs,
+    which only pays where envs cost little, such as on a GPU."""
     iterations: Count = 1400
     """Number of updates of the networks."""
     num_steps: Count = 24

@@ -35,6 +35,7 @@ from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.curve import plot_curve
 from internutopia.rl.training.engine import Engine, choose_engine
 from internutopia.rl.training.export import export_onnx, policy_metadata
+from internutopia.rl.training.ranks import run_ranks
 from internutopia.rl.training.run_folder import (
     Progress,
     RunRecord,
@@ -84,6 +85,7 @@ def train(
     seed: int | None = None,
     threads: int | None = None,
     workers: int | None = None,
+    nproc: int | None = None,
     engine: Engine | None = None,
     resume: bool = False,
     command: str = shlex.join(sys.argv),
@@ -100,58 +102,110 @@ def train(
         folder: where everything goes.
         settings: fields of the task's `TrainingCfg` that shall be different.
         seed: of everything random; None means 0, or that of the run that goes on.
-        threads: threads of the physics engine (of each worker) and of torch; None means one per core.
+        threads: threads of the physics engine (of each worker) and of torch, in each process; None means one per core
+            of the machine, shared out to the processes.
         workers: processes that the envs are shared out to; None means this one.
+        nproc: processes that learn together, each with as many envs as the settings say (see `ranks`): gradients are
+            averaged. On GPUs each has one, from that of the engine on. None means one, or as many as the run had. With
+            more than one a script must start its run under `if __name__ == '__main__'`.
         engine: what computes physics, and where the networks are; None means as the task says, or as the run was.
         resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
-            except for `iterations` and the engine.
+            except for `iterations`, `nproc` and the engine.
         command: the command line, for the record.
         report: called after each update, with the number of updates that shall be made.
-        stopped: asked before each step of the envs whether to stop, with what the last whole update gave.
+        stopped: asked before each step of the envs whether to stop, with what the last whole update gave; with several
+            processes, all the time: they stop after an update.
 
     Raises:
-        ValueError: the folder holds another run, an option or setting is wrong, or the envs cannot be shared out
-            evenly. Nothing was written.
+        ValueError: the folder holds another run, an option or setting is wrong, the envs cannot be shared out evenly,
+            both `workers` and several processes are asked for, or there are too few GPUs. Nothing was written.
         ImportError: the package of the logger, or Ray for workers, is missing. Nothing was written.
+        ChildProcessError: one of several processes died; all have ended.
     """
     folder, settings = Path(folder), dict(settings or {})
     record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
-    task = find_task(record.id, record.options)
     if resume and engine is None:
         engine = choose_engine(record.backend, record.device)
     _check_logger(record.training)
     record.commands.append(command)
+    if nproc is not None:
+        record = record.update(nproc=nproc)
+    if record.nproc > 1 and workers is not None:
+        raise ValueError(
+            f'workers={workers} and nproc={record.nproc} cannot be combined: workers step the envs of one process that '
+            'learns, and nproc processes learn, each with envs of its own'
+        )
+    checkpoint = newest_checkpoint(folder) if resume else None
+
+    def tell(progress: Progress) -> None:
+        report(progress, record.training.iterations)
+
+    if record.nproc == 1:
+        return train_rank(0, record, folder, checkpoint, threads, workers, engine, report=tell, stopped=stopped)
+    threads = threads or max((os.cpu_count() or 1) // record.nproc, 1)
+    # mistakes show here, once, and not in each process
+    config = find_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
+    devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
+    arguments = (record, folder, checkpoint, threads, None, engine)
+    try:
+        return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
+    except ChildProcessError as error:
+        error.add_note('all have ended; --resume goes on from the last checkpoint')
+        raise
+
+
+def train_rank(
+    rank: int,
+    record: RunRecord,
+    folder: Path,
+    checkpoint: Path | None,
+    threads: int | None,
+    workers: int | None,
+    engine: Engine | None,
+    *,
+    report: Callable[[Progress], None],
+    stopped: Callable[[], bool],
+) -> TrainingResult:
+    """Train in one process, or be one of several, of which rank 0 writes; see `train`."""
     if threads is not None:
         torch.set_num_threads(threads)
-    checkpoint = newest_checkpoint(folder) if resume else None
-    # other random numbers for the rest of a run than for its beginning
-    seeds = np.random.SeedSequence([record.seed, updates_in(checkpoint) if checkpoint else 0]).generate_state(2)
+    # other random numbers for the rest of a run than for its beginning, and for each rank
+    entropy = [record.seed, updates_in(checkpoint) if checkpoint else 0, rank]
+    seeds = np.random.SeedSequence(entropy).generate_state(2)
     torch.manual_seed(int(seeds[0]))
-    config = task.config(record.training.env_num, int(seeds[1]), threads, engine)
+    config = find_task(record.id, record.options).config(record.training.env_num, int(seeds[1]), threads, engine)
+    if record.nproc > 1:
+        config = Engine.of(config).of_rank(rank).compute(config)
     if workers is not None:
         config = _distributed(config, workers)
     envs = RslRlVecEnv(config)
     try:
-        engine = Engine(config.simulator.backend, config.simulator.device)
+        engine = Engine.of(config)
         log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
         record.backend, record.device = engine.backend, engine.device
         record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
-        write_run(folder, record)
-        if checkpoint is None:
-            cut_progress(folder, 0)
-        iterations = record.training.iterations
-        runner = Runner(envs, record.training, folder, lambda progress: report(progress, iterations))
+        if rank == 0:
+            write_run(folder, record)
+            if checkpoint is None:
+                cut_progress(folder, 0)
+        runner = Runner(envs, record.training, folder, report)
         if checkpoint is not None:
             runner.load(os.fspath(checkpoint))
-        finished = runner.learn_until(iterations, stopped)
+        finished = runner.learn_until(record.training.iterations, stopped)
         progress = read_progress(folder)
-        _plot(progress, f'{record.id}, {record.training.env_num} envs, seed {record.seed}', folder / 'curve.png')
-        if not finished:
-            return TrainingResult(folder, record.training, engine, False, progress)
+        if rank == 0:
+            _plot(progress, _title(record), folder / 'curve.png')
+        if rank > 0 or not finished:
+            return TrainingResult(folder, record.training, engine, finished, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
         return TrainingResult(folder, record.training, engine, True, progress, policy, reason)
     finally:
         envs.close()
+
+
+def _title(record: RunRecord) -> str:
+    times = f'{record.nproc} x ' if record.nproc > 1 else ''
+    return f'{record.id}, {times}{record.training.env_num} envs, seed {record.seed}'
 
 
 def _distributed(config: Config, workers: int) -> Config:
@@ -210,6 +264,7 @@ def _export(
         'commands': record.commands,
         'backend': record.backend,
         'device': record.device,
+        'nproc': record.nproc,
         'versions': record.versions,
         'env_steps': progress[-1].steps if progress else 0,
         'wall_seconds': progress[-1].seconds if progress else 0.0,

@@ -6,11 +6,14 @@ import contextlib
 import io
 import os
 import statistics
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from rsl_rl.runners import OnPolicyRunner
+from torch import distributed
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
@@ -19,9 +22,15 @@ from internutopia.rl.training.run_folder import Progress, append_progress, cut_p
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.warm_start import warm_start
 
+_RECENT = 100
+"""Number of ended episodes that means are over."""
+
 
 class Runner(OnPolicyRunner):
     """The runner of rsl_rl, in a folder; networks and data are on the device of the envs.
+
+    In a process of a group (`torch.distributed`) it learns together with the others: they start with the networks of
+    the first, average their gradients, and normalize by the observations of all. Only the first writes.
 
     Args:
         envs: what is learned from.
@@ -42,6 +51,9 @@ class Runner(OnPolicyRunner):
                 self.alg.symmetry = MirrorLoss(core, settings.mirror_loss, envs.device)
         self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
+        # episodes of this process alone are logged: so that means lag no more than those over all of them would
+        recent = max(_RECENT // self.gpu_world_size, 1)
+        self.logger.rewbuffer, self.logger.lenbuffer = deque(maxlen=recent), deque(maxlen=recent)
         self._write_log = self.logger.log
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
         self._act = self.alg.act
@@ -65,12 +77,14 @@ class Runner(OnPolicyRunner):
         infos = super().load(path, load_cfg, strict, map_location or self.device) or {}
         self._core.state.levels[:] = infos.get('level', 0.0)
         self.updates = self.current_learning_iteration + 1  # a checkpoint names the last one, from 0
-        self._last = _last(cut_progress(self._folder, self.updates))
+        if self._is_first:
+            self._last = _last(cut_progress(self._folder, self.updates))
         return infos
 
     def learn_until(self, iterations: int, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Go on until this number of updates is done or `stopped()`, asked before each step of the envs, says so.
 
+        In a group only the first process is asked, and only before the first step after an update.
         A checkpoint is written at the end, if there was an update. Returns whether the number of updates is done.
         """
         if self.updates >= iterations:
@@ -82,18 +96,34 @@ class Runner(OnPolicyRunner):
             # random ages make episodes end at different times, and short ones of the first: not when a run goes on
             self.learn(iterations - self.updates, init_at_random_ep_len=self.updates == 0)
         except _StoppedError:
-            if self.updates > first:  # the last one that is whole
+            if self.updates > first and self._is_first:  # the last one that is whole
                 self.current_learning_iteration = self.updates - 1
                 self.save(str(self._folder / f'model_{self.current_learning_iteration}.pt'))
             self.logger.stop_logging_writer()
         return self.updates >= iterations
+
+    @override
+    def _configure_multi_gpu(self) -> None:
+        """As the group of this process says; theirs takes GPUs only, and makes the group itself."""
+        if not distributed.is_initialized():
+            return super()._configure_multi_gpu()
+        rank, count = distributed.get_rank(), distributed.get_world_size()
+        self.is_distributed = True
+        self.gpu_world_size, self.gpu_local_rank, self.gpu_global_rank = count, rank, rank
+        self.cfg['multi_gpu'] = {'global_rank': rank, 'local_rank': rank, 'world_size': count}
+
+    @property
+    def _is_first(self) -> bool:
+        return self.gpu_global_rank == 0
 
     def _log(self, **values: Any) -> None:
         with contextlib.redirect_stdout(io.StringIO()):  # its tables; progress goes through `report`
             self._write_log(**values)
         self.updates = values['it'] + 1
         self._begin_update(values['total_it'])
-        steps = self.cfg['num_steps_per_env'] * self.env.num_envs
+        if not self._is_first:
+            return
+        steps = self.cfg['num_steps_per_env'] * self.env.num_envs * self.gpu_world_size
         seconds = values['collect_time'] + values['learn_time']
         before = self._last  # its means hold until an episode has ended
         self._last = Progress(
@@ -111,9 +141,17 @@ class Runner(OnPolicyRunner):
         self._report(self._last)
 
     def _act_unless_stopped(self, *observations: Any) -> Any:
-        if self._stopped():
+        if self._stopped_together() if self.is_distributed else self._stopped():
             raise _StoppedError
         return self._act(*observations)
+
+    def _stopped_together(self) -> bool:
+        """Whether the first process stops: all do between the same two updates, or one would wait for the others."""
+        if self.alg.storage.step > 0:
+            return False
+        answer = torch.tensor(self._stopped(), device=self.device)
+        distributed.broadcast(answer, 0)
+        return bool(answer)
 
     def _begin_update(self, iterations: int) -> None:
         self.alg.actor.requires_grad_(self.updates >= self._settings.critic_first)

@@ -147,4 +147,7 @@ def test_the_backend_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose_engine(device='cpu') == Engine('mujoco', 'cpu')
     assert choose_engine(device='cuda:1') == Engine('mujoco_warp', 'cuda:1')
     assert choose_engine(device='cuda') == Engine('mujoco_warp', 'cuda:0')
+    assert Engine('mujoco_warp', 'cuda:0').of_rank(1) == Engine('mujoco_warp', 'cuda:1')
+    with pytest.raises(ValueError, match=r"^device 'cuda:2' cannot be used: the GPUs here are cuda:0"):
+        Engine('mujoco_warp', 'cuda:1').of_rank(1)
     assert choose_engine('mujoco_warp') == Engine('mujoco_warp', 'cpu')
