@@ -22,6 +22,7 @@ from internutopia.distribution.reaper import Reaper
 def sleep():
     return subprocess.Popen(['sleep', '1000'], start_new_session=True)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background inherit that it is ignored
 reaper = Reaper('folder')
 with reaper.marking():
     pids = [sleep().pid]

@@ -25,6 +25,7 @@ per-env robot: then `env_ids` is `...` and arrays have no env axis. Code written
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -201,7 +202,7 @@ class BaseController(OrderedKeys, ABC):
 
     def find_stuck(self) -> Any:
         """Whether the robot stands still although it is told to move, bool `(*batch_shape,)`; False if nobody knows."""
-        return functools.reduce(np.logical_or, (sub.find_stuck() for sub in self.sub_controllers), False)
+        return functools.reduce(operator.or_, (sub.find_stuck() for sub in self.sub_controllers), False)
 
     def get_joint_subset(self) -> ArticulationSubset | None:
         """The joints it drives: its own `joint_subset`, else its first sub-controller's."""

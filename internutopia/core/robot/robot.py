@@ -13,6 +13,7 @@ class, `task.robots[name]`, to be looked at and posed; code written with `[..., 
 from __future__ import annotations
 
 import functools
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -218,7 +219,7 @@ class BaseRobot(OrderedKeys):
 
     def find_stuck(self) -> Any:
         """Whether it stands still although one of its controllers tells it to move; for all envs, bool `(env_num,)`."""
-        return functools.reduce(np.logical_or, (each.find_stuck() for each in self.controllers.values()), False)
+        return functools.reduce(operator.or_, (each.find_stuck() for each in self.controllers.values()), False)
 
     def get_controllers(self) -> dict[str, BaseController]:
         """Controllers by name; those that one object runs for all envs among them."""

@@ -57,7 +57,7 @@ def test_any_sequence_of_integers_is_taken(make_env, ids):
         ([0, [1]], r'\[1\]'),
         ([2, 1, 2], '2'),
         ([np.int64(1), 1], '1'),
-        ('01', "'0'"),
+        ('01', "'01'"),
         (1, '1'),
         ([float('nan')], 'nan'),
         (np.array([0.0]), '0.0'),

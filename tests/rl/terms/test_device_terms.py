@@ -194,7 +194,7 @@ def mirrored(host: RobotState, arrays: ArrayMaker, rng: Any) -> tuple[RobotState
     for name in ('steps', 'actions', 'last_actions', 'levels'):
         setattr(state, name, arrays.asarray(getattr(host, name).copy()))
     for name in ('commands', 'reward_sums'):
-        setattr(state, name, {key: arrays.asarray(value.copy()) for key, value in getattr(host, name).items()})
+        getattr(state, name).update({key: arrays.asarray(value.copy()) for key, value in getattr(host, name).items()})
     robot: Any = copy.copy(host.robot)
     robot.articulation = Mirror(host.robot.articulation, arrays, calls)
     state.bind(robot, 0)
