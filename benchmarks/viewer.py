@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from internutopia.core.config import Config, SimConfig
+from internutopia.core.runner.base import StepWatcher
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
 from internutopia.viewer.viewer import RATE, Viewer
@@ -66,13 +67,14 @@ def measure(step: Callable[[], Any]) -> np.ndarray:
     return clocks() - before
 
 
-def time_hooks(viewer: Viewer, calls: int = 2000) -> float:
+def time_hooks(watchers: Sequence[StepWatcher], calls: int = 2000) -> float:
     """CPU time that a viewer without a page takes in a step [s]."""
     before = time.thread_time()
     for _ in range(calls):
-        viewer.on_step_start()
-        viewer.on_commanded()
-        viewer.on_change()
+        for watcher in watchers:
+            watcher.on_step_start()
+            watcher.on_commanded()
+            watcher.on_change()
     return (time.thread_time() - before) / calls
 
 
@@ -114,7 +116,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             times['no viewer'].append(measure(step))
             with attach(env) as viewer:
-                hooks.append(time_hooks(viewer))
+                hooks.append(time_hooks(env.runner.watchers))
                 times['no page'].append(measure(step))
                 for name, reads in (('a page', True), ('a page that reads nothing', False)):
                     process = multiprocessing.get_context('spawn').Process

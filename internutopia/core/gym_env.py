@@ -12,6 +12,7 @@ from internutopia.core import vec_env
 from internutopia.core.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.config.config import check_config
 from internutopia.core.gym_spaces import conform, space_of
+from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
 from internutopia.core.runner.simulator import SimulatorRunner
@@ -79,6 +80,11 @@ class Env(gymnasium.Env):
     def runner(self) -> SimulatorRunner:
         """What steps the env."""
         return self._env.runner
+
+    @property
+    def workers(self) -> WorkerEnvs | None:
+        """What steps the env of a distributed run, in another process; None in a run of this process."""
+        return self._env.workers
 
     @property
     def simulation_app(self) -> vec_env.SimulationApp:

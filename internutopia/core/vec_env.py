@@ -19,6 +19,7 @@ from internutopia.core.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
+from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.factory import create_runner
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
@@ -102,6 +103,11 @@ class Env:
                 'runner: this run is distributed, its tasks and robots are in other processes; use the calls of Env'
             )
         return self._runner.simulator
+
+    @property
+    def workers(self) -> WorkerEnvs | None:
+        """What steps the envs of a distributed run, in other processes; None in a run of this process."""
+        return self._runner.workers
 
     @property
     def simulation_app(self) -> SimulationApp:

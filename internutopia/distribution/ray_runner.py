@@ -23,7 +23,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.runner.base import Action, EnvRunner, Image
+from internutopia.core.runner.base import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
@@ -47,8 +47,11 @@ class RayRunner(EnvRunner):
         self.dt = float(config.simulator.physics_dt)
         self.env_num = distribution.proc_num * config.env_num
         starts = range(0, self.env_num, config.env_num)
-        self.groups = [range(start, start + config.env_num) for start in starts]
+        self.groups: Sequence[range] = [range(start, start + config.env_num) for start in starts]
+        self.step_dt = config.simulator.substeps * self.dt
+        self.watchers: list[StepWatcher] = []
         self._envs: list[RemoteEpisode | None] = [None] * self.env_num
+        self._closed = False
         self._joints = EnvJoints(self._envs)
         self.queue = queue
         results = ResultsWriter(config)
@@ -73,6 +76,11 @@ class RayRunner(EnvRunner):
     @override
     def envs(self) -> Sequence[RemoteEpisode | None]:
         return self._envs
+
+    @property
+    @override
+    def workers(self) -> WorkerEnvs:
+        return self
 
     @property
     @override
@@ -101,12 +109,15 @@ class RayRunner(EnvRunner):
             missed = [env.episode for env_id, env in old.items() if env.lost and self._envs[env_id] is env]
             self.queue.put_back([*episodes, *missed])
             raise
+        self._tell_change()
         first = [copy.copy(started[i].last[0]) if i in started else None for i in env_ids]
         return first, [started[i].task_config if i in started else None for i in env_ids]
 
     @override
     def step(self, actions: Sequence[Action]) -> list[StepResult]:
         self._pool.check()  # also if no worker has anything to do
+        for watcher in self.watchers:
+            watcher.on_step_start()
         todo = {group: ids for group in range(len(self.groups)) if (ids := self._active(group))}
         finished = self._finished_names()
         outcomes: dict[int, StepResult] = {}
@@ -129,10 +140,14 @@ class RayRunner(EnvRunner):
             raise errors[0]
         results = [self._result_of(env_id, outcomes) for env_id in range(self.env_num)]
         self.results.flush()
+        self._tell_change()
         return results
 
     @override
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
+        if group == 0:  # it sets the pace for all
+            for watcher in self.watchers:
+                watcher.on_step_start()
         env_ids = self._active(group)
         if not env_ids:
             self._pending[group] = None
@@ -158,6 +173,7 @@ class RayRunner(EnvRunner):
         self._steps[group] += 1
         results = [self._result_of(env_id, outcomes) for env_id in self.groups[group]]
         self.results.flush()
+        self._tell_change()
         return results
 
     @override
@@ -241,8 +257,16 @@ class RayRunner(EnvRunner):
         self._call_all('watch', lambda group: (self._pool.watcher,), range(len(self.groups)))
         return self._unwatch
 
+    def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
+        """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
+        if self._closed:
+            return {}
+        idle = [group for group in questions if group not in self._pending]
+        return self._call_all('ask', lambda group: (pickled(questions[group]),), idle)
+
     @override
     def close(self) -> None:
+        self._closed = True
         try:
             with suppress(ConnectionError):  # they end with the cluster
                 self._unwatch()
@@ -250,6 +274,10 @@ class RayRunner(EnvRunner):
             self._joints.close()
             self._pool.shutdown()
             self.results.close()
+
+    def _tell_change(self) -> None:
+        for watcher in self.watchers:
+            watcher.on_change()
 
     def _unwatch(self) -> None:
         """End what `watch` has begun; twice is fine."""

@@ -25,6 +25,7 @@ from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.runner.base import Question, StepWatcher
 from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.util import log
@@ -89,6 +90,10 @@ class DistributedRLEnv:
         self.step_dt = probe.step_dt
         self._each = config.env_num
         self.env_num = distribution.proc_num * config.env_num
+        self.groups: Sequence[range] = [
+            range(first, first + self._each) for first in range(0, self.env_num, self._each)
+        ]
+        self.watchers: list[StepWatcher] = []
         self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
         self._recorded = config.results_file is not None or config.metrics_save_path == 'console'
         results = ResultsWriter(config)
@@ -100,7 +105,7 @@ class DistributedRLEnv:
         self._lost: dict[int, str] = {}  # envs whose worker has died, until they have reported it; and why
         self._starting: set[int] = set()  # envs whose reset is under way: it is made again if their worker dies
         self._started = self._stepping = False
-        self._critic_seen = False
+        self._critic_seen = self._closed = False
         self._shared = shared = SharedArrays(_fields(self.env_num, probe))
         self.running: NDArray[np.bool_] = shared['running']
         self._running = self.running.copy()  # when all workers had answered last
@@ -149,6 +154,7 @@ class DistributedRLEnv:
         for env_id in env_ids:
             self._lost.pop(env_id, None)
         self._started = True
+        self._tell_change()
 
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
@@ -157,6 +163,8 @@ class DistributedRLEnv:
         """
         if not self._started:
             raise RuntimeError('reset the envs first')
+        for watcher in self.watchers:
+            watcher.on_step_start()
         shared = self._shared
         self._settle()
         shared['actions'][:] = actions
@@ -175,7 +183,9 @@ class DistributedRLEnv:
         self._give_back([start.env_id for worker in failed for start in starts_of.get(worker, [])])
         _raise_first(replies)
         errors = {env_id: text for reply in replies.values() for env_id, text in reply.errors.items()}
-        return self._outcome(errors)
+        outcome = self._outcome(errors)
+        self._tell_change()
+        return outcome
 
     def compute_observations(self) -> Array:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
@@ -198,8 +208,19 @@ class DistributedRLEnv:
             self._critic_seen = True
         return self._shared['critic'].copy()
 
+    def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
+        """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
+        if self._closed:
+            return {}
+        critic_seen = self._critic_seen
+        replies = self._exchange({worker: pickled(('ask', question)) for worker, question in questions.items()})
+        self._critic_seen = critic_seen
+        _raise_first(replies)
+        return {worker: reply.answer for worker, reply in replies.items()}
+
     def close(self) -> None:
         """End the workers and free everything."""
+        self._closed = True
         self._workers.close()
         self._shared.close()
         self.results.close()
@@ -208,6 +229,10 @@ class DistributedRLEnv:
         tasks = [task.model_copy(update={'learning': self.learning}) for task in config.task_configs]
         own = config.model_copy(update={'task_configs': tasks, 'distribution_config': None})
         return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(terms_of(self.learning)), recorded=self._recorded)
+
+    def _tell_change(self) -> None:
+        for watcher in self.watchers:
+            watcher.on_change()
 
     def _observations(self) -> Array:
         return self._shared['observations'][self._shared['slot'][0]]

@@ -74,11 +74,13 @@ class RLReply:
         errors: why envs were cut.
         results: of the episodes that ended.
         exception: that the request ended with.
+        answer: to the question that was asked.
     """
 
     errors: Mapping[int, str]
     results: Sequence[EpisodeRecord]
     exception: Exception | None = None
+    answer: Any = None
 
 
 class RLWorker:
@@ -143,16 +145,20 @@ class RLWorker:
 
     def _handle(self, request: bytes) -> bytes:
         errors: Mapping[int, str] = {}
-        exception = None
+        exception = answer = None
         try:
-            method, *arguments = pickle.loads(request) if request else ('step', (), 0)
-            errors = _METHODS[method](self, *arguments)
+            call: tuple[Any, ...] = pickle.loads(request) if request else ('step', (), 0)
+            method, *arguments = call
+            if method == 'ask':
+                answer = arguments[0](self._core, self._first)
+            else:
+                errors = _METHODS[method](self, *arguments)
         except Exception as error:
             exception = self._located(error)
-        if not errors and exception is None and not self._results.any:
+        if not errors and exception is None and answer is None and not self._results.any:
             return DONE
         results = [replace(each, env_id=self._first + each.env_id) for each in self._results.take()]
-        reply = RLReply({self._first + i: text for i, text in errors.items()}, results, exception)
+        reply = RLReply({self._first + i: text for i, text in errors.items()}, results, exception, answer)
         return pickle.dumps(reply) if exception is None else pickled(reply)
 
     def _step(self, starts: Sequence[Start], seed: int) -> Mapping[int, str]:

@@ -121,6 +121,10 @@ class Worker:
         if end is not None:
             end()
 
+    def ask(self, question: bytes) -> Any:
+        """What a pickled question gives; see `WorkerEnvs.ask`."""
+        return pickle.loads(question)(self.runner.simulator, 0)
+
     def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
         """Prepare episodes; whatever is wrong with them is found here."""
         self.runner.simulator.queue.seed = seed

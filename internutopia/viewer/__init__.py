@@ -25,7 +25,7 @@ def attach(
     Whoever has the address, which has a secret token in it, can see the envs and move the robots.
 
     Args:
-        env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, on MuJoCo or MuJoCo Warp.
+        env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, on MuJoCo or MuJoCo Warp, in one process or distributed.
         host: where to listen; the default can be reached from this machine alone.
         port: where to listen, 0 for any free port.
         speed: simulated time per time; None for as fast as it goes. Pages can change it.
@@ -33,15 +33,19 @@ def attach(
 
     Raises:
         TypeError: it is no env that the viewer knows.
-        NotImplementedError: the envs are in other processes, or on another engine.
+        NotImplementedError: the envs are on another engine.
         ValueError: the speed is not positive.
         ImportError: the extra is missing; the message has the command that installs it.
         OSError: nothing can listen at that address.
     """
-    from internutopia.viewer.access import access_to
+    from internutopia.viewer.source import source_of
     from internutopia.viewer.viewer import Viewer
 
-    access = access_to(env)
     if speed is not None and not 0.0 < speed < float('inf'):
         raise ValueError(f'attach: speed={speed!r} must be positive, or None for as fast as it goes')
-    return Viewer(access, host, port, speed, paused)
+    source = source_of(env)
+    try:
+        return Viewer(source, host, port, speed, paused)
+    except BaseException:
+        source.close()
+        raise

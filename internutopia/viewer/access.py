@@ -13,6 +13,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.util.arrays import to_host
 from internutopia.core.vec_env import Env
 from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotControls, VelocityControl, controls_of
@@ -58,19 +59,28 @@ class EnvAccess(Protocol):
 
 
 def access_to(env: Any) -> EnvAccess:
-    """The access to an env.
+    """The access to an env of this process.
 
     Raises:
         TypeError: it is none that the viewer knows.
         NotImplementedError: its envs are in other processes, or on an engine that the viewer cannot show.
     """
     if isinstance(env, VectorEnv):
-        return _ArrayAccess(env)
+        return access_beside(env.core)
     if isinstance(env, Env | GymEnv):
-        return _ListAccess(env)
+        return access_beside(env.runner)
     raise TypeError(
-        f'the viewer takes an Env, a gym_env.Env or an rl.VectorEnv of this process, got {type(env).__name__}'
+        f'the viewer takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__module__}.{type(env).__name__}; '
+        "envs on a server are on the server's own page"
     )
+
+
+def access_beside(owner: SimulatorRunner | BatchedRLEnv) -> EnvAccess:
+    """The access to the envs of the list API, or of the array API, by what steps them.
+
+    NotImplementedError if they are on an engine that the viewer cannot show.
+    """
+    return _ListAccess(owner) if isinstance(owner, SimulatorRunner) else _ArrayAccess(owner)
 
 
 def _checked_world(runner: SimulatorRunner) -> BatchedWorld:
@@ -84,8 +94,8 @@ def _checked_world(runner: SimulatorRunner) -> BatchedWorld:
 class _ListAccess:
     """`vec_env.Env` and `gym_env.Env`: what robots are told are actions of controllers."""
 
-    def __init__(self, env: Env | GymEnv):
-        self.runner = env.runner
+    def __init__(self, runner: SimulatorRunner):
+        self.runner = runner
         self.world = _checked_world(self.runner)
         self.step_dt = self.world.step_dt
 
@@ -115,11 +125,11 @@ class _ListAccess:
 class _ArrayAccess:
     """`rl.VectorEnv`: robots are told velocities, a command of the learning task."""
 
-    def __init__(self, env: VectorEnv):
-        self._core = env.core
-        self.runner = env.core.runner
+    def __init__(self, core: BatchedRLEnv):
+        self._core = core
+        self.runner = core.runner
         self.world = _checked_world(self.runner)
-        self.step_dt = env.core.step_dt
+        self.step_dt = core.step_dt
 
     def controls(self, env_id: int) -> dict[str, RobotControls]:
         robots = self.runner.slot(env_id).task.robots

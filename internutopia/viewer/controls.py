@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from internutopia.viewer.robot_controls import RobotCommand
+from internutopia.viewer.wishes import Wishes
 
 Ray = tuple[tuple[float, ...], tuple[float, ...]]
 """Origin [m] and direction, of a page."""
@@ -31,7 +32,7 @@ class Controls:
         all_envs: whether all envs are shown, and not only one.
         follow: the robot that stays in the middle; None for nobody, `''` for the first one.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
-        commands: what robots are told, by env id and robot; None is to be given back to the program.
+        commands: what robots are told, by env id and robot.
         sent: env ids and robots that go where somebody clicks.
         cameras: those that are shown, as robot and sensor.
     """
@@ -42,7 +43,7 @@ class Controls:
         self.follow: str | None = ''
         self.speed = speed
         self.joints: dict[tuple[int, str], dict[str, float]] = {}
-        self.commands: dict[tuple[int, str], RobotCommand | None] = {}
+        self.commands: dict[tuple[int, str], RobotCommand] = {}
         self.sent: frozenset[tuple[int, str]] = frozenset()
         self.cameras: frozenset[tuple[str, str]] = frozenset()
         self._clicks: list[Ray] = []
@@ -56,6 +57,13 @@ class Controls:
     def paused(self) -> bool:
         """Whether the run stands still."""
         return self._paused
+
+    def wishes(self) -> Wishes:
+        """What is asked for now."""
+        with self._changed:
+            return Wishes(
+                *(self.env_id, self.all_envs, self.follow, self.cameras), dict(self.joints), dict(self.commands)
+            )
 
     def pause(self, paused: bool) -> None:
         """Let the run stand still, or go on."""
@@ -86,8 +94,7 @@ class Controls:
         """Give a robot back to the program."""
         with self._changed:
             self.joints.pop((env_id, robot), None)
-            if (env_id, robot) in self.commands:
-                self.commands[env_id, robot] = None
+            self.commands.pop((env_id, robot), None)
 
     def command(self, env_id: int, robot: str) -> RobotCommand:
         """What a robot is told; nothing, if the program tells it."""

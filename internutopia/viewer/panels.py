@@ -21,7 +21,7 @@ _NOBODY: str = 'nobody'
 
 @dataclass(frozen=True)
 class EpisodeFacts:
-    """What panels say of the episode in the env that is shown; another object for another episode."""
+    """What panels say of the episode in the env that is shown."""
 
     env_id: int
     title: str
@@ -48,7 +48,7 @@ class Panels:
 
     def show_episode(self, episode: EpisodeFacts | None) -> None:
         """Offer what there is in the env that is shown."""
-        if episode is self._episode:
+        if episode == self._episode:
             return
         before, self._episode = self._episode, episode
         if before is None or episode is None or (before.env_id, before.robots) != (episode.env_id, episode.robots):

@@ -49,7 +49,7 @@ class Targets:
         goals = {
             key: np.array(command.goal)
             for key, command in list(self._controls.commands.items())
-            if command is not None and command.goal is not None and key[0] == self._controls.env_id
+            if command.goal is not None and key[0] == self._controls.env_id
         }
         for key in self._marks.keys() - goals.keys():
             self._marks.pop(key).remove()

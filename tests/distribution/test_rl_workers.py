@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -152,6 +153,38 @@ def test_workers_compute_what_one_process_does(config: Config, envs: VectorEnv) 
     assert sum('final_info' in info for info in ended) >= 5, 'episodes end'
     assert_same(played(envs), expected)
     assert_same(played(envs), again)
+
+
+def test_a_page_shows_envs_of_workers(config: Config, envs: VectorEnv) -> None:
+    """Where those of one process are; and who looks changes nothing."""
+    pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
+    from page_client import PageClient
+
+    from internutopia.viewer import attach
+
+    local, env_id = VectorEnv(config, autoreset_mode='SameStep'), ENVS - 1
+    actions = np.linspace(-0.5, 0.5, ENVS, dtype=np.float32)[:, None]
+    for each in (local, envs):
+        each.reset(seed=5)
+        for _ in range(5):
+            each.step(actions)
+    with attach(envs, paused=True) as viewer, PageClient(viewer.url) as page:
+        seen: list[Any] = []
+        running = threading.Thread(target=lambda: seen.append(envs.step(actions)))
+        running.start()
+        page.set('Follow', 'nobody')
+        page.set('Env', env_id)
+        title = f'episode {local.core.episode_ids[env_id]}**'
+        page.wait_for(lambda: title in page.text() and '| step | 5 |' in page.text() and '| return |' in page.text())
+        data = local.core.runner.world.data(env_id)  # pyright: ignore[reportAttributeAccessIssue]
+        at = {name: data.xpos[int(name.rpartition('/')[2])] for name in page.nodes}
+        assert len(at) >= 2 and np.abs(np.array(list(at.values()))).max() > 1e-3
+        page.wait_for(lambda: all(np.allclose(page.position(name), at[name], atol=1e-4) for name in at))
+        page.set('Run', True)
+        running.join()
+    assert_same(seen[0], local.step(actions))
+    assert_same(envs.critic_observations(), local.critic_observations())
+    local.close()
 
 
 @pytest.mark.slow

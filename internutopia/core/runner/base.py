@@ -23,6 +23,9 @@ from internutopia.core.world.env_selection import EnvSelection
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]
+Question = Callable[[Any, int], Any]
+"""Called in a worker with what steps the envs there (`SimulatorRunner`, `BatchedRLEnv`), and the id that its env 0 has
+in the whole run; can be pickled."""
 
 
 @dataclass
@@ -86,6 +89,29 @@ class StepWatcher(Protocol):
         ...
 
 
+class WorkerEnvs(Protocol):
+    """Envs in other processes, which can be asked about them between their steps.
+
+    Attributes:
+        env_num: number of envs; group `k` has those of `groups[k]`, which a worker of its own steps.
+        step_dt: length of a step [s].
+        watchers: who is told that steps are made: `on_step_start` and `on_change`, in the thread that asks for them.
+    """
+
+    env_num: int
+    groups: Sequence[range]
+    step_dt: float
+    watchers: list[StepWatcher]
+
+    def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
+        """Have questions answered in workers, by group; all of them at the same time.
+
+        Those that die meanwhile, or are in the middle of a step, do not answer; what a question raises is raised here.
+        ConnectionError if the cluster is gone.
+        """
+        ...
+
+
 class EpisodeView(Protocol):
     """An episode in an env, from its reset to the next one."""
 
@@ -120,6 +146,11 @@ class EnvRunner(Protocol):
     @property
     def envs(self) -> Sequence[EpisodeView | None]:
         """What each env holds."""
+        ...
+
+    @property
+    def workers(self) -> WorkerEnvs | None:
+        """The envs as those of other processes; None if they are in this one."""
         ...
 
     @property

@@ -55,6 +55,10 @@ class LocalRunner:
         return self.simulator.envs
 
     @property
+    def workers(self) -> None:
+        """The envs are in this process."""
+
+    @property
     def running(self) -> bool:
         """Whether an episode goes on in any env."""
         return bool(self.simulator.running.any())

@@ -1,0 +1,160 @@
+"""Env view: the viewer's place beside the envs, in the process that has them.
+
+It takes frames of them between steps, and tells robots what pages wish. Nothing that a page does not wish for changes
+what the envs go through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.runner.simulator import EnvSlot
+from internutopia.core.util.arrays import to_host
+from internutopia.viewer.access import ArmPose, EnvAccess
+from internutopia.viewer.frames import Frame, Report
+from internutopia.viewer.panels import EpisodeFacts
+from internutopia.viewer.pictures import to_rgb
+from internutopia.viewer.robot_controls import RobotControls
+from internutopia.viewer.robot_panel import RobotFacts
+from internutopia.viewer.stage import EnvSnapshot
+from internutopia.viewer.targets import ArmKey
+from internutopia.viewer.wishes import Wishes
+
+
+class EnvView:
+    """Looks at the envs of a runner, and moves their robots; a `StepWatcher` of it until `close`.
+
+    Args:
+        access: to the envs.
+        first_env: id, in the whole run, of the env that has id 0 here. Frames and wishes have ids of the run.
+        name: tells views of several viewers apart.
+    """
+
+    def __init__(self, access: EnvAccess, first_env: int = 0, name: str = ''):
+        self.name = name
+        self._access, self._runner, self._world = access, access.runner, access.world
+        self._first = first_env
+        self._wishes = Wishes()
+        self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
+        self._result: dict[str, Any] = {}  # of the last episode that ended in the env that is shown
+        self._commanded: dict[tuple[int, str], RobotControls] = {}  # robots that pages tell something
+        self._runner.watchers.append(self)
+
+    def close(self) -> None:
+        """Give the robots back to the program; twice is fine."""
+        if self in self._runner.watchers:
+            self._runner.watchers.remove(self)
+            self.tell(Wishes())
+
+    def tell(self, wishes: Wishes) -> None:
+        """Tell robots what pages wish from now on."""
+        if wishes.env_id != self._wishes.env_id:
+            self._result = {}
+        self._wishes = wishes
+        self._command_robots()
+
+    def look(self, wishes: Wishes, env_ids: Iterable[int], report: bool) -> Frame:
+        """What those envs look like that are here and hold an episode, and with `report` what panels say."""
+        self.tell(wishes)
+        envs = [self._snapshot(env_id) for env_id in env_ids if self._slot(env_id) is not None]
+        chosen = wishes.env_id
+        slot = self._slot(chosen)
+        if slot is not self._episode[0]:
+            self._episode = slot, None if slot is None else self._facts(chosen, slot)
+        if slot is None:
+            return Frame(envs, report=Report({}, {}) if report else None)
+        facts, local = self._episode[1], chosen - self._first
+        assert facts is not None
+        said = None
+        if report:
+            figures = {'step': slot.step, **self._access.figures(local)}
+            figures |= {f'last episode: {name}': value for name, value in self._result.items()}
+            said = Report(figures, self._pictures(facts, slot))
+        arms = {} if wishes.all_envs else self._arms(facts)
+        return Frame(envs, facts, float(to_host(self._world.times)[local]), said, arms)
+
+    def on_step_start(self) -> None:
+        """A step is about to begin."""
+
+    def on_commanded(self) -> None:
+        """The robots were commanded: hold the joints that a page moves."""
+        for (env_id, robot), targets in self._wishes.joints.items():
+            local = env_id - self._first
+            if self._slot(env_id) is None or robot not in self._world.scene(local).robots:
+                continue
+            view = self._world.articulation(robot, local)
+            held = {view.dof_names.index(name): value for name, value in targets.items() if name in view.dof_names}
+            view.set_targets(np.array([local]), positions=[list(held.values())], joints=list(held))
+
+    def on_change(self) -> None:
+        """A step or a reset was made: robots of new episodes are told, too; a result is remembered."""
+        if self._wishes.commands or self._commanded:
+            self._command_robots()
+        slot = self._episode[0]
+        if slot is not None and slot.ended and slot is self._slot(self._wishes.env_id):
+            self._result = self._access.result(self._wishes.env_id - self._first)
+
+    def _slot(self, env_id: int) -> EnvSlot | None:
+        """The episode in an env; None if there is none, or the env is elsewhere."""
+        local = env_id - self._first
+        return self._runner.envs[local] if 0 <= local < self._runner.env_num else None
+
+    def _command_robots(self) -> None:
+        """Tell robots what pages wish; those that pages wish nothing of any more are given back."""
+        before, self._commanded = self._commanded, {}
+        for env_id, robot in self._wishes.commands:
+            local = env_id - self._first
+            controls = None if self._slot(env_id) is None else self._access.controls(local).get(robot)
+            if controls is not None:
+                if before.get((local, robot), controls) == controls:
+                    before.pop((local, robot), None)
+                self._commanded[local, robot] = controls
+        for (local, _), controls in before.items():
+            self._access.command(local, controls, None)
+        for (local, robot), controls in self._commanded.items():
+            self._access.command(local, controls, self._wishes.commands[local + self._first, robot])
+
+    def _snapshot(self, env_id: int) -> EnvSnapshot:
+        local, world = env_id - self._first, self._world
+        origin = world.env_origins[local] if self._wishes.all_envs else np.zeros(3)
+        return EnvSnapshot(env_id, origin, world.scene(local), world.full_state(local))
+
+    def _facts(self, env_id: int, slot: EnvSlot) -> EpisodeFacts:
+        """What panels offer for an episode."""
+        controls = self._access.controls(env_id - self._first)
+        robots = [self._robot_facts(env_id - self._first, name, controls[name]) for name in slot.task.robots]
+        scene = slot.task_config.scene_asset_path or 'no scene'
+        return EpisodeFacts(env_id, f'{slot.task_config.type}, {scene}, episode {slot.episode.id}', tuple(robots))
+
+    def _robot_facts(self, local: int, name: str, controls: RobotControls) -> RobotFacts:
+        view = self._world.articulation(name, local)
+        layout = self._world.scene(local).robots[name]
+        limits = {
+            joint: (float(low), float(high))
+            for joint, (low, high) in zip(view.dof_names, view.joint_ranges, strict=True)
+        }
+        aims = layout.targets['position'] >= 0
+        if layout.driven:  # every joint takes one then, and those of wheels mean nothing
+            aims &= to_host(view.get_gains()[0])[local] > 0.0
+        held = frozenset(joint for joint, aimed in zip(view.dof_names, aims, strict=True) if aimed)
+        sensors = self._runner.slot(local).task.robots[name].sensors
+        cameras = tuple(each for each, sensor in sensors.items() if sensor.renders)
+        return RobotFacts(limits, held, controls, cameras)
+
+    def _arms(self, facts: EpisodeFacts) -> dict[ArmKey, ArmPose]:
+        """Where the arms of an episode are."""
+        return {
+            (facts.env_id, robot.name, arm): self._access.arm_pose(facts.env_id - self._first, robot.name, arm)
+            for robot in facts.robots
+            for arm in robot.controls.arms
+        }
+
+    def _pictures(self, facts: EpisodeFacts, slot: EnvSlot) -> dict[tuple[str, str], NDArray[np.uint8]]:
+        """What those cameras see that are wanted."""
+        offered = {(robot.name, name) for robot in facts.robots for name in robot.cameras}
+        wanted = offered & self._wishes.cameras
+        return {(robot, name): to_rgb(slot.task.robots[robot].sensors[name].get_data()) for robot, name in wanted}

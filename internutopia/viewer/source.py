@@ -1,0 +1,221 @@
+"""Env sources: where the viewer has its frames from, in this process (`LocalSource`) or in workers (`WorkerSource`)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+from weakref import WeakValueDictionary
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.spec import SceneSpec
+from internutopia.core.runner.base import StepWatcher, WorkerEnvs
+from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.vec_env import Env
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.vector_env import VectorEnv
+from internutopia.viewer.access import EnvAccess, access_beside, access_to
+from internutopia.viewer.env_view import EnvView
+from internutopia.viewer.frames import Frame
+from internutopia.viewer.stage import EnvSnapshot
+from internutopia.viewer.wishes import Wishes
+
+_SHOWN = 64  # envs
+
+
+class EnvSource(Protocol):
+    """Envs that can be looked at between their steps.
+
+    Attributes:
+        env_num: how many there are.
+        step_dt: length of a step [s].
+        watchers: who is told, in this process, that steps are made.
+    """
+
+    env_num: int
+    step_dt: float
+    watchers: list[StepWatcher]
+
+    def tell(self, wishes: Wishes) -> None:
+        """Tell robots what pages wish from now on."""
+        ...
+
+    def look(self, wishes: Wishes, report: bool) -> Frame:
+        """What is wished to be seen, with `report` also what panels say; tells as `tell` does."""
+        ...
+
+    def close(self) -> None:
+        """Give the robots back to the program."""
+        ...
+
+
+def source_of(env: Any) -> EnvSource:
+    """The source of the frames of an env.
+
+    Raises:
+        TypeError: it is none that the viewer knows.
+        NotImplementedError: its envs are on an engine that the viewer cannot show.
+    """
+    if isinstance(env, VectorEnv) and not isinstance(env.core, BatchedRLEnv):
+        return WorkerSource(cast(WorkerEnvs, env.core))
+    workers = env.workers if isinstance(env, Env | GymEnv) else None
+    return LocalSource(access_to(env)) if workers is None else WorkerSource(workers)
+
+
+class LocalSource:
+    """Envs of this process; an `EnvSource`."""
+
+    def __init__(self, access: EnvAccess):
+        self.env_num, self.step_dt = access.world.env_num, access.step_dt
+        self.watchers = access.runner.watchers
+        self._view = EnvView(access)
+        self.tell, self.close = self._view.tell, self._view.close
+
+    def look(self, wishes: Wishes, report: bool) -> Frame:
+        """What is wished to be seen."""
+        return self._view.look(wishes, _shown(wishes, self.env_num), report)
+
+
+class WorkerSource:
+    """Envs in workers, which are asked between their steps; an `EnvSource`.
+
+    A compiled scene is sent by a worker when it is shown first; then only states are. Workers that die or are in the
+    middle of a step do not answer: what was seen last of their envs stays, until the next look.
+    """
+
+    def __init__(self, workers: WorkerEnvs):
+        self.env_num, self.step_dt = workers.env_num, workers.step_dt
+        self.watchers = workers.watchers
+        self._workers = workers
+        self._name = secrets.token_hex(8)
+        self._told: frozenset[int] = frozenset()  # groups with robots that pages tell something
+        self._frames: dict[int, Frame] = {}  # the last one of each group
+        self._scenes: WeakValueDictionary[bytes, CompiledScene] = WeakValueDictionary()
+        look = _Look(self._name, Wishes(), (), False, frozenset())
+        self._workers.ask(dict.fromkeys(range(len(workers.groups)), look))  # whatever cannot be shown is found here
+
+    def tell(self, wishes: Wishes) -> None:
+        """Tell robots what pages wish from now on."""
+        told = self._groups_told(wishes)
+        look = _Look(self._name, wishes, (), False, frozenset(self._scenes))
+        self._ask(dict.fromkeys(told | self._told, look))
+        self._told = told
+
+    def look(self, wishes: Wishes, report: bool) -> Frame:
+        """What is wished to be seen."""
+        shown = _shown(wishes, self.env_num)
+        chosen, scenes = self._group_of(wishes.env_id), dict(self._scenes)
+        looked_at = {chosen, *map(self._group_of, shown)}
+        self._told = self._groups_told(wishes)  # with every look: a worker may be a new one
+        questions = {
+            group: _Look(
+                self._name,
+                wishes,
+                tuple(env_id for env_id in shown if self._group_of(env_id) == group),
+                report and group == chosen,
+                frozenset(scenes),
+            )
+            for group in sorted(looked_at | self._told)
+        }
+        answers = self._ask(questions)
+        scenes |= {
+            digest: CompiledScene(*parts)
+            for answer in answers.values()
+            for digest, parts in answer.scenes.items()
+            if digest not in scenes
+        }
+        self._scenes.update(scenes)
+        self._frames = {group: frame for group, frame in self._frames.items() if group in looked_at}
+        self._frames |= {group: answers[group].to_frame(scenes) for group in looked_at if group in answers}
+        envs = [env for group in sorted(self._frames) for env in self._frames[group].envs if env.env_id in shown]
+        frame = self._frames.get(chosen, Frame())
+        if frame.episode is not None and frame.episode.env_id != wishes.env_id:
+            frame = Frame()  # of another env, looked at before
+        return replace(frame, envs=envs)
+
+    def close(self) -> None:
+        """Give the robots back to the program."""
+        self._ask(dict.fromkeys(range(len(self._workers.groups)), _Close(self._name)))
+
+    def _ask(self, questions: Mapping[int, Any]) -> dict[int, Any]:
+        try:
+            return self._workers.ask(questions) if questions else {}
+        except ConnectionError:  # Ray is gone: the run's own next call says so
+            return {}
+
+    def _group_of(self, env_id: int) -> int:
+        return env_id // len(self._workers.groups[0])
+
+    def _groups_told(self, wishes: Wishes) -> frozenset[int]:
+        return frozenset(self._group_of(env_id) for env_id, _ in wishes.told)
+
+
+def _shown(wishes: Wishes, env_num: int) -> range:
+    """Ids of the envs that are shown."""
+    return range(min(env_num, _SHOWN)) if wishes.all_envs else range(wishes.env_id, wishes.env_id + 1)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a worker has seen.
+
+    Attributes:
+        frame: all of it but the envs.
+        envs: those, with the digests of their scenes instead of these.
+        scenes: by digest, those that were not known: what they were compiled from, and their models.
+    """
+
+    frame: Frame
+    envs: Sequence[tuple[int, NDArray[np.float64], bytes, NDArray[np.float64]]]
+    scenes: Mapping[bytes, tuple[SceneSpec, mujoco.MjModel]]
+
+    def to_frame(self, scenes: Mapping[bytes, CompiledScene]) -> Frame:
+        """The frame, with envs in these scenes."""
+        envs = [EnvSnapshot(env_id, origin, scenes[digest], state) for env_id, origin, digest, state in self.envs]
+        return replace(self.frame, envs=envs)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Looks at envs of a worker, with the view of that name, which is made if it is not there; see `EnvView.look`.
+
+    `known`: digests of the scenes that need not be sent.
+    """
+
+    name: str
+    wishes: Wishes
+    env_ids: Sequence[int]
+    report: bool
+    known: frozenset[bytes]
+
+    def __call__(self, owner: Any, first_env: int) -> _Answer:
+        access = access_beside(owner)
+        view = _view_of(access.runner, self.name) or EnvView(access, first_env, self.name)
+        frame = view.look(self.wishes, self.env_ids, self.report)
+        envs = [(env.env_id, env.origin, env.scene.digest, env.state) for env in frame.envs]
+        scenes = {env.scene.digest: env.scene for env in frame.envs}
+        sent = {digest: (scene.source, scene.model) for digest, scene in scenes.items() if digest not in self.known}
+        return _Answer(replace(frame, envs=()), envs, sent)
+
+
+@dataclass(frozen=True)
+class _Close:
+    """Closes the view of that name in a worker."""
+
+    name: str
+
+    def __call__(self, owner: Any, first_env: int) -> None:
+        view = _view_of(access_beside(owner).runner, self.name)
+        if view is not None:
+            view.close()
+
+
+def _view_of(runner: SimulatorRunner, name: str) -> EnvView | None:
+    """The view of a name that stands beside envs."""
+    return next((each for each in runner.watchers if isinstance(each, EnvView) and each.name == name), None)
