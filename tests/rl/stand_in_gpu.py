@@ -172,12 +172,25 @@ def stand_in_gpu() -> Iterator[None]:
 @contextmanager
 def no_waiting() -> Iterator[None]:
     """AssertionError for what copies between host and device, or makes the host wait."""
+    with _refusing(True):
+        yield
+
+
+@contextmanager
+def engine() -> Iterator[None]:
+    """What stands for the engine may do all that within `no_waiting`."""
+    with _refusing(False):
+        yield
+
+
+@contextmanager
+def _refusing(refused: bool) -> Iterator[None]:
     global _refused
-    _refused = True
+    before, _refused = _refused, refused
     try:
         yield
     finally:
-        _refused = False
+        _refused = before
 
 
 def _check_operation(function: Any, name: str, args: Any, kwargs: Any) -> None:
