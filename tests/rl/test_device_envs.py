@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from captured import capture_rules
 from device_poles import N, assert_same, on_device, on_warp, poles, pushes
 from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
@@ -168,9 +169,10 @@ def test_nothing_waits_for_the_device(make: Callable[[], Config], tmp_path: Path
             envs.step(actions)
             envs.critic_observations()
         envs.core.state.steps[1] = 10**6  # one ends by its limit
-        with no_waiting_here(), profile(activities=[ProfilerActivity.CPU]) as profiler:
+        with no_waiting_here(), capture_rules() as checked, profile(activities=[ProfilerActivity.CPU]) as profiler:
             *_, truncated, _ = envs.step(actions)
             critic = envs.critic_observations()
+        assert {'step', 'reset'} <= {key[0] for key in checked}
         assert truncated.tolist() == [False, True, False, False] and torch.isfinite(critic).all()
         called = {event.key for event in profiler.key_averages()}
         assert 'aten::where' in called and not called & WAITING
