@@ -127,6 +127,7 @@ class _Numbers(modes.TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         if kwargs.get('device') == _INSIDE:
+            _check(function._opname != '_to_copy' or isinstance(args[0], GpuTensor), 'an upload')
             kwargs['device'] = _HOST
             return GpuTensor(function(*tree_map(_values, args), **kwargs))
         return function(*args, **kwargs)
