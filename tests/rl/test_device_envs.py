@@ -29,7 +29,7 @@ from internutopia.core.config.learning import (
     TermCfg,
 )
 from internutopia.core.util import log
-from internutopia.core.util.arrays import DeviceArrays, to_host
+from internutopia.core.util.arrays import to_host
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, lift, velocity
 
