@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import torch
 import warp as wp
@@ -48,6 +49,7 @@ def capture(device: str) -> str:
     stream = wp.Stream(device)
     with wp.ScopedDevice(device), wp.ScopedStream(stream), wp.ScopedCapture(stream=stream) as captured:
         wp.launch(find_failed, 2, [selected, report], [failed])
+    assert captured.graph is not None
     wp.capture_launch(captured.graph)
     assert failed.numpy().tolist() == [True, False], failed
     assert wp.is_conditional_graph_supported(), 'no conditional graphs: the driver is older than CUDA 12.4'
@@ -81,6 +83,7 @@ def step(device: str, env_num: int) -> str:
         for _ in range(3):  # loads the kernels, captures them, and launches the graph
             envs.step(actions)
         envs.core.state.steps[1] = 10**6
+        obs: Any
         obs, _, _, truncated, _ = envs.step(actions)
         assert bool(truncated[1]) and bool(torch.isfinite(obs).all()) and float(obs[0].abs().max()) > 0.0
     return f'{env_num} envs'
