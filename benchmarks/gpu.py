@@ -52,6 +52,7 @@ def parts(device: str, quick: bool, out: Path) -> list[Part]:
     judged = ['--envs', '4', '--seconds', '0.2'] if quick else []
     return [
         *found,
+        Part('first', [python, str(ROOT / 'benchmarks' / 'gpu_first.py'), device, '8' if quick else '4096'], 60),
         Part('tests', [python, '-m', 'pytest', '-q', *plain, *tests], 180),
         Part('figures', [*bench, *(['--quick'] if quick else [])], 150),
         Part('waiting', [python, str(ROOT / 'benchmarks' / 'gpu_waiting.py'), device, '8' if quick else '4096'], 40),
@@ -112,6 +113,8 @@ def main() -> int:
         print(f'{part.name}: at most {part.limit:.0f} s', flush=True)
         run(part, arguments.device, out)
         print(f'{part.name}: {part.outcome}, {part.seconds:.0f} s', flush=True)
+        if part.name == 'first':
+            print('\n'.join(part.tail), flush=True)
         write_summary(chosen[: index + 1], out)
     print((out / 'summary.md').read_text())
     return sum(part.outcome.startswith('exit') for part in chosen)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.config.learning import ElevationCfg
-from internutopia.core.util.arrays import ArrayMaker, to_host
+from internutopia.core.util.arrays import ArrayMaker
 from internutopia.core.world.base import ArticulationView
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
@@ -32,9 +32,9 @@ class ElevationMap:
         origins = np.stack([*np.meshgrid(xs, ys, indexing='ij'), np.full((len(xs), len(ys)), cfg.top)], axis=-1)
         rays = origins.reshape(1, -1, 3)
         down = np.broadcast_to([0.0, 0.0, -1.0], rays.shape)
-        ids = arrays.asarray([env_id], 'int64')
+        ids = np.array([env_id])  # rays are cast on the host, for an env by its number
         distances = view.cast_rays(ids, rays, down, groups=VISIBLE, link=view.body_names[0], through_robot=True)
-        heights = cfg.top - to_host(distances).reshape(len(xs), len(ys))
+        heights = cfg.top - distances.reshape(len(xs), len(ys))
         heights[~np.isfinite(heights)] = 0.0  # where there is nothing below
         self._heights = arrays.asarray(heights, 'float32')
         self._low = arrays.asarray([cfg.x[0], cfg.y[0]], 'float32')

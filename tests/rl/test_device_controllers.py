@@ -1,14 +1,15 @@
-"""Controllers that get tensors against the same ones that get arrays of numpy, in the same situation."""
+"""Controllers that get tensors of a GPU against the same ones that get arrays of numpy, in the same situation."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from no_host import OnDevice
+from stand_in_gpu import no_waiting, stand_in_gpu
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_from_yaw
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import (
@@ -117,14 +118,15 @@ def pair(make_config: Any, make_task: Any, tmp_path_factory: Any) -> Iterator[tu
     task = make_task('floor', robots=[robot], type='SingleInferenceTask')
     learning = {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}]}
     made = []
-    for sim, arrays in (({}, 'numpy'), ({'backend': 'mujoco_warp', 'device': 'cpu'}, 'torch')):
-        config = make_config(tasks=[task], env_num=ENVS, sim={'substeps': 4, **sim}, episode_order='cycle', seed=0)
-        envs = VectorEnv(config, LearningCfg.model_validate(learning), arrays=arrays)  # type: ignore[arg-type]
-        envs.reset()
-        made.append(envs)
-    yield made[0], made[1]
-    for envs in made:
-        envs.close()
+    with stand_in_gpu():
+        for sim, arrays in (({}, 'numpy'), ({'backend': 'mujoco_warp', 'device': 'cpu'}, 'torch')):
+            config = make_config(tasks=[task], env_num=ENVS, sim={'substeps': 4, **sim}, episode_order='cycle', seed=0)
+            envs = VectorEnv(config, LearningCfg.model_validate(learning), arrays=arrays)  # type: ignore[arg-type]
+            envs.reset()
+            made.append(envs)
+        yield made[0], made[1]
+        for envs in made:
+            envs.close()
 
 
 @pytest.fixture
@@ -146,9 +148,13 @@ def controllers(pair: tuple[VectorEnv, VectorEnv]) -> Callable[[str], tuple[Any,
     return of
 
 
+def upload(values: Any) -> Any:
+    return torch.from_numpy(np.asarray(values)).to('cuda:0')
+
+
 def assert_same(got: Any, wanted: Any) -> None:
     assert isinstance(got, torch.Tensor)
-    np.testing.assert_allclose(got.numpy(), np.asarray(wanted, float), rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(got.cpu().numpy(), np.asarray(wanted, float), rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize('name', [name for name in ACTIONS if name != 'arm'])  # which takes several steps on a device
@@ -158,7 +164,7 @@ def test_controls_on_tensors(controllers: Callable[[str], tuple[Any, Any]], name
     for action in ACTIONS[name]:
         action = np.asarray(action, np.float32)
         wanted = on_host.action_to_control(action, env_ids)
-        got = on_device.action_to_control(torch.from_numpy(action), torch.from_numpy(env_ids))
+        got = on_device.action_to_control(upload(action), upload(env_ids))
         for what in ('joint_positions', 'joint_velocities', 'joint_efforts'):
             if getattr(wanted, what) is None:
                 assert getattr(got, what) is None
@@ -174,21 +180,21 @@ def test_controls_on_tensors(controllers: Callable[[str], tuple[Any, Any]], name
 
 @pytest.mark.parametrize('name', ACTIONS)
 def test_no_controller_waits_for_the_host(controllers: Callable[[str], tuple[Any, Any]], name: str) -> None:
-    controller, env_ids = controllers(name)[1], torch.arange(ENVS)
+    controller, env_ids = controllers(name)[1], upload(np.arange(ENVS))
     for action in ACTIONS[name]:
-        action = torch.from_numpy(np.asarray(action, np.float32))
+        action = upload(np.asarray(action, np.float32))
         controller.action_to_control(action, env_ids)  # uploads what is constant
         controller.get_obs()
-        with OnDevice('cpu'):
+        with no_waiting():
             controller.action_to_control(action, env_ids)
             controller.get_obs()
 
 
 def test_a_mask_resets_some_envs(controllers: Callable[[str], tuple[Any, Any]]) -> None:
     _, controller = controllers('path')
-    controller.action_to_control(torch.from_numpy(ACTIONS['path'][0]), torch.arange(ENVS))
-    mask = torch.tensor([True, False, True, False])
-    with OnDevice('cpu'):
+    controller.action_to_control(upload(ACTIONS['path'][0]), upload(np.arange(ENVS)))
+    mask = upload([True, False, True, False])
+    with no_waiting():
         controller.reset(mask)
     assert torch.isnan(controller.path_points).all(dim=(-2, -1)).tolist() == mask.tolist()
     assert (controller.total_points == 0).tolist() == mask.tolist()
@@ -205,14 +211,14 @@ def test_an_arm_finds_its_targets_in_some_steps(controllers: Callable[[str], tup
     wanted = got = None
     for _ in range(15):
         wanted = on_host.action_to_control(targets, env_ids).joint_positions
-        got = on_device.action_to_control(torch.from_numpy(targets), torch.from_numpy(env_ids)).joint_positions
+        got = on_device.action_to_control(upload(targets), upload(env_ids)).joint_positions
     for positions in (wanted, got):
-        ends = chain.poses(np.asarray(positions, float))[:, -1, :3, 3]
+        ends = chain.poses(np.asarray(to_host(positions), float))[:, -1, :3, 3]
         np.testing.assert_allclose(ends[:3], reachable, atol=POSITION_TOLERANCE)
         assert np.linalg.norm(ends[3] - [0.1, 0.0, 0.0]) > 0.39, 'stretched towards what is out of reach'
     for controller in (on_host, on_device):
         assert controller.get_obs()['success'].tolist() == [True, True, True, False]
     targets[:] = np.nan
-    held = on_device.action_to_control(torch.from_numpy(targets), torch.from_numpy(env_ids)).joint_positions
+    held = on_device.action_to_control(upload(targets), upload(env_ids)).joint_positions
     assert torch.equal(held, got)
     assert not on_device.get_obs()['success'].any()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from captured import capture_rules
 from device_poles import N, assert_same, on_device, on_warp, poles, pushes
 from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import slow_but
-from no_host import OnDevice
+from stand_in_gpu import no_waiting, stand_in_gpu
 from torch.profiler import ProfilerActivity, profile
 from warp_device import DEVICE
 
@@ -28,9 +29,9 @@ from internutopia.core.config.learning import (
     TermCfg,
 )
 from internutopia.core.util import log
-from internutopia.core.util.arrays import DeviceArrays, to_host
+from internutopia.core.util.arrays import to_host
 from internutopia.rl import VectorEnv
-from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, velocity
+from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, lift, velocity
 
 MODES = tuple(AutoresetMode)
 # what asks a device for values, so that the host has to wait for them
@@ -38,24 +39,22 @@ WAITING = {'aten::item', 'aten::_local_scalar_dense', 'aten::nonzero', 'aten::is
 
 
 @contextmanager
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is uploaded, and on a GPU what torch has to wait for is an error."""
+def on_a_gpu() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Gives what makes waiting for a GPU an error; where there is none, a stand-in takes its place."""
 
-    def asarray(self: DeviceArrays, values: Any, dtype: str | None = None) -> Any:
-        assert isinstance(values, torch.Tensor) and values.device == self.device, values
-        return uploads(self, values, dtype)
-
-    uploads = DeviceArrays.asarray
-    if DEVICE != 'cpu':
+    @contextmanager
+    def no_waiting_here() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode('error')
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(DeviceArrays, 'asarray', asarray)
-            with OnDevice(DEVICE.partition(':')[0]):
-                yield
-    finally:
-        if DEVICE != 'cpu':
+        try:
+            yield
+        finally:
             torch.cuda.set_sync_debug_mode('default')
+
+    if DEVICE == 'cpu':
+        with stand_in_gpu():
+            yield no_waiting
+    else:
+        yield no_waiting_here
 
 
 @pytest.mark.parametrize('mode', MODES)
@@ -155,13 +154,14 @@ def test_results_of_episodes_that_the_device_starts(tmp_path: Path) -> None:
         lambda: on_warp(jetbot_goal.config(4, 0)),
         lambda: on_warp(velocity.config(4, 0)),
         lambda: on_warp(velocity.config(4, 0, robot='aliengo')),
+        lambda: on_warp(lift.config(4, 0)),
     ],
-    ids=['jetbot', 'h1', 'aliengo'],
+    ids=['jetbot', 'h1', 'aliengo', 'franka'],
 )
-def test_nothing_waits_for_the_device(make: Callable[[], Config], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Randomizations, curriculum, pushes and new commands included."""
-    config = make()
-    with closing(on_device(config, 'SameStep')) as envs:
+def test_nothing_waits_for_the_device(make: Callable[[], Config], tmp_path: Path) -> None:
+    """Randomizations, curriculum, pushes, new commands and results of episodes included."""
+    config = make().model_copy(update={'metrics_save_path': tmp_path / 'results.jsonl'})
+    with on_a_gpu() as no_waiting_here, closing(on_device(config, 'SameStep')) as envs:
         envs.reset(seed=0)
         actions = torch.zeros(envs.action_space.shape, device=envs.device)
         for env_id in (2, 3):  # all that is made once is made now
@@ -169,9 +169,10 @@ def test_nothing_waits_for_the_device(make: Callable[[], Config], monkeypatch: p
             envs.step(actions)
             envs.critic_observations()
         envs.core.state.steps[1] = 10**6  # one ends by its limit
-        with profile(activities=[ProfilerActivity.CPU]) as profiler, no_waiting(monkeypatch):
+        with no_waiting_here(), capture_rules() as checked, profile(activities=[ProfilerActivity.CPU]) as profiler:
             *_, truncated, _ = envs.step(actions)
             critic = envs.critic_observations()
+        assert {'step', 'reset'} <= {key[0] for key in checked}
         assert truncated.tolist() == [False, True, False, False] and torch.isfinite(critic).all()
         called = {event.key for event in profiler.key_averages()}
         assert 'aten::where' in called and not called & WAITING

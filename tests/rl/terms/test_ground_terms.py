@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.core.config.learning import ElevationCfg
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_from_yaw
 from internutopia.rl import VectorEnv
 from internutopia.rl.terms import look_up_term
@@ -33,6 +35,21 @@ def envs() -> Iterator[VectorEnv]:
     envs.reset(seed=0)
     yield envs
     envs.close()
+
+
+def test_a_device_has_the_map_of_the_host(envs: VectorEnv) -> None:
+    pytest.importorskip('mujoco_warp')
+    config = velocity.config(2, 0, robot='aliengo', terrain='rough')
+    config.simulator = config.simulator.model_copy(update={'backend': 'mujoco_warp'})
+    part = ElevationCfg(x=(X, X + 2.0), y=(-1.0, 1.0))
+    places = np.stack(np.meshgrid(np.arange(X + 0.075, X + 2.0, 0.3), np.arange(-0.925, 1.0, 0.3)), axis=-1)
+    with closing(VectorEnv(config, envs.core.learning.update(elevation=part), arrays='torch')) as device:
+        device.reset(seed=0)
+        ours, theirs = device.core.state.elevation, envs.core.state.elevation
+        assert ours is not None and theirs is not None
+        heights = ours.heights(device.core.arrays.asarray(places, 'float32'))
+        np.testing.assert_allclose(to_host(heights), theirs.heights(places), atol=1e-4)
+        assert np.ptp(to_host(heights)) > 0.1
 
 
 def put(envs: VectorEnv, places: Any, yaw: Any = 0.0) -> Any:
