@@ -38,7 +38,7 @@ class Panels:
     """
 
     def __init__(self, server: viser.ViserServer, controls: Controls, env_num: int):
-        self._gui = server.gui
+        self._server, self._gui = server, server.gui
         self._controls = controls
         self._episode: EpisodeFacts | None = None
         self._robots: list[RobotPanel] = []
@@ -56,7 +56,8 @@ class Panels:
                 panel.remove()
             robots = () if episode is None else episode.robots
             env_id = -1 if episode is None else episode.env_id
-            self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
+            with self._server.atomic():  # a page is not to send what nobody listens to yet
+                self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
             self._follow.options = (_NOBODY, *(robot.name for robot in robots))
             if self._controls.follow == '' and robots:
                 self._follow.value = self._controls.follow = robots[0].name
