@@ -193,21 +193,21 @@ def test_users_do_not_see_one_another(file: Path, serve: Callable[..., Any], con
 def test_tokens_stay_out_of_the_log(
     file: Path, serve: Callable[..., Any], config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    token = add_token(file, 'ada')
+    token = add_token(file, 'zoe')
     raw = Raw(serve(config, tokens=file).url, token)
     with caplog.at_level('DEBUG'):
         raw.post('/session/create', {'num_envs': 0, 'secret': 'sesame'}, key='my-key')
         raw.get('/session/injected%0Aline')
-        until(lambda: len(requests(caplog)) == 2)  # a line is written after its reply was sent
-    refused, strange = requests(caplog)
-    assert 'user=ada method=POST route=/api/v1/session/create status=422 ms=' in refused
+        until(lambda: len(requests(caplog, 'zoe')) == 2)  # a line is written after its reply was sent
+    refused, strange = requests(caplog, 'zoe')
+    assert 'user=zoe method=POST route=/api/v1/session/create status=422 ms=' in refused
     assert 'route=/api/v1/session/{session_id} status=422' in strange
     assert not any(word in line for line in ours(caplog) for word in (token, 'sesame', 'my-key', 'injected'))
 
 
-def requests(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What we have logged of requests."""
-    return [line for line in ours(caplog) if line.startswith('request=')]
+def requests(caplog: pytest.LogCaptureFixture, user: str) -> list[str]:
+    """What we have logged of a user's requests."""
+    return [line for line in ours(caplog) if line.startswith('request=') and f'user={user} ' in line]
 
 
 def ours(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,16 @@ def after_updates(folder: Path, count: int, action: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def ranks() -> list[BaseProcess]:
+    """The processes of trainings that run."""
+    return [each for each in multiprocessing.active_children() if each.name.startswith('rank ')]
+
+
 def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
 
     def interrupt() -> None:
-        for process in multiprocessing.active_children():  # a terminal tells all
+        for process in ranks():  # a terminal tells all
             assert process.pid is not None
             os.kill(process.pid, signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
@@ -65,7 +71,7 @@ def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_pat
     result = call('train', ID, '--nproc', 2, '--threads', 1, '--out', folder, *small)
     assert result.exit_code == 128 + signal.SIGINT, result.output
     assert f'go on with: internutopia train {ID} --out {folder} --resume' in result.stdout
-    assert multiprocessing.active_children() == []
+    assert ranks() == []
     assert (read_run(folder).nproc, read_run(folder).training.env_num) == (2, 4)
     done = len(read_progress(folder))
     assert done >= 2 and newest_checkpoint(folder) == folder / f'model_{done - 1}.pt'
@@ -86,7 +92,7 @@ def test_what_a_rank_raises_says_which_it_was() -> None:
         run(rank_bodies.raise_in_rank_1)
     (note,) = raised.value.__notes__
     assert note.startswith('in rank 1 of 2:\n') and 'rank_bodies.py' in note
-    assert multiprocessing.active_children() == []
+    assert ranks() == []
 
 
 @pytest.mark.slow
@@ -96,7 +102,7 @@ def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
 
     def kill() -> None:
-        (process,) = (each for each in multiprocessing.active_children() if each.name == 'rank 1 of 2')
+        (process,) = (each for each in ranks() if each.name == 'rank 1 of 2')
         process.kill()
 
     after_updates(folder, 2, kill)
@@ -105,7 +111,7 @@ def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     assert result.exit_code == 2
     *_, message, way_out = result.stderr.splitlines()
     assert message.startswith(f'internutopia train {ID}: rank 1 of 2 (process ') and '--resume' in way_out
-    assert multiprocessing.active_children() == []
+    assert ranks() == []
     assert newest_checkpoint(folder) is not None
 
 
