@@ -22,6 +22,7 @@ _MOVABLE, _MARKER = '#f0a800', '#b8860b'
 _CELL, _FLOOR, _EDGE, _TEXT = '#fbfbfa', '#eeeeeb', '#c9c9c4', '#6b6b66'
 _LOW, _HIGH = np.array([0.80, 0.82, 0.84]), np.array([0.20, 0.23, 0.27])
 _DARKEST_HEIGHT = 2.0  # m
+_CELL_SHARE = 0.97  # of the distance between envs that the side of a cell has
 _LABELS_UP_TO = 64  # envs
 _ARROW = np.array([[1.0, 0.0], [-0.7, 0.62], [-0.35, 0.0], [-0.7, -0.62]])  # points along +x
 _INCHES, _MIN_INCHES = 12.0, 4.0  # longest and shortest side of the grid
@@ -54,7 +55,7 @@ def render(
     for spine in axes.spines.values():
         spine.set_visible(False)
     _draw_cells(axes, offsets, size, surroundings)
-    handles = _draw_footprints(axes, offsets, surroundings)
+    handles = _draw_footprints(axes, offsets, size, surroundings)
     handles += _draw_paths(axes, offsets, size, paths, points_per_metre=float(72 * inches[0] / (high - low)[0]))
     figure.legend(handles=handles, loc='outside lower center', ncols=min(len(handles), 6), frameon=False, fontsize=9)
     return figure
@@ -65,7 +66,7 @@ def _draw_cells(
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    side = 0.97 * size
+    side = _CELL_SHARE * size
     for env_id, offset in offsets.items():
         endless = env_id in surroundings and surroundings[env_id].endless_floor
         corner = tuple(offset - side / 2)
@@ -79,11 +80,12 @@ def _draw_cells(
 
 
 def _draw_footprints(
-    axes: Axes, offsets: Mapping[int, NDArray[np.float64]], surroundings: Mapping[int, Surroundings]
+    axes: Axes, offsets: Mapping[int, NDArray[np.float64]], size: float, surroundings: Mapping[int, Surroundings]
 ) -> list[Any]:
     """Returns what the legend says about them."""
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
+    from matplotlib.path import Path as Outline
 
     def height_color(top: float) -> tuple[float, float, float]:
         red, green, blue = _LOW + (_HIGH - _LOW) * np.sqrt(np.clip(top / _DARKEST_HEIGHT, 0.0, 1.0))
@@ -109,7 +111,13 @@ def _draw_footprints(
             'movable': {'facecolors': _MOVABLE, 'edgecolors': '#8a6100', 'linewidths': 0.5},
             'marker': {'facecolors': 'none', 'edgecolors': _MARKER, 'linewidths': 0.8, 'linestyles': ':'},
         }[kind]
-        axes.add_collection(PolyCollection([outline for outline, _ in chosen], zorder=zorder, **style), autolim=False)
+        drawn = PolyCollection([outline for outline, _ in chosen], zorder=zorder, **style)
+        axes.add_collection(drawn, autolim=False)
+        if kind == 'floor':  # one may be larger than the distance between envs
+            half = 0.5 * _CELL_SHARE * size
+            square = half * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
+            cells = [Outline(offset + square, closed=True) for offset in offsets.values()]
+            drawn.set_clip_path(Outline.make_compound_path(*cells), axes.transData)
     return list(legend.values())
 
 
