@@ -51,6 +51,7 @@ class RayRunner(EnvRunner):
         self.step_dt = config.simulator.substeps * self.dt
         self.watchers: list[StepWatcher] = []
         self._envs: list[RemoteEpisode | None] = [None] * self.env_num
+        self._watcher: bytes | None = None  # of `watch`, for workers that take the place of others, too
         self._closed = False
         self._joints = EnvJoints(self._envs)
         self.queue = queue
@@ -67,7 +68,9 @@ class RayRunner(EnvRunner):
             int, Call | None
         ] = {}  # the step of each group, from `step_async` to `step_wait`; None if no env runs
         try:
-            self._pool = WorkerPool(config, distribution, Worker, self._worker_spec, self._on_worker_death)
+            self._pool = WorkerPool(
+                config, distribution, Worker, self._worker_spec, lambda _: (self._watcher,), self._on_worker_death
+            )
         except BaseException:
             self.results.close()
             raise
@@ -251,10 +254,10 @@ class RayRunner(EnvRunner):
 
     @override
     def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
-        if self._pool.watcher is not None:
+        if self._watcher is not None:
             raise ValueError('the workers of this run are watched already')
-        self._pool.watcher = pickled(begin)
-        self._call_all('watch', lambda group: (self._pool.watcher,), range(len(self.groups)))
+        self._watcher = pickled(begin)
+        self._call_all('watch', lambda group: (self._watcher,), range(len(self.groups)))
         return self._unwatch
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
@@ -281,8 +284,8 @@ class RayRunner(EnvRunner):
 
     def _unwatch(self) -> None:
         """End what `watch` has begun; twice is fine."""
-        if self._pool.watcher is not None:
-            self._pool.watcher = None
+        if self._watcher is not None:
+            self._watcher = None
             self._call_all('unwatch', lambda group: (), range(len(self.groups)))
 
     def _worker_spec(self, config: DistributedConfig) -> WorkerSpec:

@@ -44,7 +44,7 @@ class RLWorkers:
         self.count = distribution.proc_num
         self._each = config.env_num
         self._shared = shared
-        self._pool = WorkerPool(config, distribution, RLWorker, make_spec, on_death)
+        self._pool = WorkerPool(config, distribution, RLWorker, make_spec, lambda worker: (worker,), on_death)
         self._links: dict[int, _Link] = {}
         self._pending: list[int] = []  # who has not answered yet
 

@@ -103,7 +103,7 @@ class Worker:
         assert self._runner is not None
         return self._runner
 
-    def set_up(self, spec: WorkerSpec, _number: int, watcher: bytes | None) -> str:
+    def set_up(self, spec: WorkerSpec, watcher: bytes | None) -> str:
         """Make the classes of the main process known here, and the world; which process this is, and where."""
         spec.set_up_process()
         self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)

@@ -31,9 +31,10 @@ class WorkerPool:
     Args:
         config: what to run.
         distribution: where.
-        worker_class: of the workers; has a method `set_up`, which gets what `make_spec` gave, the worker's number and
-            `watcher`, and says where it is.
+        worker_class: of the workers; has a method `set_up`, which gets what `make_spec` and `set_up_arguments` gave,
+            and says where it is.
         make_spec: says what workers are to be, of the config with what is different there.
+        set_up_arguments: called with the number of a worker that is made, also in place of another.
         on_death: called with the number of a worker that has died, and the reason, when another one is on its way.
     """
 
@@ -43,8 +44,10 @@ class WorkerPool:
         distribution: RayDistributionCfg,
         worker_class: type[Any],
         make_spec: Callable[[DistributedConfig], Any],
+        set_up_arguments: Callable[[int], tuple[Any, ...]],
         on_death: Callable[[int, str], None],
     ):
+        self._set_up_arguments = set_up_arguments
         self._on_death = on_death
         self._cluster = connect(distribution)
         self._actors: list[Any] = []
@@ -53,7 +56,6 @@ class WorkerPool:
         self._places = [''] * distribution.proc_num  # process and machine of each
         self._timeouts: dict[tuple[int, int], str] = {}  # why a process was killed, by worker and generation
         self._envs_each = config.env_num
-        self.watcher: bytes | None = None  # of `Env.watch`, for workers that take the place of others
         self._patience = Patience(self._cluster, distribution.step_timeout, self.describe, self._kill_stuck)
         try:
             with self._cluster.call():
@@ -161,7 +163,7 @@ class WorkerPool:
         self._generations[worker] += 1
         with self._cluster.call():
             self._actors[worker] = self._actor_class.remote()
-            self._setups[worker] = self._actors[worker].set_up.remote(self._spec, worker, self.watcher)
+            self._setups[worker] = self._actors[worker].set_up.remote(self._spec, *self._set_up_arguments(worker))
 
     def _wait_ready(self, worker: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""

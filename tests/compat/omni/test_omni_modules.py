@@ -219,9 +219,9 @@ def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_pa
     compat.uninstall()
     del sys.modules['turning_robots']
     with pytest.raises(ImportError, match="a worker cannot import 'omni'"):
-        Worker().set_up(WorkerSpec(make_config(), pickled, {}), 0, None)
+        Worker().set_up(WorkerSpec(make_config(), pickled, {}), None)
     for config in (make_config(sim={'omni_compat': True}), make_config(compat='2.x')):
         compat.uninstall()
-        Worker().set_up(WorkerSpec(config, pickled, {}), 0, None)
+        Worker().set_up(WorkerSpec(config, pickled, {}), None)
         assert compat.is_installed()
         del sys.modules['turning_robots']
