@@ -5,20 +5,16 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from internutopia.core.util import log
-
-if sys.platform != 'win32':
-    import fcntl
+from internutopia.core.util.file_lock import PATIENCE, lock_file, unlock_file
 
 LINE_START = b'{"episode_id": '
 """How every line begins; what begins otherwise was written by somebody else and is never cut off."""
 
-_PATIENCE = 0.5  # s: a process that was killed keeps its locks until the system has cleaned up behind it
+_TAKEN = 'metrics_save_path: another run writes to this file; wait for its end (or close the Env), or use another file'
 
 
 class ResultsFile:
@@ -52,7 +48,7 @@ class ResultsFile:
         except OSError as error:
             raise OSError(error.errno, f'metrics_save_path cannot be written ({error.strerror})', path) from error
         try:
-            self._lock(exclusive, _PATIENCE)
+            self._lock(exclusive, PATIENCE)
             if not existed:
                 self._keep_name()
             if not exclusive and not self._ends_with_newline():
@@ -90,16 +86,15 @@ class ResultsFile:
 
     def start_over(self) -> None:
         """Empty the file and be its only writer from now on. OSError if others share it."""
-        self._lock(True, _PATIENCE)
+        self._lock(True, PATIENCE)
         self._exclusive = True
         if self.regular:
             self._file.truncate(0)
 
     def close(self) -> None:
         """Give the file back."""
-        if sys.platform != 'win32' and self.regular and not self._file.closed:
-            with suppress(OSError):  # not every network file system has locks
-                fcntl.flock(self._file, fcntl.LOCK_UN)  # closing it would not do if a forked child has it open, too
+        if self.regular and not self._file.closed:
+            unlock_file(self._file.fileno())
         self._file.close()
 
     @property
@@ -140,29 +135,12 @@ class ResultsFile:
         try:
             yield alone
         finally:
-            self._lock(False, _PATIENCE)
+            self._lock(False, PATIENCE)
 
     def _lock(self, exclusive: bool, patience: float = 0.0) -> None:
         """Take a lock in place of the one held. BlockingIOError if it is not to be had within so many seconds."""
-        if sys.platform == 'win32' or not self.regular:
-            return
-        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                return fcntl.flock(self._file, kind | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    text = (
-                        'metrics_save_path: another run writes to this file; wait for its end (or close the Env), or '
-                        'use another file'
-                    )
-                    raise BlockingIOError(error.errno, text, self.path) from None
-            except OSError as error:  # not every network file system has locks
-                return log.warning(
-                    '%s cannot be locked (%s): make sure that one run writes to it', self.path, error.strerror
-                )
-            time.sleep(0.01)
+        if self.regular:
+            lock_file(self._file.fileno(), self.path, exclusive, patience, _TAKEN, 'run')
 
     def _keep_name(self) -> None:
         """Make the name of a new file last, as its contents do."""
