@@ -21,7 +21,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
-from internutopia.core.util.errors import EnvError
+from internutopia.core.util.errors import EnvError, located
 from internutopia.distribution.message_pipe import MessagePipe
 from internutopia.distribution.shared_arrays import ArrayField, SharedArrays
 from internutopia.distribution.worker import CollectedResults
@@ -95,7 +95,7 @@ class RLWorker:
         self._arrays: Arrays = {}
         self._observed = False
 
-    def set_up(self, spec: RLWorkerSpec, number: int, _watcher: None) -> str:
+    def set_up(self, spec: RLWorkerSpec, number: int) -> str:
         """Make what is registered in the main process known here, and the envs; which process this is, and where."""
         spec.set_up_process()
         add_terms(unpickled(spec.terms))
@@ -229,18 +229,11 @@ class RLWorker:
 
     def _located(self, error: Exception) -> Exception:
         """An error with ids of the whole run in it, that says where it is from, and can be pickled."""
-        import traceback
-
-        text = ''.join(traceback.format_exception(error))
         if isinstance(error, EnvError):
             env_id = self._first + error.env_id
-            error = type(error)(env_id, str(error.args[0]).replace(f'env {error.env_id}', f'env {env_id}', 1))
-        try:
-            pickle.loads(pickled(error))
-        except Exception:
-            error = RuntimeError(f'{type(error).__name__}: {error}')
-        error.add_note(f'in {self._place}' if isinstance(error, EnvError) else f'in {self._place}:\n{text}')
-        return error
+            text = str(error.args[0]).replace(f'env {error.env_id}', f'env {env_id}', 1)
+            error = type(error)(env_id, text).with_traceback(error.__traceback__)
+        return located(error, self._place, (EnvError,), pickled)
 
 
 _METHODS = {'step': RLWorker._step, 'reset': RLWorker._reset, 'clear': RLWorker._clear, 'critic': RLWorker._critic}

@@ -1,7 +1,10 @@
-"""Errors about one env, which carry its id."""
+"""Errors about one env, which carry its id, and errors on their way to another process."""
 
 from __future__ import annotations
 
+import pickle
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 
@@ -30,3 +33,26 @@ class EnvKeyError(EnvError, KeyError):
 
 class EnvRuntimeError(EnvError, RuntimeError):
     """Now is not the time to do that with one env."""
+
+
+def located(
+    error: Exception,
+    place: str,
+    mistakes: tuple[type[Exception], ...],
+    pickled: Callable[[Any], bytes] = pickle.dumps,
+) -> Exception:
+    """An error for another process: a note says where it is from, and it can be pickled.
+
+    Args:
+        error: what was raised.
+        place: where.
+        mistakes: of the user; of others the note has the traceback, too.
+        pickled: how it is pickled. What cannot be becomes a RuntimeError of its text.
+    """
+    text = ''.join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickled(error))
+    except Exception:
+        error = RuntimeError(f'{type(error).__name__}: {error}')
+    error.add_note(f'in {place}' if isinstance(error, mistakes) else f'in {place}:\n{text}')
+    return error

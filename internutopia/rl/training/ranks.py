@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +27,8 @@ from typing import Any
 import torch
 from torch import distributed
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
+
+from internutopia.core.util.errors import located
 
 _LOOPBACK = '127.0.0.1'
 _POLL_INTERVAL = 0.1  # s, between two questions whether to stop
@@ -171,7 +171,7 @@ def _run(
         )
         connection.send(('result', value))
     except Exception as error:
-        connection.send(('error', _located(error, name)))
+        connection.send(('error', located(error, name, (ValueError, KeyError, OSError))))
     with suppress(EOFError):  # who leaves before all are done breaks the connections of the others
         while True:
             connection.recv()
@@ -195,15 +195,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _located(error: Exception, name: str) -> Exception:
-    """An error that says where it is from, and can be pickled."""
-    text = ''.join(traceback.format_exception(error))
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError(f'{type(error).__name__}: {error}')
-    is_mistake = isinstance(error, ValueError | KeyError | OSError)
-    error.add_note(f'in {name}' if is_mistake else f'in {name}:\n{text}')
-    return error
