@@ -33,7 +33,7 @@ class ArrayOf:
         return core_schema.no_info_plain_validator_function(self._validate)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:  # noqa: D102
-        kind = {'b': 'boolean', 'i': 'integer', 'f': 'number'}[np.dtype(self.dtype).kind]
+        kind = {'b': 'boolean', 'i': 'integer', 'u': 'integer', 'f': 'number'}[np.dtype(self.dtype).kind]
         item: dict[str, Any] = {'type': kind if self.given or kind != 'number' else [kind, 'null']}
         choices = []
         for dims in self.dims:
@@ -71,5 +71,8 @@ Ints = Annotated[NDArray[np.int64], ArrayOf('<i8', (1,))]
 Floats = Annotated[NDArray[np.float32], ArrayOf('<f4', (1,))]
 Doubles = Annotated[NDArray[np.float64], ArrayOf('<f8', (1,))]
 Matrix = Annotated[NDArray[np.float32], ArrayOf('<f4', (2,))]
+DoubleMatrix = Annotated[NDArray[np.float64], ArrayOf('<f8', (2,))]
+Octets = Annotated[NDArray[np.uint8], ArrayOf('|u1', (1,))]
+Pixels = Annotated[NDArray[np.uint8], ArrayOf('|u1', (3,))]
 Numbers = Annotated[NDArray[Any], ArrayOf('<f8', (1, 2), given=True)]
 """What a caller gives: `(m,)` or `(m, k)`, of any dtype of numbers."""

@@ -111,6 +111,17 @@ class Client:
         """
         return self._call('POST', path, encode(request, MSGPACK), reply, timeout or self.timeout)
 
+    def post_once(self, path: str, request: BaseModel, reply: type[ReplyT], timeout: float) -> ReplyT:
+        """POST a request that does no harm if it is done twice: tried once, without a key, also beside other calls.
+
+        Raises:
+            RemoteError: as its subclasses say; also when this is closed.
+        """
+        if self._http.is_closed:
+            raise RemoteError(f'POST {path}: the connection to {self.base_url} is closed')
+        deadline = time.monotonic() + timeout
+        return _parsed(reply, self._attempt('POST', path, encode(request, MSGPACK), None, deadline, 1), f'POST {path}')
+
     @closing
     def close(self) -> None:
         """Close the connections; twice is fine."""
@@ -128,9 +139,7 @@ class Client:
         last, self._unresolved = self._unresolved, None
         key = last[2] if last and last[:2] == (path, content) else uuid.uuid4().hex
         try:
-            return reply.model_validate(self._call_with_retries(method, path, content, key, timeout))
-        except ValidationError as error:
-            raise RemoteError(f'{method} {path}: the reply is not as it should be: {error}') from error
+            return _parsed(reply, self._call_with_retries(method, path, content, key, timeout), f'{method} {path}')
         except BaseException as error:  # also a KeyboardInterrupt
             if not isinstance(error, RemoteError) or error.retry_after is not None:
                 self._unresolved = path, content, key
@@ -152,12 +161,12 @@ class Client:
                     raise
             time.sleep(backoff)
 
-    def _attempt(self, method: str, path: str, content: bytes, key: str, deadline: float, attempt: int) -> Any:
+    def _attempt(self, method: str, path: str, content: bytes, key: str | None, deadline: float, attempt: int) -> Any:
         """The body of the reply to one request, decoded."""
         begin = time.monotonic()
         left = max(deadline - begin, MIN_BACKOFF)
         limits = httpx.Timeout(min(READ_TIMEOUT, left), connect=min(CONNECT_TIMEOUT, left))
-        headers = {KEY_HEADER: key} if method == 'POST' else {}
+        headers = {KEY_HEADER: key} if key is not None and method == 'POST' else {}
         try:
             with self._http.stream(method, path, content=content, headers=headers, timeout=limits) as response:
                 chunks = []
@@ -178,6 +187,13 @@ class Client:
         if response.is_success:
             return _decoded(response, b''.join(chunks), f'{method} {path}')
         raise _error_of(response, b''.join(chunks), f'{method} {path}')
+
+
+def _parsed(reply: type[ReplyT], message: Any, call: str) -> ReplyT:
+    try:
+        return reply.model_validate(message)
+    except ValidationError as error:
+        raise RemoteError(f'{call}: the reply is not as it should be: {error}') from error
 
 
 def _decoded(response: httpx.Response, body: bytes, call: str) -> Any:

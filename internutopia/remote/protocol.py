@@ -52,7 +52,7 @@ ErrorCode = Literal[
 ]
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """A float that is whole as an integer, as in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -64,8 +64,8 @@ Id = Annotated[
         json_schema_extra={'format': 'uuid'},
     ),
 ]
-Count = Annotated[int, Field(ge=1, le=MAX_ITEMS), BeforeValidator(_whole)]
-Seed = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=1, le=MAX_ITEMS), BeforeValidator(whole)]
+Seed = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(whole)]
 EpisodeIds = Annotated[list[Id], Field(min_length=1, max_length=MAX_ITEMS, fail_fast=True)]
 
 
@@ -193,6 +193,8 @@ class Session(Reply):
     """What an action of one env is."""
     step_dt: float
     """Length of a step [s]."""
+    mujoco: str | None = None
+    """Version of MuJoCo that scenes are compiled with; null: their states and models are not to be had."""
     limits: Limits
 
 

@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
@@ -25,6 +26,9 @@ from internutopia.remote.errors import (
     SessionLostError,
     VersionMismatchError,
 )
+
+if TYPE_CHECKING:
+    from internutopia.core.runner.base import StepWatcher
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +51,10 @@ class RemoteSession:
         seed: of everything random in a new session; None means that of the served config.
         timeout: longest time of a call [s].
 
+    Attributes:
+        watchers: who is told, in the thread that calls, that a call begins to step the envs and that it has changed
+            them.
+
     Raises:
         VersionMismatchError: this client is too old or too new for the server.
         RemoteError: another kind of it: no such session, a limit, a wrong token, no server.
@@ -67,6 +75,7 @@ class RemoteSession:
         if step_size < 1:
             raise ValueError(f'step_size must be 1 or more, got {step_size!r}')
         self.step_size = step_size
+        self.watchers: list[StepWatcher] = []
         self.client = Client(base_url, user_token, timeout)
         try:
             _check_version(self.client)
@@ -111,10 +120,14 @@ class RemoteSession:
         """Start the next episodes in some envs; one row for each, in this order. Raises: RemoteError."""
         ids = [self.episode_ids[env_id] for env_id in env_ids]
         request = protocol.ResetEpisodes(session_id=self.session_id, episode_ids=ids, seed=seed)
-        return self.client.post('episode/vectorized_reset', request, protocol.ResetReply)
+        reply = self.client.post('episode/vectorized_reset', request, protocol.ResetReply)
+        self._tell_change()
+        return reply
 
     def step(self, actions: NDArray[np.number], autoreset: protocol.Autoreset) -> protocol.StepReply:
         """Advance all envs by up to `step_size` steps; one row for each. Raises: RemoteError."""
+        for watcher in self.watchers:
+            watcher.on_step_start()
         request = protocol.StepEpisodes(
             session_id=self.session_id,
             episode_ids=self.episode_ids,
@@ -122,7 +135,9 @@ class RemoteSession:
             step_size=self.step_size,
             autoreset=autoreset,
         )
-        return self.client.post('episode/vectorized_step', request, protocol.StepReply)
+        reply = self.client.post('episode/vectorized_step', request, protocol.StepReply)
+        self._tell_change()
+        return reply
 
     def close(self, end_session: bool = True) -> None:
         """End the session, or leave it to be found by its id; twice is fine. Fails silently, but for the log."""
@@ -130,6 +145,10 @@ class RemoteSession:
         if end is not None:
             end() if end_session else end.detach()
         self.client.close()
+
+    def _tell_change(self) -> None:
+        for watcher in self.watchers:
+            watcher.on_change()
 
     def _add_episodes(self) -> None:
         missing = self.num_envs - len(self.episode_ids)

@@ -7,7 +7,8 @@ steps or until the episode ends; rewards are summed and the observation is the l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium import spaces
@@ -23,6 +24,9 @@ from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
+
+if TYPE_CHECKING:
+    from internutopia.core.runner.base import WorkerEnvs
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -85,6 +89,13 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._active: Bools = np.zeros(num_envs, bool)
         self._episodes: NDArray[np.int64] = np.full(num_envs, -1)
         self._ended: Bools = np.zeros(num_envs, bool)  # and not started anew yet
+
+    @cached_property
+    def workers(self) -> WorkerEnvs:
+        """What steps the envs, for `internutopia.viewer.attach`. VersionMismatchError if they cannot be looked at."""
+        from internutopia.remote.workers import RemoteWorkers
+
+        return RemoteWorkers(self.session)
 
     @override
     @exclusive

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from gymnasium import spaces
@@ -25,6 +26,9 @@ from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
 from internutopia.rl.checks import check_open
+
+if TYPE_CHECKING:
+    from internutopia.core.runner.base import WorkerEnvs
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +122,13 @@ class RemoteVectorizedEnv:
     def step_dt(self) -> float:
         """Length of a step [s]."""
         return self._session.facts.step_dt
+
+    @cached_property
+    def workers(self) -> WorkerEnvs:
+        """What steps the envs, for `internutopia.viewer.attach`. VersionMismatchError if they cannot be looked at."""
+        from internutopia.remote.workers import RemoteWorkers
+
+        return RemoteWorkers(self._session)
 
     @exclusive
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from internutopia.core.config import Config, DistributedConfig
 from internutopia.core.config.config import check_config
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
 from internutopia.core.sensor.camera import checked_resolution
@@ -121,6 +122,11 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._nobody = self.core.select(np.zeros(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
+
+    @property
+    def workers(self) -> WorkerEnvs | None:
+        """What steps the envs of a distributed run, in other processes; None in a run of this process."""
+        return self.core if isinstance(self.core, WorkerEnvs) else None
 
     @exclusive
     def reset(

@@ -70,8 +70,8 @@ def access_to(env: Any) -> EnvAccess:
     if isinstance(env, Env | GymEnv):
         return access_beside(env.runner)
     raise TypeError(
-        f'the viewer takes an Env, a gym_env.Env or an rl.VectorEnv, got {type(env).__module__}.{type(env).__name__}; '
-        "envs on a server are on the server's own page"
+        'the viewer takes an Env, a gym_env.Env, an rl.VectorEnv or remote envs, got '
+        f'{type(env).__module__}.{type(env).__name__}'
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.runner.simulator import EnvSlot
 from internutopia.core.util.arrays import to_host
 from internutopia.viewer.access import ArmPose, EnvAccess
@@ -20,6 +22,7 @@ from internutopia.viewer.panels import EpisodeFacts
 from internutopia.viewer.pictures import to_rgb
 from internutopia.viewer.robot_controls import RobotControls
 from internutopia.viewer.robot_panel import RobotFacts
+from internutopia.viewer.shown_scene import ShownScene
 from internutopia.viewer.stage import EnvSnapshot
 from internutopia.viewer.targets import ArmKey
 from internutopia.viewer.wishes import Wishes
@@ -42,6 +45,7 @@ class EnvView:
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
         self._result: dict[str, Any] = {}  # of the last episode that ended in the env that is shown
         self._commanded: dict[tuple[int, str], RobotControls] = {}  # robots that pages tell something
+        self._scenes: WeakKeyDictionary[CompiledScene, ShownScene] = WeakKeyDictionary()
         self._runner.watchers.append(self)
 
     def close(self) -> None:
@@ -121,7 +125,13 @@ class EnvView:
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         local, world = env_id - self._first, self._world
         origin = world.env_origins[local] if self._wishes.all_envs else np.zeros(3)
-        return EnvSnapshot(env_id, origin, world.scene(local), world.full_state(local))
+        return EnvSnapshot(env_id, origin, self._shown(world.scene(local)), world.full_state(local))
+
+    def _shown(self, scene: CompiledScene) -> ShownScene:
+        """What is shown of a scene; of the same one the same."""
+        if scene not in self._scenes:
+            self._scenes[scene] = ShownScene.of(scene)
+        return self._scenes[scene]
 
     def _facts(self, env_id: int, slot: EnvSlot) -> EpisodeFacts:
         """What panels offer for an episode."""

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-import mujoco
-import numpy as np
-from numpy.typing import NDArray
-
-from internutopia.core.gym_env import Env as GymEnv
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import SceneSpec
 from internutopia.core.runner.base import StepWatcher, WorkerEnvs
-from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.vec_env import Env
-from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.vector_env import VectorEnv
-from internutopia.viewer.access import EnvAccess, access_beside, access_to
+from internutopia.viewer.access import EnvAccess, access_to
 from internutopia.viewer.env_view import EnvView
 from internutopia.viewer.frames import Frame
-from internutopia.viewer.stage import EnvSnapshot
-from internutopia.viewer.wishes import Wishes
-
-_SHOWN = 64  # envs
+from internutopia.viewer.looks import LastLook, Look, Seen
+from internutopia.viewer.shown_scene import ShownScene
+from internutopia.viewer.wishes import MOST_SHOWN, Wishes
 
 
 class EnvSource(Protocol):
@@ -62,10 +50,8 @@ def source_of(env: Any) -> EnvSource:
         TypeError: it is none that the viewer knows.
         NotImplementedError: its envs are on an engine that the viewer cannot show.
     """
-    if isinstance(env, VectorEnv) and not isinstance(env.core, BatchedRLEnv):
-        return WorkerSource(cast(WorkerEnvs, env.core))
-    workers = env.workers if isinstance(env, Env | GymEnv) else None
-    return LocalSource(access_to(env)) if workers is None else WorkerSource(workers)
+    workers = getattr(env, 'workers', None)
+    return WorkerSource(workers) if isinstance(workers, WorkerEnvs) else LocalSource(access_to(env))
 
 
 class LocalSource:
@@ -96,14 +82,14 @@ class WorkerSource:
         self._name = secrets.token_hex(8)
         self._told: frozenset[int] = frozenset()  # groups with robots that pages tell something
         self._frames: dict[int, Frame] = {}  # the last one of each group
-        self._scenes: WeakValueDictionary[bytes, CompiledScene] = WeakValueDictionary()
-        look = _Look(self._name, Wishes(), (), False, frozenset())
+        self._scenes: WeakValueDictionary[bytes, ShownScene] = WeakValueDictionary()
+        look = Look(self._name, Wishes(), (), False, frozenset())
         self._workers.ask(dict.fromkeys(range(len(workers.groups)), look))  # whatever cannot be shown is found here
 
     def tell(self, wishes: Wishes) -> None:
         """Tell robots what pages wish from now on."""
         told = self._groups_told(wishes)
-        look = _Look(self._name, wishes, (), False, frozenset(self._scenes))
+        look = Look(self._name, wishes, (), False, frozenset(self._scenes))
         self._ask(dict.fromkeys(told | self._told, look))
         self._told = told
 
@@ -114,7 +100,7 @@ class WorkerSource:
         looked_at = {chosen, *map(self._group_of, shown)}
         self._told = self._groups_told(wishes)  # with every look: a worker may be a new one
         questions = {
-            group: _Look(
+            group: Look(
                 self._name,
                 wishes,
                 tuple(env_id for env_id in shown if self._group_of(env_id) == group),
@@ -123,13 +109,9 @@ class WorkerSource:
             )
             for group in sorted(looked_at | self._told)
         }
-        answers = self._ask(questions)
-        scenes |= {
-            digest: CompiledScene(*parts)
-            for answer in answers.values()
-            for digest, parts in answer.scenes.items()
-            if digest not in scenes
-        }
+        answers: dict[int, Seen] = self._ask(questions)
+        for answer in answers.values():
+            scenes = {**answer.scenes, **scenes}  # of several that were sent, one
         self._scenes.update(scenes)
         self._frames = {group: frame for group, frame in self._frames.items() if group in looked_at}
         self._frames |= {group: answers[group].to_frame(scenes) for group in looked_at if group in answers}
@@ -141,7 +123,7 @@ class WorkerSource:
 
     def close(self) -> None:
         """Give the robots back to the program."""
-        self._ask(dict.fromkeys(range(len(self._workers.groups)), _Close(self._name)))
+        self._ask(dict.fromkeys(range(len(self._workers.groups)), LastLook(self._name)))
 
     def _ask(self, questions: Mapping[int, Any]) -> dict[int, Any]:
         try:
@@ -158,64 +140,4 @@ class WorkerSource:
 
 def _shown(wishes: Wishes, env_num: int) -> range:
     """Ids of the envs that are shown."""
-    return range(min(env_num, _SHOWN)) if wishes.all_envs else range(wishes.env_id, wishes.env_id + 1)
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a worker has seen.
-
-    Attributes:
-        frame: all of it but the envs.
-        envs: those, with the digests of their scenes instead of these.
-        scenes: by digest, those that were not known: what they were compiled from, and their models.
-    """
-
-    frame: Frame
-    envs: Sequence[tuple[int, NDArray[np.float64], bytes, NDArray[np.float64]]]
-    scenes: Mapping[bytes, tuple[SceneSpec, mujoco.MjModel]]
-
-    def to_frame(self, scenes: Mapping[bytes, CompiledScene]) -> Frame:
-        """The frame, with envs in these scenes."""
-        envs = [EnvSnapshot(env_id, origin, scenes[digest], state) for env_id, origin, digest, state in self.envs]
-        return replace(self.frame, envs=envs)
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Looks at envs of a worker, with the view of that name, which is made if it is not there; see `EnvView.look`.
-
-    `known`: digests of the scenes that need not be sent.
-    """
-
-    name: str
-    wishes: Wishes
-    env_ids: Sequence[int]
-    report: bool
-    known: frozenset[bytes]
-
-    def __call__(self, owner: Any, first_env: int) -> _Answer:
-        access = access_beside(owner)
-        view = _view_of(access.runner, self.name) or EnvView(access, first_env, self.name)
-        frame = view.look(self.wishes, self.env_ids, self.report)
-        envs = [(env.env_id, env.origin, env.scene.digest, env.state) for env in frame.envs]
-        scenes = {env.scene.digest: env.scene for env in frame.envs}
-        sent = {digest: (scene.source, scene.model) for digest, scene in scenes.items() if digest not in self.known}
-        return _Answer(replace(frame, envs=()), envs, sent)
-
-
-@dataclass(frozen=True)
-class _Close:
-    """Closes the view of that name in a worker."""
-
-    name: str
-
-    def __call__(self, owner: Any, first_env: int) -> None:
-        view = _view_of(access_beside(owner).runner, self.name)
-        if view is not None:
-            view.close()
-
-
-def _view_of(runner: SimulatorRunner, name: str) -> EnvView | None:
-    """The view of a name that stands beside envs."""
-    return next((each for each in runner.watchers if isinstance(each, EnvView) and each.name == name), None)
+    return range(min(env_num, MOST_SHOWN)) if wishes.all_envs else range(wishes.env_id, wishes.env_id + 1)

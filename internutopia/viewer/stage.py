@@ -14,9 +14,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.compiled import CompiledScene
 from internutopia.viewer.controls import Ray
 from internutopia.viewer.geometry import body_files
+from internutopia.viewer.shown_scene import ShownScene
 
 if TYPE_CHECKING:
     import viser
@@ -34,7 +34,7 @@ class EnvSnapshot:
 
     env_id: int
     origin: NDArray[np.float64]
-    scene: CompiledScene
+    scene: ShownScene
     state: NDArray[np.float64]
 
 
@@ -48,10 +48,10 @@ class Stage:
     def __init__(self, server: viser.ViserServer):
         self._server = server
         _light(server)
-        self._files: WeakKeyDictionary[CompiledScene, dict[int, bytes]] = WeakKeyDictionary()
+        self._files: WeakKeyDictionary[ShownScene, dict[int, bytes]] = WeakKeyDictionary()
         self.shift = np.zeros(3)
         self._casts: list[_Cast] = []
-        self._shown: list[tuple[int, CompiledScene]] = []
+        self._shown: list[tuple[int, ShownScene]] = []
         self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
 
     def show(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
@@ -91,7 +91,7 @@ class Stage:
         """Put other scenes on stage."""
         for cast in self._casts:
             cast.remove()
-        by_scene: dict[CompiledScene, list[int]] = {}
+        by_scene: dict[ShownScene, list[int]] = {}
         for index, env in enumerate(envs):
             by_scene.setdefault(env.scene, []).append(index)
         self._casts = []
@@ -105,7 +105,7 @@ class Stage:
         """How far everything is moved `(3,)` [m], so that a robot stays in the middle; heights stay."""
         if follow is None:
             return np.zeros(3)
-        root = self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root.body]
+        root = self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root]
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
@@ -115,7 +115,7 @@ class Stage:
             low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))
             target, distance = 0.5 * (low + high), 0.8 * float(np.linalg.norm(high - low)) + _FARTHEST
         else:
-            target[2] = 0.7 * float(self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root.body][2])
+            target[2] = 0.7 * float(self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root][2])
             distance = float(np.clip(2.2 * self._casts[0].reach(follow), _NEAREST, _FARTHEST))
         position = target + distance * np.array([0.6, -0.65, 0.45])
         for camera in (self._server.initial_camera, *(each.camera for each in self._server.get_clients().values())):
@@ -126,7 +126,7 @@ class _Cast:
     """The nodes of the envs that run one scene: of those shown, the ones of `indices`; `data` is their state."""
 
     def __init__(
-        self, server: viser.ViserServer, path: str, scene: CompiledScene, indices: list[int], files: dict[int, bytes]
+        self, server: viser.ViserServer, path: str, scene: ShownScene, indices: list[int], files: dict[int, bytes]
     ):
         self.scene = scene
         self.indices = indices
@@ -150,7 +150,7 @@ class _Cast:
     def reach(self, robot: str) -> float:
         """Distance from a robot's root to the farthest point of it [m]."""
         model, data = self.scene.model, self.data[0]
-        root = self.scene.robots[robot].root.body
+        root = self.scene.robots[robot].root
         own = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[root])
         return float((np.linalg.norm(data.geom_xpos[own] - data.xpos[root], axis=-1) + model.geom_rbound[own]).max())
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from internutopia.viewer.robot_controls import RobotCommand
+if TYPE_CHECKING:
+    from internutopia.viewer.robot_controls import RobotCommand
+
+MOST_SHOWN = 64
+"""Envs that are shown at a time."""
 
 
 @dataclass(frozen=True)

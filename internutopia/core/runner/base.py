@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -89,6 +89,7 @@ class StepWatcher(Protocol):
         ...
 
 
+@runtime_checkable
 class WorkerEnvs(Protocol):
     """Envs in other processes, which can be asked about them between their steps.
 

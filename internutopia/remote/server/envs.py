@@ -15,6 +15,7 @@ from internutopia.core.world.base import EnvIds
 from internutopia.core.world.env_selection import EnvIdSelection
 from internutopia.remote.protocol import Autoreset
 from internutopia.remote.server.env_camera import camera_names, env_at, env_picture
+from internutopia.remote.server.looks import SessionViews
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
 
@@ -59,10 +60,15 @@ class SessionEnvs:
         config: what to run.
         observation_size: numbers in an observation.
         action_format: what an action is.
+
+    Attributes:
+        progress: how far they have come.
+        views: what viewers see of them.
     """
 
     def __init__(self, config: Config, observation_size: int, action_format: ActionFormat):
         self._core = BatchedRLEnv(config)
+        self.views = SessionViews(self._core)
         self._format = action_format
         self._observed = False
         n = config.env_num

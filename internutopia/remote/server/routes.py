@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 import internutopia
 from internutopia.remote import protocol
+from internutopia.remote.look_protocol import GetScene, LookAtEnvs, ScenePart, SeenEnvs
 from internutopia.remote.protocol import KEY_HEADER, MAX_KEY_LENGTH, PREFIX
 from internutopia.remote.server import bodies
 from internutopia.remote.server.bodies import reader
@@ -17,6 +18,7 @@ from internutopia.remote.server.context import caller, session_manager
 from internutopia.remote.server.errors import retry_later
 from internutopia.remote.server.openapi import body, replies
 from internutopia.remote.server.reply_cache import Body, ReplyCache
+from internutopia.remote.server.session import Session
 from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.users import User
 
@@ -150,6 +152,27 @@ async def close_session(
     return await _once(request, sessions.reply_cache(user), key, act)
 
 
+@simulator.post('/session/look', **replies(SeenEnvs, 400, 404, 413, 415, 422), **body(LookAtEnvs))
+async def look(
+    request: Request, user: Caller, sessions: Sessions, message: Annotated[LookAtEnvs, Depends(reader(LookAtEnvs))]
+) -> Response:
+    """See envs of a session as a viewer shows them, and tell their robots what it says.
+
+    It counts as use of the session: one that is looked at does not expire.
+    """
+    fields = message.model_dump(exclude={'session_id'})
+    return await _call(request, sessions.find(user, message.session_id), 'look', fields)
+
+
+@simulator.post('/session/scene', **replies(ScenePart, 400, 404, 409, 413, 415, 422), **body(GetScene))
+async def scene(
+    request: Request, user: Caller, sessions: Sessions, message: Annotated[GetScene, Depends(reader(GetScene))]
+) -> Response:
+    """The compiled model that an env of a session runs, part by part."""
+    fields = message.model_dump(exclude={'session_id'})
+    return await _call(request, sessions.find(user, message.session_id), 'scene', fields)
+
+
 @simulator.get('/session/{session_id}', **replies(protocol.SessionState, 404, 422))
 async def session_state(request: Request, user: Caller, sessions: Sessions, session_id: SessionId) -> Response:
     """A living session, to go on with it."""
@@ -250,6 +273,12 @@ async def health(request: Request, sessions: Sessions) -> Response:
 
 def _answer(request: Request, message: Any) -> Response:
     return bodies.response(bodies.reply(request, message))
+
+
+async def _call(request: Request, session: Session, name: str, arguments: dict[str, Any]) -> Response:
+    """What a call of a session gives that does no harm if it is done twice."""
+    media_type = bodies.reply_type(request)
+    return bodies.response(Body(await session.call(name, **arguments, media_type=media_type), media_type))
 
 
 async def _once(request: Request, kept: ReplyCache, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:

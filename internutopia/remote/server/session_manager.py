@@ -173,6 +173,7 @@ class SessionManager:
             'observation_size': description.observation_size,
             'action': _action(description.action_format.space),
             'step_dt': description.step_dt,
+            'mujoco': description.mujoco,
             'limits': self.settings.limits(),
         }
 

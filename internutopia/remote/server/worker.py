@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from io import BufferedRWPair
 from typing import Any
 
+import mujoco
 import numpy as np
 from gymnasium import spaces
 
@@ -39,6 +40,8 @@ class Description:
     observation_size: int
     action_format: ActionFormat
     step_dt: float
+    mujoco: str
+    """Version."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,18 @@ class _Worker:
         except ValueError as error:
             return Refused(422, 'invalid', str(error))
 
+    def look(self, media_type: str, **arguments: Any) -> Done | Refused:
+        try:
+            return Done(encode(self._envs.views.look(**arguments), media_type), self._envs.progress)
+        except NotImplementedError as error:
+            return Refused(422, 'invalid', str(error))
+
+    def scene(self, media_type: str, digest: str, start: int) -> Done | Refused:
+        part = self._envs.views.scene(digest, start)
+        if part is None:
+            return Refused(409, 'conflict', f'no env runs scene {digest} now')
+        return Done(encode(part, media_type), self._envs.progress)
+
     def env_at(self, **arguments: Any) -> Done:
         return Done(str(self._envs.env_at(**arguments)).encode(), self._envs.progress)
 
@@ -132,7 +147,7 @@ def _describe(config: Config) -> Description:
     try:
         envs.reset()
         observation_size = spaces.flatdim(envs.single_observation_space)
-        return Description(observation_size, envs.action_format, envs.core.step_dt)
+        return Description(observation_size, envs.action_format, envs.core.step_dt, mujoco.__version__)
     finally:
         envs.close()
 

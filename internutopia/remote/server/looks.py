@@ -1,0 +1,138 @@
+"""Looks of viewers at the envs of a session, between its calls: fields of the messages of `look_protocol`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.episodes.record import plain
+from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.viewer.env_view import EnvView
+from internutopia.viewer.frames import Frame
+from internutopia.viewer.looks import LastLook, Look, Seen
+from internutopia.viewer.robot_controls import RobotCommand, VelocityControl
+from internutopia.viewer.robot_panel import RobotFacts
+from internutopia.viewer.shown_scene import ShownScene
+from internutopia.viewer.wishes import Wishes
+
+_PART = 1 << 22  # bytes of a model in a reply: others wait for the server while it is passed on
+_MOST_VIEWERS = 8  # of a session; for one more, the oldest is forgotten
+
+
+class SessionViews:
+    """What viewers see of envs, and tell their robots."""
+
+    def __init__(self, core: BatchedRLEnv):
+        self._core = core
+        self._saved: tuple[bytes, NDArray[np.uint8]] = b'', np.zeros(0, np.uint8)  # the last model that was asked for
+
+    def look(
+        self,
+        viewer: str,
+        last: bool,
+        env_ids: Sequence[int],
+        env: int,
+        in_place: bool,
+        report: bool,
+        cameras: Sequence[Mapping[str, str]],
+        robots: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Look at envs: arguments as in `look_protocol.LookAtEnvs`, result as `SeenEnvs`.
+
+        NotImplementedError if the envs are on an engine that cannot be shown.
+        """
+        if last:
+            LastLook(viewer)(self._core, 0)
+            return _seen_envs(Seen(Frame(), (), {}))
+        wishes = Wishes(
+            env_id=env,
+            all_envs=in_place,
+            cameras=frozenset((each['robot'], each['camera']) for each in cameras),
+            joints={(told['env'], told['robot']): told['joints'] for told in robots if told['joints']},
+            commands={
+                (told['env'], told['robot']): RobotCommand(tuple(told['speeds']))
+                for told in robots
+                if told['speeds'] is not None
+            },
+        )
+        seen = Look(viewer, wishes, env_ids, report, frozenset())(self._core, 0)
+        views = [each for each in self._core.runner.watchers if isinstance(each, EnvView)]
+        for forgotten in views[:-_MOST_VIEWERS]:
+            forgotten.close()
+        return _seen_envs(seen)
+
+    def scene(self, digest: str, start: int) -> dict[str, Any] | None:
+        """A part of the model that an env runs, as `look_protocol.ScenePart`; None if none does."""
+        scene = self._find(bytes.fromhex(digest))
+        if scene is None:
+            return None
+        if self._saved[0] != scene.digest:
+            model = np.zeros(mujoco.mj_sizeModel(scene.model), np.uint8)
+            mujoco.mj_saveModel(scene.model, None, model)
+            self._saved = scene.digest, model
+        model = self._saved[1]
+        if start + _PART >= len(model):
+            self._saved = b'', model[:0]  # that was the last part
+        robots = {
+            name: {'root': robot.root, 'qpos': robot.qpos.astype(np.int64)} for name, robot in scene.robots.items()
+        }
+        return {'size': len(model), 'part': model[start : start + _PART], 'robots': robots}
+
+    def _find(self, digest: bytes) -> ShownScene | None:
+        runner = self._core.runner
+        world: Any = runner.world  # looks were taken of it, so it has scenes
+        scenes = (world.scene(env_id) for env_id, slot in enumerate(runner.envs) if slot is not None)
+        found = next((scene for scene in scenes if scene.digest == digest), None)
+        return None if found is None else ShownScene.of(found)
+
+
+def _seen_envs(seen: Seen) -> dict[str, Any]:
+    """Fields of `look_protocol.SeenEnvs`."""
+    scenes = list(seen.scenes)
+    report = seen.frame.report
+    pictures = {} if report is None else report.pictures
+    return {
+        'env_ids': np.array([env.env_id for env in seen.envs], np.int64),
+        'origins': np.array([env.origin for env in seen.envs], np.float64).reshape(-1, 3),
+        'scenes': [digest.hex() for digest in scenes],
+        'scene_of': np.array([scenes.index(env.scene) for env in seen.envs], np.int64),
+        'states': np.concatenate([np.zeros(0), *(env.state for env in seen.envs)]),
+        'state_sizes': np.array([len(env.state) for env in seen.envs], np.int64),
+        'episode': _episode(seen.frame),
+        'figures': None if report is None else plain(report.figures),
+        'pictures': [
+            {'robot': robot, 'camera': camera, 'rgb': picture} for (robot, camera), picture in pictures.items()
+        ],
+    }
+
+
+def _episode(frame: Frame) -> dict[str, Any] | None:
+    facts = frame.episode
+    if facts is None:
+        return None
+    robots = [_robot(robot) for robot in facts.robots]
+    return {'env': facts.env_id, 'title': facts.title, 'time': frame.time, 'robots': robots}
+
+
+def _robot(facts: RobotFacts) -> dict[str, Any]:
+    return {
+        'robot': facts.name,
+        'joints': {
+            joint: [limit if math.isfinite(limit) else None for limit in limits]
+            for joint, limits in facts.joints.items()
+        },
+        'held': sorted(facts.held),
+        'speeds': _speeds(facts.controls.velocity),
+        'cameras': facts.cameras,
+    }
+
+
+def _speeds(control: VelocityControl | None) -> dict[str, Any] | None:
+    if control is None:
+        return None
+    return {'name': control.name, 'labels': control.labels, 'low': control.low, 'high': control.high}

@@ -1,0 +1,162 @@
+"""Remote workers: envs on a server as a viewer sees them, a `WorkerEnvs` whose one worker is the server's."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from internutopia.core.runner.base import Question
+from internutopia.core.util.install import install_hint
+from internutopia.remote.errors import RemoteError, VersionMismatchError
+from internutopia.remote.look_protocol import (
+    GetScene,
+    LookAtEnvs,
+    RobotCamera,
+    ScenePart,
+    SeenEnvs,
+    SeenEpisode,
+    SeenRobot,
+    ToldRobot,
+)
+from internutopia.remote.session import RemoteSession
+from internutopia.viewer.frames import Frame, Report
+from internutopia.viewer.looks import LastLook, Look, Seen, SeenEnv
+from internutopia.viewer.panels import EpisodeFacts
+from internutopia.viewer.robot_controls import RobotControls, VelocityControl
+from internutopia.viewer.robot_panel import RobotFacts
+from internutopia.viewer.shown_scene import ShownRobot, ShownScene
+from internutopia.viewer.wishes import Wishes
+
+logger = logging.getLogger(__name__)
+
+_TIMEOUT = 5.0  # s: the run waits for a look
+_SCENE_TIMEOUT = 20.0  # s, of a part of a model
+
+
+class RemoteWorkers:
+    """The envs of a session: one group, with the length of a call as that of a step.
+
+    Only looks of viewers are answered. Once one was, later ones that fail are only logged: the program's own calls say
+    what is wrong.
+
+    Raises:
+        VersionMismatchError: the models of the server cannot be read here.
+    """
+
+    def __init__(self, session: RemoteSession):
+        self.env_num = session.num_envs
+        self.groups: Sequence[range] = [range(session.num_envs)]
+        self.step_dt = session.facts.step_dt * session.step_size
+        self.watchers = session.watchers
+        self._session = session
+        self._answered = False
+        _check_mujoco(session)
+
+    def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
+        """See `WorkerEnvs`; at first also a `RemoteError`."""
+        ((group, question),) = questions.items()
+        try:
+            if isinstance(question, LastLook):
+                request = LookAtEnvs(session_id=self._session.session_id, viewer=question.name, last=True)
+                self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
+                return {group: None}
+            assert isinstance(question, Look)
+            answer = self._look(question)
+        except RemoteError as error:
+            if not self._answered:
+                raise
+            logger.warning('The viewer sees nothing of session %s: %s', self._session.session_id, error)
+            return {}
+        self._answered = True
+        return {group: answer}
+
+    def _look(self, look: Look) -> Seen:
+        wishes = look.wishes
+        request = LookAtEnvs(
+            session_id=self._session.session_id,
+            viewer=look.name,
+            env_ids=list(look.env_ids),
+            env=wishes.env_id,
+            in_place=wishes.all_envs,
+            report=look.report,
+            cameras=[RobotCamera(robot=robot, camera=camera) for robot, camera in sorted(wishes.cameras)],
+            robots=_told(wishes),
+        )
+        reply = self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
+        digests = [bytes.fromhex(digest) for digest in reply.scenes]
+        scenes = {digest: self._scene(digest) for digest in digests if digest not in look.known}
+        states = np.split(reply.states, np.cumsum(reply.state_sizes))  # and nothing at last
+        rows = zip(reply.env_ids.tolist(), reply.origins, reply.scene_of.tolist(), states, strict=False)
+        envs = [SeenEnv(env_id, origin, digests[scene], state) for env_id, origin, scene, state in rows]
+        report = None
+        if reply.figures is not None:
+            report = Report(reply.figures, {(each.robot, each.camera): each.rgb for each in reply.pictures})
+        if reply.episode is None:
+            return Seen(Frame(report=report), envs, scenes)
+        return Seen(Frame((), _episode(reply.episode), reply.episode.time, report), envs, scenes)
+
+    def _scene(self, digest: bytes) -> ShownScene:
+        """A scene, part by part. InvalidRequestError if no env runs it any more."""
+        model = bytearray()
+        while True:
+            request = GetScene(session_id=self._session.session_id, digest=digest.hex(), start=len(model))
+            reply = self._session.client.post_once('session/scene', request, ScenePart, _SCENE_TIMEOUT)
+            model += reply.part.tobytes()
+            if len(model) >= reply.size or not len(reply.part):
+                break
+        robots = {name: ShownRobot(robot.root, robot.qpos.astype(np.intp)) for name, robot in reply.robots.items()}
+        return ShownScene(digest, _read_model(bytes(model)), robots)
+
+
+def _check_mujoco(session: RemoteSession) -> None:
+    """VersionMismatchError if this MuJoCo does not read the models of the server's."""
+    theirs, url = session.facts.mujoco, session.client.base_url
+    if theirs is None:
+        raise VersionMismatchError(
+            f'the server {url} is older than the viewer of remote envs: {install_hint("remote")} there', 'version'
+        )
+    if theirs != mujoco.__version__:
+        raise VersionMismatchError(
+            f'the viewer cannot read scenes of the server {url}, which has MuJoCo {theirs}; this is MuJoCo '
+            f"{mujoco.__version__}: pip install 'mujoco=={theirs}'",
+            'version',
+        )
+
+
+def _read_model(data: bytes) -> mujoco.MjModel:
+    """RemoteError if it is none."""
+    try:
+        return mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': data})
+    except ValueError as error:
+        raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
+
+
+def _told(wishes: Wishes) -> list[ToldRobot]:
+    """What robots are told; the array API, which a server runs, takes joints and speeds."""
+    told: list[ToldRobot] = []
+    for key in sorted(wishes.told):
+        command = wishes.commands.get(key)
+        speeds = None if command is None or command.speeds is None else list(command.speeds)
+        told.append(ToldRobot(env=key[0], robot=key[1], joints=dict(wishes.joints.get(key, {})), speeds=speeds))
+    return told
+
+
+def _episode(episode: SeenEpisode) -> EpisodeFacts:
+    return EpisodeFacts(episode.env, episode.title, tuple(_robot(robot) for robot in episode.robots))
+
+
+def _robot(robot: SeenRobot) -> RobotFacts:
+    joints = {
+        joint: (-math.inf if low is None else low, math.inf if high is None else high)
+        for joint, (low, high) in robot.joints.items()
+    }
+    speeds = robot.speeds
+    velocity = None
+    if speeds is not None:
+        velocity = VelocityControl(speeds.name, tuple(speeds.labels), tuple(speeds.low), tuple(speeds.high))
+    return RobotFacts(joints, frozenset(robot.held), RobotControls(robot.robot, velocity), tuple(robot.cameras))
