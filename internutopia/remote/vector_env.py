@@ -7,7 +7,6 @@ steps or until the episode ends; rewards are summed and the observation is the l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,9 +89,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._episodes: NDArray[np.int64] = np.full(num_envs, -1)
         self._ended: Bools = np.zeros(num_envs, bool)  # and not started anew yet
 
-    @cached_property
+    @property
     def workers(self) -> WorkerEnvs:
-        """What steps the envs, for `internutopia.viewer.attach`. VersionMismatchError if they cannot be looked at."""
+        """The envs for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
         from internutopia.remote.workers import RemoteWorkers
 
         return RemoteWorkers(self.session)

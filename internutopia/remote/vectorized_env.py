@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -123,9 +122,9 @@ class RemoteVectorizedEnv:
         """Length of a step [s]."""
         return self._session.facts.step_dt
 
-    @cached_property
+    @property
     def workers(self) -> WorkerEnvs:
-        """What steps the envs, for `internutopia.viewer.attach`. VersionMismatchError if they cannot be looked at."""
+        """The envs for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
         from internutopia.remote.workers import RemoteWorkers
 
         return RemoteWorkers(self._session)

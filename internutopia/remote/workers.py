@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,17 +32,16 @@ from internutopia.viewer.robot_panel import RobotFacts
 from internutopia.viewer.shown_scene import ShownRobot, ShownScene
 from internutopia.viewer.wishes import Wishes
 
-logger = logging.getLogger(__name__)
-
 _TIMEOUT = 5.0  # s: the run waits for a look
+_PAUSE = 1.0  # s, after one that failed
 _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 
 
 class RemoteWorkers:
     """The envs of a session: one group, with the length of a call as that of a step.
 
-    Only looks of viewers are answered. Once one was, later ones that fail are only logged: the program's own calls say
-    what is wrong.
+    Only looks of viewers are answered. Once one was, nothing is raised any more: what is wrong is in the client's log,
+    and the program's own calls say it.
 
     Raises:
         VersionMismatchError: the models of the server cannot be read here.
@@ -55,6 +54,7 @@ class RemoteWorkers:
         self.watchers = session.watchers
         self._session = session
         self._answered = False
+        self._next_try = 0.0  # [s]
         _check_mujoco(session)
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
@@ -66,11 +66,13 @@ class RemoteWorkers:
                 self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
                 return {group: None}
             assert isinstance(question, Look)
+            if time.monotonic() < self._next_try:
+                return {}
             answer = self._look(question)
-        except RemoteError as error:
+        except RemoteError:
             if not self._answered:
                 raise
-            logger.warning('The viewer sees nothing of session %s: %s', self._session.session_id, error)
+            self._next_try = time.monotonic() + _PAUSE
             return {}
         self._answered = True
         return {group: answer}

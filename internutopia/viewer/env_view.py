@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.runner.simulator import EnvSlot
 from internutopia.core.util.arrays import to_host
 from internutopia.viewer.access import ArmPose, EnvAccess
@@ -77,7 +78,11 @@ class EnvView:
         if report:
             figures = {'step': slot.step, **self._access.figures(local)}
             figures |= {f'last episode: {name}': value for name, value in self._result.items()}
-            said = Report(figures, self._pictures(facts, slot))
+            try:
+                pictures = self._pictures(facts, slot)
+            except NoOpenGLError as error:  # what somebody clicks on does not end the run
+                figures['no pictures'], pictures = str(error), {}
+            said = Report(figures, pictures)
         arms = {} if wishes.all_envs else self._arms(facts)
         return Frame(envs, facts, float(to_host(self._world.times)[local]), said, arms)
 

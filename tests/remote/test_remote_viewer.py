@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +16,20 @@ import pytest
 
 pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 
+from faulty_proxy import FaultyProxy
 from page_client import PATIENCE, PageClient
 
 from internutopia import rl
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.config.learning import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
-from internutopia.remote import VectorEnv
+from internutopia.remote import (
+    ServerUnavailableError,
+    SessionLostError,
+    VectorEnv,
+    VersionMismatchError,
+    create_vectorized_env,
+)
+from internutopia.remote.protocol import SessionState
 from internutopia.viewer import attach
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
@@ -30,8 +40,11 @@ import_extensions()
 
 ENVS = 3
 SHOWN_TO = 1e-4  # m: the server of pages leaves out changes that are smaller
+PART = 1 << 22  # bytes of a model in a reply
 STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
-SCENE = """<mujoco><worldbody>
+SCENE = """<mujoco>
+<asset><texture name="large" type="2d" builtin="flat" rgb1="1 0 0" width="1600" height="1600"/></asset>
+<worldbody>
   <geom type="plane" size="0 0 1"/>
   <body name="crate" pos="0 -1 0.1"><freejoint/><geom type="box" size="0.1 0.2 0.1"/></body>
   <body name="other{}" pos="0 1 0.1"><freejoint/><geom type="box" size="0.1 0.2 0.1"/></body>
@@ -115,6 +128,7 @@ def test_states_are_those_of_the_same_envs_in_this_process_to_the_bit(envs: Vect
         ours = mujoco.MjData(world.scene(env.env_id).model)
         mujoco.mj_setState(world.scene(env.env_id).model, ours, world.full_state(env.env_id), STATE)
         mujoco.mj_forward(world.scene(env.env_id).model, ours)
+        assert mujoco.mj_sizeModel(env.scene.model) > PART  # it came in parts
         assert data.xpos.tobytes() == ours.xpos.tobytes() and data.geom_xmat.tobytes() == ours.geom_xmat.tobytes()
     assert frame.envs[0].scene is frame.envs[1].scene is not frame.envs[2].scene
 
@@ -123,7 +137,8 @@ def test_a_page_shows_the_env_that_it_picks(envs: VectorEnv, twin: rl.VectorEnv)
     for each in (envs, twin):
         each.reset(seed=3)
         each.step(FORWARD)
-    scene: Any = twin.core.runner.world.scene(2)
+    world: Any = twin.core.runner.world
+    scene = world.scene(2)
     body = scene.model.body('scene/other_of_its_own').id
     with attach(envs, paused=True) as viewer, PageClient(viewer.url) as page:
         running = threading.Thread(target=lambda: [envs.step(FORWARD) for _ in range(3)])
@@ -137,7 +152,7 @@ def test_a_page_shows_the_env_that_it_picks(envs: VectorEnv, twin: rl.VectorEnv)
             step = int(twin.core.state.steps[2])
             page.wait_for(lambda step=step: f'| step | {step} |' in page.text())
         data = mujoco.MjData(scene.model)
-        mujoco.mj_setState(scene.model, data, twin.core.runner.world.full_state(2), STATE)
+        mujoco.mj_setState(scene.model, data, world.full_state(2), STATE)
         mujoco.mj_kinematics(scene.model, data)
         root = scene.robots['jetbot'].root.body
         for number in (body, root):
@@ -189,6 +204,87 @@ def test_sliders_command_a_robot_of_one_env_until_it_is_released(envs: VectorEnv
     for _ in range(7):  # a viewer that is closed gives the robots back
         step()
     assert seen[0][1, 0] != np.float32(0.31)
+
+
+def test_two_viewers_of_one_env(envs: VectorEnv):
+    envs.reset(seed=0)
+    with attach(envs) as first, attach(envs) as second, PageClient(first.url) as one, PageClient(second.url) as two:
+        one.set('Env', 2)
+        two.set('Env', 1)
+
+        def shown() -> bool:
+            return one.sees(lambda: 'episode 2' in one.text()) and two.sees(lambda: 'episode 1' in two.text())
+
+        step_until(lambda: envs.step(ZEROS), shown)
+        assert '/envs/scene_0/1' in one.nodes and '/envs/scene_0/1' in two.nodes
+
+
+def test_envs_of_the_loop_that_sees_every_step_are_shown(config: Config, serve: Callable[..., Any]):
+    with create_vectorized_env(ENVS, step_size=3, base_url=serve(config).url) as envs:
+        with attach(envs) as viewer, PageClient(viewer.url) as page:
+            envs.reset(seed=0)
+            step_until(lambda: envs.step(ZEROS), lambda: page.sees(lambda: '| step |' in page.text()))
+            assert viewer._source.step_dt == 3 * envs.step_dt
+
+
+def test_a_session_that_dies_leaves_the_picture_and_its_end_to_the_program(
+    envs: VectorEnv, worker_pid: Callable[[str], int]
+):
+    envs.reset(seed=0)
+    with attach(envs) as viewer, PageClient(viewer.url) as page:
+        step_until(lambda: envs.step(ZEROS), lambda: page.sees(lambda: page.nodes))
+        os.kill(worker_pid(envs.session.session_id), signal.SIGKILL)
+        with pytest.raises(SessionLostError):
+            step_until(lambda: envs.step(ZEROS), lambda: False)
+        viewer._take_frame()  # as in a pause
+        assert page.nodes
+        envs.close()
+        viewer._take_frame()
+
+
+def test_a_server_that_dies_does_not_hold_up_the_viewer(config: Config, serve_process: Callable[..., Any]):
+    server = serve_process(config)
+    with closing(VectorEnv(ENVS, server.url)) as envs:
+        envs.reset(seed=0)
+        with attach(envs):
+            server.stop(signal.SIGKILL)
+            envs.session.client.timeout = 1.0
+            with pytest.raises(ServerUnavailableError, match='no answer'):
+                envs.step(ZEROS)
+        with pytest.raises(ServerUnavailableError, match='no answer'):
+            attach(envs)
+
+
+def test_a_step_that_was_given_up_is_not_done_twice_whatever_is_looked_at_meanwhile(
+    config: Config, serve: Callable[..., Any]
+):
+    with FaultyProxy(serve(config).url) as proxy, closing(VectorEnv(ENVS, proxy.url)) as envs:
+        envs.reset(seed=0)
+        with attach(envs) as viewer:
+            usual, envs.session.client.timeout = envs.session.client.timeout, 1.0
+            proxy.faults = ['stall']
+            with pytest.raises(ServerUnavailableError, match='no answer'):
+                envs.step(ZEROS)
+            envs.session.client.timeout = usual
+            viewer._take_frame()  # as in a pause
+            for _ in range(2):
+                envs.step(ZEROS)
+            living = envs.session.client.get(f'session/{envs.session.session_id}', SessionState)
+            assert living.steps == 2 * ENVS
+
+
+def test_who_cannot_see(envs: VectorEnv, monkeypatch: pytest.MonkeyPatch):
+    facts = envs.session.facts
+    monkeypatch.setattr(mujoco, '__version__', '0.1')
+    with pytest.raises(VersionMismatchError, match=rf'has MuJoCo {facts.mujoco}; this is MuJoCo 0.1: pip install'):
+        attach(envs)
+    monkeypatch.undo()
+    monkeypatch.setattr(facts, 'mujoco', None)
+    with pytest.raises(VersionMismatchError, match='older than the viewer of remote envs'):
+        attach(envs)
+    monkeypatch.undo()
+    with attach(envs):
+        pass
 
 
 def test_a_camera_is_shown(envs: VectorEnv, opengl: None):

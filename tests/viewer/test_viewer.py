@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from internutopia.core.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia.viewer import attach
+from internutopia_extension.configs.sensors import RepCameraCfg
 
 STAND: list[dict[str, Any]] = [{'jetbot': {'move_by_speed': [0.0, 0.0]}}] * 3
 SHOWN_TO = 1e-4  # m: the server leaves out changes that are smaller
@@ -253,6 +255,22 @@ def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: Vecto
         step_until(lambda: envs.step(zeros), lambda: commanded() != np.float32(0.73))
 
 
+def test_a_camera_that_nobody_can_render_does_not_end_the_run(config: Config, monkeypatch: pytest.MonkeyPatch):
+    camera = RepCameraCfg(name='eye', prim_path='chassis/rgb_camera/jetbot_camera', resolution=(16, 12))
+    (task,) = config.task_configs
+    (robot,) = task.robots
+    config.task_configs = [task.update(robots=[robot.update(sensors=[camera])])]
+    monkeypatch.setenv('MUJOCO_GL', 'disable')
+    with closing(VectorEnv(config)) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((3, 2), np.float32)
+        with attach(envs) as viewer, PageClient(viewer.url) as page:
+            page.set('Show eye', True)
+            shown = 'rendering is switched off by MUJOCO_GL=disable'
+            step_until(lambda: envs.step(zeros), lambda: page.sees(lambda: shown in page.text()))
+            assert page.element('eye')['visible'] is False
+
+
 def test_each_of_four_scenes_is_shown_when_its_env_is_picked(make_env: Any, config: Config, tmp_path: Path):
     """In scene i there are i crates, each a node of its own."""
     crate = '<body name="crate_{}"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>'
@@ -290,7 +308,9 @@ def test_geometry_is_sent_once(make_env: Any):
 
 def test_what_cannot_be_shown(make_env: Any, monkeypatch: pytest.MonkeyPatch):
     env = make_env()
-    with pytest.raises(TypeError, match='takes an Env, a gym_env.Env or an rl.VectorEnv, got mujoco.*MjModel'):
+    with pytest.raises(
+        TypeError, match='takes an Env, a gym_env.Env, an rl.VectorEnv or remote envs, got mujoco.*MjModel'
+    ):
         attach(mujoco.MjModel.from_xml_string('<mujoco/>'))
     with pytest.raises(ValueError, match='speed=0 must be positive'):
         attach(env, speed=0)

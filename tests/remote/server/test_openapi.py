@@ -47,6 +47,8 @@ OPERATIONS = [
     ('GET', '/api/v1/session/{session_id}/env_at'),
     ('POST', '/api/v1/session/create'),
     ('POST', '/api/v1/session/close'),
+    ('POST', '/api/v1/session/look'),
+    ('POST', '/api/v1/session/scene'),
     ('POST', '/api/v1/episode/create'),
     ('POST', '/api/v1/episode/vectorized_reset'),
     ('POST', '/api/v1/episode/vectorized_step'),
