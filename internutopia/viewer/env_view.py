@@ -95,8 +95,10 @@ class EnvView:
             local = env_id - self._first
             if self._slot(env_id) is None or robot not in self._world.scene(local).robots:
                 continue
+            layout = self._world.scene(local).robots[robot]
+            aimed = {layout.dof_names[i]: i for i in np.flatnonzero(layout.targets['position'] >= 0).tolist()}
+            held = {aimed[name]: value for name, value in targets.items() if name in aimed}
             view = self._world.articulation(robot, local)
-            held = {view.dof_names.index(name): value for name, value in targets.items() if name in view.dof_names}
             view.set_targets(np.array([local]), positions=[list(held.values())], joints=list(held))
 
     def on_change(self) -> None:

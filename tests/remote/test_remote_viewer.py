@@ -29,6 +29,7 @@ from internutopia.remote import (
     VersionMismatchError,
     create_vectorized_env,
 )
+from internutopia.remote.look_protocol import LookAtEnvs, SeenEnvs, ToldRobot
 from internutopia.remote.protocol import SessionState
 from internutopia.viewer import attach
 from internutopia_extension import import_extensions
@@ -242,6 +243,7 @@ def test_a_session_that_dies_leaves_the_picture_and_its_end_to_the_program(
         viewer._take_frame()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_does_not_hold_up_the_viewer(config: Config, serve_process: Callable[..., Any]):
     server = serve_process(config)
     with closing(VectorEnv(ENVS, server.url)) as envs:
@@ -285,6 +287,18 @@ def test_who_cannot_see(envs: VectorEnv, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     with attach(envs):
         pass
+
+
+def test_the_oldest_of_too_many_viewers_is_forgotten_with_what_it_told(envs: VectorEnv):
+    envs.reset(seed=0)
+    session_id = envs.session.session_id
+    for number in range(9):
+        speeds = [0.73, 0.0, 0.0] if number == 0 else None
+        told = [ToldRobot(env=1, robot='jetbot', speeds=speeds)]
+        request = LookAtEnvs(session_id=session_id, viewer=f'{number:016x}', robots=told)
+        envs.session.client.post_once('session/look', request, SeenEnvs, PATIENCE)
+        commanded = [envs.step(ZEROS)[0][1, 0] for _ in range(7)]  # the task samples another one every 6 steps
+        assert (set(commanded) == {np.float32(0.73)}) is (number < 8)
 
 
 def test_a_camera_is_shown(envs: VectorEnv, opengl: None):

@@ -53,6 +53,57 @@ def steps(session: RawSession, **changes: Any) -> dict[str, Any]:
     return {**message, **changes}
 
 
+VIEWER = '0123456789abcdef'
+TOLD = {'env': 0, 'robot': 'cart_pole'}
+
+
+def look(session: RawSession, **fields: Any) -> Any:
+    return session.caller.post('/session/look', {'session_id': session.id, 'viewer': VIEWER, **fields})
+
+
+@pytest.mark.parametrize(
+    ('fields', 'place'),
+    [
+        ({'viewer': '../me'}, 'viewer'),
+        ({'env_ids': [0] * 65}, 'env_ids'),
+        ({'env': -1}, 'env'),
+        ({'env_ids': ['0']}, 'env_ids[0]'),
+        ({'cameras': [['cart_pole', 'eye']]}, 'cameras[0]'),
+        ({'cameras': [{'robot': 'a', 'camera': 'b'}] * 17}, 'cameras'),
+        ({'robots': [{**TOLD, 'speeds': [0.0, 0.0]}]}, 'robots[0].speeds'),
+        ({'robots': [{**TOLD, 'speeds': [np.inf, 0.0, 0.0]}]}, 'robots[0].speeds[0]'),
+        ({'robots': [{**TOLD, 'joints': {'slider': float('nan')}}]}, 'robots[0].joints.slider'),
+        ({'robots': [{**TOLD, 'pose': 1}]}, 'robots[0].pose'),
+        ({'pickle': b'x'}, 'pickle'),
+    ],
+)
+def test_looks(session: RawSession, fields: dict[str, Any], place: str) -> None:
+    answer = look(session, **fields)
+    assert answer.fault == (422, 'invalid') and answer.message.startswith(f'{place}: '), answer.message
+
+
+def test_looks_at_what_is_not_there_see_nothing_and_tell_nobody(raw: Raw) -> None:
+    session, twin = raw.session(ENVS), raw.session(ENVS)
+    told = [
+        {'env': 0, 'robot': 'nobody', 'speeds': [1.0, 0.0, 0.0]},
+        {**TOLD, 'joints': {'no_joint': 1.0, 'slider': 0.3}, 'speeds': [1.0, 0.0, 0.0]},  # it has a motor, no target
+        {'env': ENVS, 'robot': 'cart_pole', 'joints': {'slider': 0.3}},
+    ]
+    cameras = [{'robot': 'cart_pole', 'camera': 'eye'}]
+    fields = {'env_ids': [ENVS, 1, 1], 'env': ENVS, 'report': True, 'cameras': cameras, 'robots': told}
+    seen = look(session, **fields).body
+    assert seen['env_ids'].tolist() == [1, 1] and seen['episode'] is None and seen['pictures'] == []
+    assert session.step().body['observations'].tobytes() == twin.step().body['observations'].tobytes()
+    assert look(session, last=True).body['env_ids'].size == look(session, last=True).body['states'].size == 0
+    part = {'session_id': session.id, 'digest': seen['scenes'][0]}
+    model = raw.post('/session/scene', part).body
+    assert model['size'] == len(model['part']) and model['robots']['cart_pole']['qpos'].tolist() == [0, 1]
+    assert raw.post('/session/scene', {**part, 'start': model['size']}).body['part'].size == 0
+    assert raw.post('/session/scene', {**part, 'start': -1}).fault == (422, 'invalid')
+    assert raw.post('/session/scene', {**part, 'digest': '0' * 32}).fault == (409, 'conflict')
+    assert raw.post('/session/scene', {**part, 'digest': '../x'}).fault == (422, 'invalid')
+
+
 @pytest.mark.parametrize(
     ('actions', 'message'),
     [

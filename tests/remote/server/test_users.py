@@ -163,6 +163,8 @@ def test_users_do_not_see_one_another(file: Path, serve: Callable[..., Any], con
         bob.post('/episode/vectorized_reset', stolen),
         bob.post('/episode/vectorized_step', {**stolen, 'actions': [0.0]}),
         bob.post('/session/close', {'session_id': hers.id}),
+        bob.post('/session/look', {'session_id': hers.id, 'viewer': '0' * 16}),
+        bob.post('/session/scene', {'session_id': hers.id, 'digest': '0' * 32}),
         bob.get(f'/session/{hers.id}'),
         bob.get(f'/session/{hers.id}/picture'),
     ]
@@ -181,6 +183,8 @@ def test_users_do_not_see_one_another(file: Path, serve: Callable[..., Any], con
         assert [each['session_id'] for each in raw.get('/sessions').body['sessions']] == own
     # an admin looks, and touches nothing
     assert root.get(f'/session/{hers.id}/picture').status in (200, 503)
+    look = {'session_id': hers.id, 'viewer': '0' * 16}
+    assert root.post('/session/look', look).fault == (404, 'unknown_session')
     assert root.post('/session/close', {'session_id': hers.id}).fault == (404, 'unknown_session')
     assert root.post('/episode/vectorized_reset', stolen).fault == (404, 'unknown_session')
     # keys are everybody's own
