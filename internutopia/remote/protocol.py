@@ -162,7 +162,7 @@ class Limits(Reply):
     requests_per_second: float
     """Requests of a user over a longer time."""
     idle_timeout: float
-    """A session that is not stepped or reset for this long ends [s]."""
+    """A session that is not stepped, reset or looked at for this long ends [s]."""
 
 
 class Version(Reply):

@@ -25,7 +25,8 @@ def attach(
     Whoever has the address, which has a secret token in it, can see the envs and move the robots.
 
     Args:
-        env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, on MuJoCo or MuJoCo Warp, in one process or distributed.
+        env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, in one process or distributed, or remote envs; on MuJoCo or
+            MuJoCo Warp.
         host: where to listen; the default can be reached from this machine alone.
         port: where to listen, 0 for any free port.
         speed: simulated time per time; None for as fast as it goes. Pages can change it.
@@ -34,6 +35,7 @@ def attach(
     Raises:
         TypeError: it is no env that the viewer knows.
         NotImplementedError: the envs are on another engine.
+        RemoteError: remote envs cannot be looked at; a `VersionMismatchError` if their MuJoCo is another version.
         ValueError: the speed is not positive.
         ImportError: the extra is missing; the message has the command that installs it.
         OSError: nothing can listen at that address.

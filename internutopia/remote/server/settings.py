@@ -36,7 +36,7 @@ class Settings(BaseModel):
     max_step_size: Annotated[int, Field(ge=1, le=MAX_ITEMS)] = 1000
     """Steps of a call."""
     idle_timeout: PositiveFloat = 900.0
-    """A session that is not stepped or reset for this long ends [s]."""
+    """A session that is not stepped, reset or looked at for this long ends [s]."""
     call_timeout: PositiveFloat = 300.0
     """A session whose worker takes longer for a call is ended [s]."""
     header_timeout: PositiveFloat = 10.0
