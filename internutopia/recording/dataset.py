@@ -48,7 +48,7 @@ class Dataset:
         path = self.folder / _FACTS
         if not path.is_file():
             raise FileNotFoundError(f'{self.folder} holds no recorded dataset: there is no {_FACTS}')
-        self.facts = _read_json(path)
+        self.facts = _read_json(path, 'take it from a copy, or from a dataset of a run with the same options')
         if self.facts.get('version') != _VERSION:
             raise ValueError(f'{path}: version {self.facts.get("version")!r}; this program reads {_VERSION}')
         self._paths = sorted(self.episodes_folder.glob(f'episode-*{SUFFIX}'))
@@ -61,10 +61,7 @@ class Dataset:
     @classmethod
     def create(cls, folder: Path, config: Config, facts: dict[str, Any]) -> Dataset:
         """Make an empty one. OSError if it cannot be written, ValueError if the config is more than data."""
-        try:
-            values = portable(config.model_dump(mode='json', exclude={'distribution_config'}))
-        except PydanticSerializationError as error:
-            raise ValueError(f'the config cannot be written to a dataset: {error}') from None
+        values = _config_values(config)
         (folder / _EPISODES).mkdir(parents=True, exist_ok=True)
         write_json(folder / _CONFIG, values)
         write_json(folder / _FACTS, {'version': _VERSION, **facts, 'config': ConfigDigest(config).digest})
@@ -86,7 +83,16 @@ class Dataset:
 
     def config(self) -> Config:
         """The config of the run. ValueError if it cannot be read."""
-        return Config.model_validate(expanded(_read_json(self.folder / _CONFIG)))
+        return Config.model_validate(
+            expanded(_read_json(self.folder / _CONFIG, 'a run of that config with --resume writes it anew'))
+        )
+
+    def mend_config(self, config: Config) -> None:
+        """Write the config of the run anew if it cannot be read; it was checked to be this one."""
+        try:
+            self.config()
+        except ValueError:
+            write_json(self.folder / _CONFIG, _config_values(config))
 
     def remove_leftovers(self) -> None:
         """Remove what episodes have left that did not come to their end."""
@@ -122,8 +128,15 @@ def write_json(path: Path, values: Any) -> None:
     os.replace(part, path)
 
 
-def _read_json(path: Path) -> Any:
+def _config_values(config: Config) -> Any:
+    try:
+        return portable(config.model_dump(mode='json', exclude={'distribution_config'}))
+    except PydanticSerializationError as error:
+        raise ValueError(f'the config cannot be written to a dataset: {error}') from None
+
+
+def _read_json(path: Path, advice: str) -> Any:
     try:
         return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f'{path} is damaged: {error}') from None
+    except (ValueError, FileNotFoundError) as error:
+        raise ValueError(f'{path} is damaged ({error}): {advice}') from None

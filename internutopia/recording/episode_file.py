@@ -102,13 +102,16 @@ class RecordedEpisode:
         stream, path = self.streams[leaf], self.stream_path(leaf)
         shape = (len(self.frame_steps), *stream['shape'])
         size = int(np.prod(shape)) * np.dtype(stream['dtype']).itemsize
-        if not path.is_file() or path.stat().st_size != size:
+        if path.stat().st_size != size:
             raise ValueError(f'{path} is damaged: expected {size} bytes; delete {self.path}, and record it again')
         return np.memmap(path, stream['dtype'], 'r', shape=shape)
 
     def stream_path(self, leaf: str) -> Path:
-        """The file of pictures."""
-        return self.path.with_name(self.streams[leaf]['file'])
+        """The file of pictures. ValueError if it is not there."""
+        path = self.path.with_name(self.streams[leaf]['file'])
+        if not path.is_file():
+            raise ValueError(f'{path} is missing: delete {self.path}, and record its episode again')
+        return path
 
     def pixels(self, leaf: str) -> NDArray[np.uint8]:
         """A sample of the colours of pictures, `(k, 3)`."""

@@ -164,6 +164,7 @@ class Recorder:
                 f'{self.folder} holds a dataset with {name}={dataset.facts[name]!r}, not {facts[name]!r}: go on '
                 'with the same, or record to another folder'
             )
+        dataset.mend_config(config)
         dataset.remove_leftovers()
         return dataset
 
