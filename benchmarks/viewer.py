@@ -28,6 +28,7 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 ENVS, STEPS, ROUNDS = 64, 40, 5
 _SETTLED = 3.0  # s, after which geometry has been made and sent
+_REST = 0.25  # s, after which a frame is due however long the last one took
 
 
 def watch(url: str, reads: bool) -> None:
@@ -78,16 +79,18 @@ def time_hooks(watchers: Sequence[StepWatcher], calls: int = 2000) -> float:
     return (time.thread_time() - before) / calls
 
 
-def time_frames(viewer: Viewer, step: Callable[[], Any], frames: int = 60) -> tuple[float, float]:
+def time_frames(watchers: list[StepWatcher], viewer: Viewer, step: Callable[[], Any], frames: int = 40) -> np.ndarray:
     """CPU time that a frame for a page takes in the thread that steps, and in all others [s]."""
+    watchers.remove(viewer)  # or it would have taken the frame in the step
     taken, others = 0.0, time.process_time() - time.thread_time()
     for _ in range(frames):
-        time.sleep(1.0 / RATE)  # so that each of them is due
         step()
+        time.sleep(_REST)
         before = time.thread_time()
         viewer.on_change()
         taken += time.thread_time() - before
-    return taken / frames, (time.process_time() - time.thread_time() - others) / frames
+    watchers.append(viewer)
+    return np.array([taken, time.process_time() - time.thread_time() - others]) / frames
 
 
 def main() -> None:
@@ -107,7 +110,7 @@ def main() -> None:
     with closing(Env(config)) as env:
         env.reset()
         hooks: list[float] = []
-        frames: list[tuple[float, float]] = []
+        frames: dict[str, list[np.ndarray]] = {'one env': [], 'all envs': []}
 
         def step() -> None:
             env.step(actions)
@@ -125,8 +128,11 @@ def main() -> None:
                     while not viewer.pages:
                         step()
                     times[name].append(measure(step))
-                    if reads:
-                        frames.append(time_frames(viewer, step))
+                    for shown, each in frames.items() if reads else ():
+                        viewer._controls.all_envs = shown == 'all envs'
+                        measure(step)  # until that is on the page
+                        each.append(time_frames(env.runner.watchers, viewer, step))
+                        viewer._controls.all_envs = False
                     page.terminate()
                     page.join()
                     while viewer.pages:
@@ -134,8 +140,14 @@ def main() -> None:
     base = np.median(times['no viewer'], axis=0)
     took = 1e3 * base[0] / STEPS
     print(f'without a page: {1e6 * np.median(hooks):.1f} us of CPU time a step, which takes {took:.1f} ms')
-    own, others = RATE * np.median(frames, axis=0)
-    print(f'with a page: 30 frames a second take {100 * own:.1f} % of a second, other threads {100 * others:.1f} %')
+    for shown, each in frames.items():
+        own, others = 1e3 * np.median(each, axis=0)
+        low, high = 1e3 * np.min(each, axis=0)[0], 1e3 * np.max(each, axis=0)[0]
+        share = 0.1 * RATE * own
+        print(
+            f'a frame of {shown}: {own:.2f} ms ({low:.2f} to {high:.2f}) of the thread that steps, {others:.1f} ms of '
+            f'others; 30 a second: {share:.1f} % of the thread that steps'
+        )
     for name, each in times.items():
         thread, process, wall = np.median(each, axis=0)
         share = (process - thread) / wall
