@@ -2,7 +2,7 @@
 
 data                attributes total (frames), env_args (JSON)
 data/demo_0         attributes num_samples (frames), episode_id, success
-data/demo_0/actions, rewards, dones, states, obs/<key>
+data/demo_0/actions, rewards, dones, states, obs/<key>, next_obs/<key>
 mask/all, mask/success    names of episodes
 """
 
@@ -102,10 +102,13 @@ def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> 
     group.create_dataset('rewards', data=frame_sums(episode))
     group.create_dataset('dones', data=frame_ends(episode).astype(np.int64))
     group.create_dataset('states', data=episode.states.rows(_STATE)[episode.frame_steps])
-    obs = group.create_group('obs')
+    obs, next_obs = group.create_group('obs'), group.create_group('next_obs')
+    next_frames = np.minimum(np.arange(1, frames + 1), frames - 1)  # nothing is looked at after the last step
     for leaf in (*features.state, *features.others):
         rows = episode.observations[leaf]
-        obs.create_dataset(observation_key(leaf), data=rows if rows.ndim > 1 else rows[:, None])  # vectors are expected
+        rows = rows if rows.ndim > 1 else rows[:, None]  # vectors are expected
+        obs.create_dataset(observation_key(leaf), data=rows)
+        next_obs.create_dataset(observation_key(leaf), data=rows[next_frames])
     for leaf, (shape, _) in features.raw.items():
         pictures = obs.create_dataset(
             observation_key(leaf), data=episode.raw_frames(leaf), chunks=(1, *shape), compression='lzf'

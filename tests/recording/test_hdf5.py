@@ -39,6 +39,10 @@ def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_confi
                 'jetbot_joint_velocities': (steps, 2),
                 'jetbot_front_image': (steps, 48, 64, 3),
             }
+            for name in ('jetbot_position', 'jetbot_joint_positions'):
+                now, then = demo['obs'][name], demo['next_obs'][name]
+                np.testing.assert_array_equal(then, [*now[1:], now[-1]])
+            assert sorted(demo['next_obs']) == sorted(set(observed) - {'jetbot_front_image'})
             pictures = dataset[number].raw_frames('jetbot/sensors/front/rgba')
             np.testing.assert_array_equal(demo['obs/jetbot_front_image'], pictures)
             assert demo['obs/jetbot_front_image'].dtype == np.uint8
