@@ -52,5 +52,17 @@ def _message(model: type[BaseModel]) -> dict[str, Any]:
 def body(message: type[Request]) -> dict[str, Any]:
     """Arguments of a route that document its body."""
     schema = message.model_json_schema()
+    schema = _inlined(schema, schema.pop('$defs', {}))
     content = {media_type: {'schema': schema} for media_type in (JSON, MSGPACK)}
     return {'openapi_extra': {'requestBody': {'required': True, 'content': content}}}
+
+
+def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
+    """A schema with its parts where it refers to them: such references would be to the whole document."""
+    if isinstance(schema, list):
+        return [_inlined(each, parts) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if '$ref' in schema:
+        return _inlined(parts[schema['$ref'].rpartition('/')[2]], parts)
+    return {name: _inlined(each, parts) for name, each in schema.items()}
