@@ -137,7 +137,9 @@ def test_an_operation_without_a_token(
 
 
 @pytest.mark.parametrize('mode', list(GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize('call', ['create', 'vectorized_reset', 'vectorized_step'])
+@pytest.mark.parametrize(
+    'call', ['episode/create', 'episode/vectorized_reset', 'episode/vectorized_step', 'session/look', 'session/scene']
+)
 def test_calls_of_a_living_session(
     document: OpenApiSchema, url: str, other_token: str, call: str, mode: GenerationMode
 ) -> None:
@@ -146,7 +148,7 @@ def test_calls_of_a_living_session(
     session = raw.session(1)
 
     @BOUNDED
-    @given(case=document[f'/api/v1/episode/{call}']['POST'].as_strategy(generation_mode=mode))
+    @given(case=document[f'/api/v1/{call}']['POST'].as_strategy(generation_mode=mode))
     def run(case: schemathesis.Case) -> None:
         known = {'session_id': session.id, 'episode_ids': session.episode_ids}
         if isinstance(case.body, dict):
