@@ -120,13 +120,12 @@ class RayRunner(EnvRunner):
             watcher.on_step_start()
         outcomes: dict[int, StepResult] = {}
         errors: list[Exception] = []
-        self._pending.update(self._start_step(range(len(self.groups)), actions))
+        self._start_step(range(len(self.groups)), actions)
         for group, outcome in self._gather_steps(self._pending).items():
             if isinstance(outcome, Reply):
                 outcomes.update(self._take_results(group, outcome))
             elif not isinstance(outcome, WorkerDiedError):
                 errors.append(outcome)
-        self._steps = [count + 1 for count in self._steps]
         if errors:
             self.results.flush()
             raise errors[0]
@@ -141,7 +140,7 @@ class RayRunner(EnvRunner):
         if group == 0:  # it sets the pace for all
             for watcher in self.watchers:
                 watcher.on_step_start()
-        self._pending[group] = self._start_step([group], actions).get(group)
+        self._start_step([group], actions)
 
     @override
     def poll(self) -> list[int]:
@@ -157,7 +156,6 @@ class RayRunner(EnvRunner):
                 outcomes = self._take_results(group, outcome)
             elif not isinstance(outcome, WorkerDiedError):
                 raise outcome
-        self._steps[group] += 1
         results = [self._episodes.result_of(env_id, outcomes) for env_id in self.groups[group]]
         self.results.flush()
         self._tell_change()
@@ -274,21 +272,22 @@ class RayRunner(EnvRunner):
     def _worker_spec(self, config: DistributedConfig) -> WorkerSpec:
         return WorkerSpec.of(config.model_copy(update={'env_num': self.env_num, 'task_configs': []}))
 
-    def _start_step(self, groups: Iterable[int], actions: Any) -> dict[int, Call]:
+    def _start_step(self, groups: Collection[int], actions: Any) -> None:
         """Have workers make a step with the envs that run. ValueError or KeyError for a bad action: none has moved."""
+        packed, known = dict[int, Packed](), False
         while todo := {group: ids for group in groups if (ids := self._episodes.active(group))}:
             packed = {group: pack([actions[env_id] for env_id in env_ids]) for group, env_ids in todo.items()}
             tasks = {g: [self._episodes[i].episode.task_index for i in ids] for g, ids in todo.items()}
             known = all(self._signatures[group].covers(packed[group], tasks[group]) for group in todo)
             if known or self._validate(todo, packed, tasks):
-                finished = self._episodes.reported_finished()
-                return {
-                    group: self._pool.call_async(
-                        group, 'step', env_ids, self._steps[group], finished, packed[group] if known else None
-                    )
-                    for group, env_ids in todo.items()
-                }
-        return {}
+                break
+        finished = self._episodes.reported_finished()
+        self._pending.update(dict.fromkeys(groups))
+        for group, env_ids in todo.items():
+            unchecked = packed[group] if known else None
+            self._pending[group] = self._pool.call_async(
+                group, 'step', env_ids, self._steps[group], finished, unchecked
+            )
 
     def _validate(
         self, todo: Mapping[int, list[int]], packed: Mapping[int, Packed], tasks: Mapping[int, list[int]]
@@ -308,6 +307,7 @@ class RayRunner(EnvRunner):
         outcomes = self._pool.gather(calls)
         for group in list(groups):  # not before: whoever interrupts this can have them later
             del self._pending[group]
+            self._steps[group] += 1
         return outcomes
 
     def _settle(self, groups: Iterable[int]) -> None:
