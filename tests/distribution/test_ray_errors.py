@@ -176,9 +176,9 @@ def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(pair: Pair, t
 
 def test_a_worker_that_dies_while_a_state_is_set_takes_no_other_env_along(pair: Pair, toy, monkeypatch):
     pair.queue(*[toy(max_steps=50, tell_pid=True)] * ENVS)
-    pair.reset()
+    pair.ray.reset()
     saved = pair.ray.get_state()
-    pair.step([move()] * ENVS)
+    pair.ray.step([move()] * ENVS)
     before = pair.ray.get_state([0, 1])
     pid = pid_of(pair.ray, 2)
     call_async = WorkerPool.call_async
