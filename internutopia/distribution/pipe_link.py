@@ -66,7 +66,7 @@ def _memories() -> tuple[int, int] | None:
     fds: list[int] = []
     try:
         for name in ('replies', 'requests'):
-            fds.append(os.memfd_create(f'internutopia-{name}'))
+            fds.append(os.memfd_create(f'internutopia-{os.getpid()}-{name}'))
     except (OSError, AttributeError) as error:  # an old kernel, a sandbox, too many files; another system
         log.warning('no shared memory (%s): workers of this machine send long messages through pipes, slower', error)
         for fd in fds:

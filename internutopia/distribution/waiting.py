@@ -46,6 +46,11 @@ class Call:
     waited: float = 0.0
     warn_at: float = field(default_factory=lambda: _WARN_AFTER)
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing will come through the link any more: it has come, or its message was interrupted."""
+        return self.answer != () or (self.link is not None and not self.link.pipe.intact)
+
 
 class Patience:
     """Waits for calls.
@@ -118,8 +123,8 @@ class Patience:
 
 def _answered(calls: Sequence[Call], num_returns: int, timeout: float) -> list[Call]:
     """The calls whose link has an answer or has ended, once there are so many, or after so many seconds."""
-    done = [call for call in calls if call.answer != ()]
-    waiting = {call.link.pipe.fileno(): call for call in calls if call.link is not None and call.answer == ()}
+    done = [call for call in calls if call.settled]
+    waiting = {call.link.pipe.fileno(): call for call in calls if call.link is not None and not call.settled}
     events = select.poll()
     for fd in waiting:
         events.register(fd, select.POLLIN)

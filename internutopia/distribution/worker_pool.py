@@ -232,12 +232,10 @@ class WorkerPool:
     def _settle(self, worker: int) -> None:
         """Have the way to a worker free: a call that was interrupted may still be under way."""
         link, call = self._links[worker], self._calls.get(worker)
-        if link is not None and link.pipe.intact and link.busy and call is not None:
+        if link is not None and link.busy and call is not None:
             self._patience.wait([call], 1)
             self._receive(call)
-        elif link is not None and not link.pipe.intact:
-            if call is not None and call.answer == ():
-                call.answer = False, InterruptedError(f'`{call.method}` was interrupted')
+        if link is not None and not link.pipe.intact:
             self._drop_link(worker)
             self._links[worker] = self._open_link(worker)
 
@@ -248,8 +246,10 @@ class WorkerPool:
 
     def _receive(self, call: Call) -> None:
         """Take what has come of a call through its link."""
-        if call.link is not None and call.answer == ():
+        if call.link is not None and not call.settled:
             call.answer = call.link.receive()
+        elif call.answer == () and call.settled:
+            call.answer = False, InterruptedError(f'`{call.method}` was interrupted')
 
     def _answer(self, call: Call) -> Any:
         """What came of a call that is done: its result, or the exception that it ended with."""
