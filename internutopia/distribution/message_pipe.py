@@ -30,9 +30,6 @@ class MessagePipe:
         source: what messages come from.
         target: where messages go to.
         memories: where long messages come from, and where they go to; None sends them through the pipe.
-
-    Attributes:
-        intact: whether all messages came and went as a whole: not after an exception in the middle of one.
     """
 
     def __init__(self, source: int, target: int, memories: tuple[int, int] | None = None):
@@ -40,7 +37,6 @@ class MessagePipe:
         self._inbox, self._outbox = (None, None) if memories is None else map(_Memory, memories)
         self._events = select.poll()
         self._events.register(source, select.POLLIN)
-        self.intact = True
 
     def fileno(self) -> int:
         """The file descriptor that can be read when there is a message, or the end."""
@@ -48,14 +44,12 @@ class MessagePipe:
 
     def send(self, *parts: Part) -> None:
         """Send a message, given in parts. BrokenPipeError if nobody is there."""
-        self.intact = False
         size = sum(map(len, parts))
         if size > _LONG and self._outbox is not None and self._outbox.write(parts, size):
             parts, size = (), -size
         data = memoryview(b''.join((size.to_bytes(_SIZE, 'little', signed=True), *parts)))
         while data:
             data = data[os.write(self._target, data) :]
-        self.intact = True
 
     def poll(self, timeout: float) -> bool:
         """Whether there is a message, or the end, within so many seconds."""
@@ -63,16 +57,14 @@ class MessagePipe:
 
     def receive(self) -> bytearray | None:
         """Wait for the next message; None if the other process has ended or closed the pipe."""
-        self.intact = False
         head = self._read(_SIZE)
-        size = 0 if head is None else int.from_bytes(head, 'little', signed=True)
-        if head is None or size >= 0:
-            message = None if head is None else self._read(size)
-        else:
-            assert self._inbox is not None
-            message = self._inbox.read(-size)
-        self.intact = True
-        return message
+        if head is None:
+            return None
+        size = int.from_bytes(head, 'little', signed=True)
+        if size >= 0:
+            return self._read(size)
+        assert self._inbox is not None
+        return self._inbox.read(-size)
 
     def close(self) -> None:
         """Close everything; twice is fine."""

@@ -18,6 +18,7 @@ class PipeLink:
         served: the call of Ray that the worker is in, as long as it serves this.
         pipe: to the worker.
         busy: whether it has a call that it has not answered yet.
+        intact: whether every message came and went as a whole: not where Ctrl-C was in the middle of one.
     """
 
     def __init__(self, actor: Any):
@@ -26,7 +27,8 @@ class PipeLink:
         if memories is not None:
             fds |= {'request_memory': memories[1], 'reply_memory': memories[0]}
         self.pipe = MessagePipe(own_replies, own_requests, memories)
-        self.busy = True  # until it says that it is ready
+        self.busy = False
+        self.intact = True
         self._lent = [requests, replies]
         self.served = actor.serve.remote(os.getpid(), fds)
 
@@ -34,19 +36,27 @@ class PipeLink:
         """It is ready, or its pipe has ended: what it has now of its own ends with it."""
         self._close_lent()
         self.pipe.receive()
-        self.busy = False
 
     def send(self, method: str, arguments: tuple[Any, ...]) -> None:
         """Call a method."""
-        self.busy = True
+        message = to_message((method, arguments))
+        self.intact = False
         with suppress(BrokenPipeError):  # it has ended, which `receive` will say
-            self.pipe.send(*to_message((method, arguments)))
+            self.pipe.send(*message)
+        self.busy = self.intact = True
 
     def receive(self) -> tuple[bool, Any] | None:
-        """Wait for the answer; None if the worker has ended."""
+        """Wait for the answer: whether all went well, and the result or exception; None if the worker has ended."""
+        self.intact = False
         message = self.pipe.receive()
-        self.busy = False
-        return None if message is None else from_message(message)
+        try:
+            return None if message is None else from_message(message)
+        except Exception as error:  # of a class that is not here, say
+            return False, error
+
+    def on_received(self) -> None:
+        """The answer has been put where it will be found: another call can be made."""
+        self.busy, self.intact = False, True
 
     def close(self) -> None:
         """Let it serve no longer; twice is fine."""

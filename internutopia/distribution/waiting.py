@@ -49,7 +49,7 @@ class Call:
     @property
     def settled(self) -> bool:
         """Whether nothing will come through the link any more: it has come, or its message was interrupted."""
-        return self.answer != () or (self.link is not None and not self.link.pipe.intact)
+        return self.answer != () or (self.link is not None and not self.link.intact)
 
 
 class Patience:

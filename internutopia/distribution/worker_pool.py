@@ -235,7 +235,7 @@ class WorkerPool:
         if link is not None and link.busy and call is not None:
             self._patience.wait([call], 1)
             self._receive(call)
-        if link is not None and not link.pipe.intact:
+        if link is not None and not link.intact:
             self._drop_link(worker)
             self._links[worker] = self._open_link(worker)
 
@@ -248,6 +248,7 @@ class WorkerPool:
         """Take what has come of a call through its link."""
         if call.link is not None and not call.settled:
             call.answer = call.link.receive()
+            call.link.on_received()
         elif call.answer == () and call.settled:
             call.answer = False, InterruptedError(f'`{call.method}` was interrupted')
 

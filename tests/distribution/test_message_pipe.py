@@ -81,24 +81,6 @@ def test_the_end_of_the_other_process_is_no_message(make_pair):
         one.send(b'')
 
 
-def test_a_pipe_knows_that_it_was_interrupted_in_the_middle_of_a_message(make_pair, monkeypatch):
-    one, other = make_pair()
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    one.send(b'')
-    other.receive()
-    assert one.intact and other.intact
-    with monkeypatch.context() as patch:
-        patch.setattr(os, 'write', interrupt)
-        patch.setattr(os, 'readv', interrupt)
-        for call in (lambda: one.send(b''), other.receive):
-            with pytest.raises(KeyboardInterrupt):
-                call()
-    assert not one.intact and not other.intact
-
-
 def test_values_arrive_as_they_were_with_arrays_that_can_be_written(make_pair):
     one, other = make_pair()
     rng = np.random.default_rng(0)

@@ -113,8 +113,7 @@ def test_a_step_that_is_interrupted_is_made_all_the_same(
         wait_until((tmp_path / 'log').exists)
         raise KeyboardInterrupt
 
-    def break_message(pipe: MessagePipe) -> None:
-        pipe.intact = False
+    def break_message(_: MessagePipe) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
