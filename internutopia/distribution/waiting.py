@@ -115,7 +115,7 @@ class Patience:
         while True:
             done = _answered(through_pipes, num_returns, interval)
             missing = min(num_returns - len(done), len(through_ray))
-            results = self._cluster.wait(list(through_ray), max(missing, 0), interval if missing > 0 else 0.0)
+            results = self._cluster.wait(list(through_ray), max(missing, 1), interval if missing > 0 else 0.0)
             done += [through_ray[result] for result in results]
             if len(done) >= num_returns or time.monotonic() >= end:
                 return done

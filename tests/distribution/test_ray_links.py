@@ -104,10 +104,12 @@ def test_a_step_that_is_interrupted_is_made_all_the_same(
     pair: Pair, toy: Callable[..., Any], where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By Ctrl-C, here while one worker is at work; what has ended in it is recorded, unless its message was broken."""
-    fault = {'where': 'is_done', 'times': 1, 'what': 'wait', 'log': str(tmp_path / 'log')}
-    tasks = [toy(max_steps=1), toy(max_steps=9), toy(max_steps=9), toy(max_steps=9)]
+    fault = {'where': 'is_done', 'step': 2, 'times': 1, 'what': 'wait', 'log': str(tmp_path / 'log')}
+    tasks = [toy(max_steps=2), toy(max_steps=9), toy(max_steps=9), toy(max_steps=9)]
     ids = pair.queue(*tasks, ray=[*tasks[:3], toy(max_steps=9, fault=fault)])
-    pair.reset()
+    for env in (pair.local, pair.ray):
+        env.reset()
+    pair.step([move()] * ENVS)  # workers know what these actions are like
 
     def interrupt(*_: Any) -> None:
         wait_until((tmp_path / 'log').exists)
