@@ -17,12 +17,14 @@ from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_tar
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.vec_env import Env
+from internutopia.distribution.messages import to_message
 from internutopia.distribution.packing import pack
 from internutopia.distribution.worker import Reply
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, velocity
 
 _WORKERS = 2
+_BOUND = 0.9  # of the speed of one process, on as many cores
 
 
 def distribution(quick: bool) -> list[Row]:
@@ -37,83 +39,92 @@ def _distributed(config: Config, workers: int) -> Config:
 
 
 def _throughput(scenes: Sequence[Path], quick: bool) -> list[Row]:
-    """The same H1 in two workers, in one, and in this process."""
+    """The same H1 in workers and in this process."""
     env_num, rounds, steps = (8, 1, 20) if quick else (256, 6, 100)
     config = h1_config(env_num, scenes)
-    with (
-        closing(Env(config)) as local,
-        closing(Env(_distributed(config, _WORKERS))) as two,
-        closing(Env(_distributed(config, 1))) as one,
-    ):
-        envs = {'local': local, 'two': two, 'one': one}
+    with ExitStack() as stack:
+        local = stack.enter_context(closing(Env(config)))
+        envs = {count: stack.enter_context(closing(Env(_distributed(config, count)))) for count in (1, *_counts(quick))}
         local.reset()
         actions = h1_actions(h1_targets(local, steps))
+        everybody = {'local': local, **{str(count): env for count, env in envs.items()}}
 
         def reset() -> None:
-            for env in envs.values():
+            for env in everybody.values():
                 env.reset()
 
         result = race(
-            {name: (lambda k, env=env: env.step(actions[k])) for name, env in envs.items()},
+            {name: (lambda k, env=env: env.step(actions[k])) for name, env in everybody.items()},
             reset,
             rounds=rounds,
             steps=steps,
             turn=10,
         )
-        seen = {name: _states(env) for name, env in envs.items()}
-        if not all(np.array_equal(states, seen['local']) for states in seen.values()):
+        if not all(np.array_equal(_states(env), _states(local)) for env in envs.values()):
             raise RuntimeError('workers and this process did not do the same physics: their times say nothing')
         outcomes = list(zip(*local.step(actions[-1]), strict=True))
     what = f'{env_num} envs, H1, joint control, {SUBSTEPS} substeps'
     rows = [
         Row(
-            what=f'{what}: {label} vs this process',
+            what=f'{what}: {count} worker{"s" if count > 1 else ""} vs this process',
             unit='env steps/s',
-            ours=env_num / result.median(name),
+            ours=env_num / result.median(str(count)),
             reference=env_num / result.median('local'),
-            ratio=result.speed(name, 'local'),
-            bound=bound,
+            ratio=result.speed(str(count), 'local'),
+            bound=_BOUND if count == _WORKERS else None,
             note=f'{os.cpu_count()} cores; states equal to the bit at the end',
         )
-        for name, label, bound in (('two', f'{_WORKERS} workers', 0.9), ('one', '1 worker', None))
+        for count in envs
     ]
     return [*rows, _bytes(actions[-1], outcomes)]
 
 
+def _counts(quick: bool) -> tuple[int, ...]:
+    """Numbers of workers."""
+    return (_WORKERS,) if quick else (_WORKERS, 2 * _WORKERS)
+
+
 def _learners(quick: bool) -> list[Row]:
-    """The array API in two workers and in this process, in endless episodes."""
+    """The array API in workers and in this process, in endless episodes."""
     env_nums = (4, 8) if quick else (256, 4096)
     h1, cart = velocity.config(env_nums[0], 0), cart_pole.config(env_nums[1], 0)
-    return [_learner_row('H1 velocity', h1, quick), _learner_row('cart-pole', cart, quick)]
+    return [*_learner_rows('H1 velocity', h1, quick), *_learner_rows('cart-pole', cart, quick)]
 
 
-def _learner_row(what: str, config: Config, quick: bool) -> Row:
+def _learner_rows(what: str, config: Config, quick: bool) -> list[Row]:
     rounds, steps = (1, 10) if quick else (4, 60)
-    with (
-        closing(VectorEnv(config, autoreset_mode='SameStep')) as local,
-        closing(VectorEnv(_distributed(config, _WORKERS), autoreset_mode='SameStep')) as two,
-    ):
-        envs = {'local': local, 'two': two}
+    with ExitStack() as stack:
+
+        def start(config: Config) -> VectorEnv:
+            return stack.enter_context(closing(VectorEnv(config, autoreset_mode='SameStep')))
+
+        local = start(config)
+        envs = {count: start(_distributed(config, count)) for count in _counts(quick)}
+        everybody = {'local': local, **{str(count): each for count, each in envs.items()}}
         shape = steps, *(local.action_space.shape or ())
         actions = np.random.default_rng(0).uniform(-0.3, 0.3, shape).astype(np.float32)
         result = race(
-            {name: (lambda k, each=each: each.step(actions[k])) for name, each in envs.items()},
-            lambda: [each.reset(seed=0) for each in envs.values()],
+            {name: (lambda k, each=each: each.step(actions[k])) for name, each in everybody.items()},
+            lambda: [each.reset(seed=0) for each in everybody.values()],
             rounds=rounds,
             steps=steps,
             turn=10,
         )
-        if not np.array_equal(local.step(actions[0])[0], two.step(actions[0])[0]):
+        seen = local.step(actions[0])[0]
+        if not all(np.array_equal(each.step(actions[0])[0], seen) for each in envs.values()):
             raise RuntimeError('workers and this process did not do the same: their times say nothing')
-    return Row(
-        what=f'{config.env_num} envs, {what}, array API: {_WORKERS} workers vs this process',
-        unit='env steps/s',
-        ours=config.env_num / result.median('two'),
-        reference=config.env_num / result.median('local'),
-        ratio=result.speed('two', 'local'),
-        bound=0.9,
-        note=f'{os.cpu_count()} cores; observations equal to the bit at the end',
-    )
+    return [
+        Row(
+            what=f'{config.env_num} envs, {what}, array API: {count} workers vs this process',
+            unit='env steps/s',
+            ours=config.env_num / result.median(str(count)),
+            reference=config.env_num / result.median('local'),
+            ratio=result.speed(str(count), 'local'),
+            bound=_BOUND if count == _WORKERS else None,
+            note=f'{os.cpu_count()} cores; observations equal to the bit at the end',
+        )
+        for count in envs
+    ]
 
 
 def _states(env: Env) -> Any:
@@ -124,8 +135,9 @@ def _states(env: Env) -> Any:
 def _bytes(actions: Sequence[Any], outcomes: Sequence[Any]) -> Row:
     """What a step sends to the worker of half of these envs, and gets from it."""
     count = len(actions) // _WORKERS
-    there = len(pickle.dumps(pack(actions[:count]), 5))
-    back = len(pickle.dumps(Reply(pack(outcomes[:count]), []), 5))
+    there, back = (
+        sum(map(len, to_message(each))) for each in (pack(actions[:count]), Reply(pack(outcomes[:count]), []))
+    )
     single = sum(len(pickle.dumps(each, 5)) for each in (*actions[:count], *outcomes[:count]))
     return Row(
         what=f'bytes per step and env, {count} H1 in a worker, vs the same one by one',

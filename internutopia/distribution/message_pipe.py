@@ -1,4 +1,8 @@
-"""Message pipe: short messages from process to process of one machine, one at a time in each direction.
+"""Message pipe: messages from process to process of one machine, one at a time in each direction.
+
+Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
+take them in pieces, with a change of processes for each. A message is to be received before the next one is sent in the
+same direction: its memory is written anew. Where no memory can be had, long messages go through the pipe, too.
 
 A semaphore wakes a waiting process a little sooner, but does not say when the process at the other end has ended. A
 socket takes more than twice as long as a pipe (`benchmarks/signals.py`).
@@ -6,24 +10,44 @@ socket takes more than twice as long as a pipe (`benchmarks/signals.py`).
 
 from __future__ import annotations
 
+import mmap
 import os
 import select
+from collections.abc import Sequence
 from contextlib import suppress
 
-_SIZE = 4  # bytes, of the length of a message
+_SIZE = 8  # bytes, of the length of a message, negative if it lies in memory
+_LONG = 1 << 16  # bytes, what a pipe takes without waiting for its reader
+_GRAIN = 1 << 20  # bytes, in which memory is taken
+
+Part = bytes | bytearray | memoryview
 
 
 class MessagePipe:
-    """The ends of two pipes, file descriptors that are closed with this object."""
+    """The ends of two pipes, and memory of both directions: file descriptors that are closed with this object.
 
-    def __init__(self, source: int, target: int):
+    Args:
+        source: what messages come from.
+        target: where messages go to.
+        memories: where long messages come from, and where they go to; None sends them through the pipe.
+    """
+
+    def __init__(self, source: int, target: int, memories: tuple[int, int] | None = None):
         self._source, self._target = source, target
+        self._inbox, self._outbox = (None, None) if memories is None else map(_Memory, memories)
         self._events = select.poll()
         self._events.register(source, select.POLLIN)
 
-    def send(self, message: bytes) -> None:
-        """Send a message. BrokenPipeError if nobody is there."""
-        data = memoryview(len(message).to_bytes(_SIZE, 'little') + message)
+    def fileno(self) -> int:
+        """The file descriptor that can be read when there is a message, or the end."""
+        return self._source
+
+    def send(self, *parts: Part) -> None:
+        """Send a message, given in parts. BrokenPipeError if nobody is there."""
+        size = sum(map(len, parts))
+        if size > _LONG and self._outbox is not None and self._outbox.write(parts, size):
+            parts, size = (), -size
+        data = memoryview(b''.join((size.to_bytes(_SIZE, 'little', signed=True), *parts)))
         while data:
             data = data[os.write(self._target, data) :]
 
@@ -31,20 +55,73 @@ class MessagePipe:
         """Whether there is a message, or the end, within so many seconds."""
         return bool(self._events.poll(1e3 * timeout))
 
-    def receive(self) -> bytes | None:
+    def receive(self) -> bytearray | None:
         """Wait for the next message; None if the other process has ended or closed the pipe."""
-        data = bytearray()
-        while len(data) < _SIZE or len(data) < _SIZE + int.from_bytes(data[:_SIZE], 'little'):
-            part = os.read(self._source, 1 << 16)
-            if not part:
-                return None
-            data += part
-        return bytes(data[_SIZE:])
+        head = self._read(_SIZE)
+        if head is None:
+            return None
+        size = int.from_bytes(head, 'little', signed=True)
+        if size >= 0:
+            return self._read(size)
+        assert self._inbox is not None
+        return self._inbox.read(-size)
 
     def close(self) -> None:
-        """Close both ends; twice is fine."""
+        """Close everything; twice is fine."""
         for fd in (self._source, self._target):
             if fd >= 0:
                 with suppress(OSError):
                     os.close(fd)
         self._source = self._target = -1
+        for memory in (self._inbox, self._outbox):
+            if memory is not None:
+                memory.close()
+
+    def _read(self, size: int) -> bytearray | None:
+        """So many bytes; None if the pipe ends before."""
+        data = bytearray(size)
+        rest = memoryview(data)
+        while rest:
+            count = os.readv(self._source, [rest])
+            if not count:
+                return None
+            rest = rest[count:]
+        return data
+
+
+class _Memory:
+    """Memory of messages of one direction, which grows with the longest; its writer takes it, its reader follows."""
+
+    def __init__(self, fd: int):
+        self._fd = fd
+        self._map: mmap.mmap | None = None
+
+    def write(self, parts: Sequence[Part], size: int) -> bool:
+        """Write a message. False if there is no memory for it."""
+        try:
+            target = self._mapped(size, grow=True)
+        except OSError:
+            return False
+        start = 0
+        for part in parts:
+            target[start : start + len(part)] = part
+            start += len(part)
+        return True
+
+    def read(self, size: int) -> bytearray:
+        """The message that was written, as a copy."""
+        return bytearray(memoryview(self._mapped(size))[:size])
+
+    def close(self) -> None:
+        """Give the memory back; twice is fine."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd, self._map = -1, None
+
+    def _mapped(self, size: int, grow: bool = False) -> mmap.mmap:
+        if self._map is None or len(self._map) < size:
+            if grow:
+                # taken at once: what is not there would end the process that writes to it
+                os.posix_fallocate(self._fd, 0, -(-size // _GRAIN) * _GRAIN)
+            self._map = mmap.mmap(self._fd, 0)
+        return self._map

@@ -79,15 +79,15 @@ def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
     """Flatten values of one layout, all of them at once."""
     first = values[0]
     kind = type(first)
-    if any(type(value) is not kind for value in values) and any(_is_nested(value) for value in values):
+    if len(set(map(type, values))) > 1 and any(_is_nested(value) for value in values):
         raise _LayoutMismatchError
     if kind is dict or kind is OrderedDict:
         keys = tuple(first)
-        if any(tuple(value) != keys for value in values):
+        if len(set(map(tuple, values))) > 1:
             raise _LayoutMismatchError
         return ('dict', kind, keys, tuple([_flatten([value[key] for value in values], columns) for key in keys]))
     if kind is list or kind is tuple:
-        if any(len(value) != len(first) for value in values):
+        if len(set(map(len, values))) > 1:
             raise _LayoutMismatchError
         return ('list', kind, tuple([_flatten(items, columns) for items in zip(*values, strict=True)]))
     if _is_nested(first):

@@ -10,7 +10,6 @@ The episodes of a worker that dies go back to the queue, as in the list API; its
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,18 +31,17 @@ from internutopia.core.util import log
 from internutopia.core.util.arrays import HostArrays
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
 from internutopia.distribution.rl_worker import (
-    DONE,
     OUTCOME,
     SLOTS,
     STEP,
+    Request,
     RLReply,
     RLWorkerSpec,
     Start,
     metric_field,
 )
-from internutopia.distribution.rl_workers import Answer, RLWorkers
+from internutopia.distribution.rl_workers import RLWorkers
 from internutopia.distribution.shared_arrays import ArrayField, SharedArrays
-from internutopia.distribution.worker_pool import WorkerDiedError
 from internutopia.distribution.worker_process import pickled
 from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
 from internutopia.rl.checks import checked_learning, combined_seed
@@ -204,7 +202,7 @@ class DistributedRLEnv:
         if not self._started:
             raise RuntimeError('reset the envs first')
         if not self._critic_seen:
-            _raise_first(self._exchange(dict.fromkeys(range(self._workers.count), pickle.dumps(('critic',)))))
+            _raise_first(self._exchange(dict.fromkeys(range(self._workers.count), ('critic',))))
             self._critic_seen = True
         return self._shared['critic'].copy()
 
@@ -213,7 +211,7 @@ class DistributedRLEnv:
         if self._closed:
             return {}
         critic_seen = self._critic_seen
-        replies = self._exchange({worker: pickled(('ask', question)) for worker, question in questions.items()})
+        replies = self._exchange({worker: ('ask', question) for worker, question in questions.items()})
         self._critic_seen = critic_seen
         _raise_first(replies)
         return {worker: reply.answer for worker, reply in replies.items()}
@@ -262,14 +260,12 @@ class DistributedRLEnv:
             done += [worker for worker, reply in replies.items() if reply.exception is None]
             if exceptions:
                 started = self._by_worker([start for start in starts if start.env_id // self._each in done])
-                self._exchange(
-                    {w: pickle.dumps(('clear', [start.env_id for start in own])) for w, own in started.items()}
-                )
+                self._exchange({w: ('clear', [start.env_id for start in own]) for w, own in started.items()})
                 raise exceptions[0]
             todo = {worker: own for worker, own in todo.items() if worker not in replies}
 
-    def _request(self, method: str, starts: Sequence[Start]) -> bytes:
-        return pickle.dumps((method, starts, self.queue.seed))
+    def _request(self, method: str, starts: Sequence[Start]) -> Request:
+        return method, starts, self.queue.seed
 
     def _by_worker(self, starts: Sequence[Start]) -> dict[int, list[Start]]:
         sorted_out: dict[int, list[Start]] = {}
@@ -277,7 +273,7 @@ class DistributedRLEnv:
             sorted_out.setdefault(start.env_id // self._each, []).append(start)
         return sorted_out
 
-    def _exchange(self, requests: Mapping[int, bytes]) -> dict[int, RLReply]:
+    def _exchange(self, requests: Mapping[int, Request]) -> dict[int, RLReply]:
         """Have workers do something; the replies of those that have not died meanwhile."""
         self._settle()
         self._critic_seen = False
@@ -289,12 +285,9 @@ class DistributedRLEnv:
         """Take in what came of a call that was interrupted."""
         self._replies(self._workers.settle())
 
-    def _replies(self, answers: Mapping[int, Answer]) -> dict[int, RLReply]:
-        replies: dict[int, RLReply] = {}
-        for worker, answer in answers.items():
-            if isinstance(answer, WorkerDiedError):
-                continue
-            replies[worker] = reply = _NOTHING if answer == DONE else pickle.loads(answer)
+    def _replies(self, answers: Mapping[int, RLReply | None]) -> dict[int, RLReply]:
+        replies = {worker: answer or _NOTHING for worker, answer in answers.items()}
+        for reply in replies.values():
             for record in reply.results:
                 self.results.write(record)
         return replies

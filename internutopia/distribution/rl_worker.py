@@ -1,13 +1,11 @@
 """Worker of the array API: some of the envs of a `rl.VectorEnv`, with their physics, terms and restarts.
 
-It answers one request at a time. Arrays are not in the requests: those of its envs are shared with the main process, or
-go along as Ray objects where the worker is on another machine.
+Arrays are not in the requests that it gets: those of its envs are shared with the main process, or go along where the
+worker is on another machine.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +20,17 @@ from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
 from internutopia.core.util.errors import EnvError, located
-from internutopia.distribution.message_pipe import MessagePipe
+from internutopia.distribution.pipe_server import PipeServer, open_fds
 from internutopia.distribution.shared_arrays import ArrayField, SharedArrays
 from internutopia.distribution.worker import CollectedResults
 from internutopia.distribution.worker_process import WorkerSpec, pickled, this_place, unpickled
 from internutopia.rl.batched_env import BatchedRLEnv, EnvShare, StepOutcome, tasks_of_episodes
 from internutopia.rl.terms.registry import add_terms
 
-STEP = b''
+Request = tuple[Any, ...]
+"""Name of what is to be done, and its arguments."""
+STEP: Request = ('step', (), 0)
 """Request of a step in which no episode starts."""
-DONE = b''
-"""Reply that all went well, and no episode ended."""
 SLOTS = 2
 """Number of arrays of observations, which are written in turns: those of the step before survive a worker that dies."""
 
@@ -83,7 +81,7 @@ class RLReply:
     answer: Any = None
 
 
-class RLWorker:
+class RLWorker(PipeServer):
     """Envs of a distributed `VectorEnv`; lives in a Ray actor."""
 
     def __init__(self) -> None:  # an actor whose constructor fails could not say why
@@ -109,46 +107,19 @@ class RLWorker:
         self._place = f'worker {number} ({this_place()}, envs {rows.start} to {rows.stop - 1})'
         return this_place()
 
-    def node(self) -> str:
-        """The machine, by its id in the cluster."""
-        import ray
-
-        return ray.get_runtime_context().get_node_id()
-
-    def serve(self, process: int, fds: Mapping[str, int], fields: Mapping[str, ArrayField]) -> None:
-        """Answer requests of a process on this machine until it has ended or closes the pipe.
-
-        Args:
-            process: its id.
-            fds: its file descriptors of the memory and the pipes.
-            fields: of the memory, for all envs.
-        """
-        folder = f'/proc/{process}/fd'
-        memory = SharedArrays(fields, os.open(f'{folder}/{fds["memory"]}', os.O_RDWR))
-        pipe = MessagePipe(
-            os.open(f'{folder}/{fds["requests"]}', os.O_RDONLY), os.open(f'{folder}/{fds["replies"]}', os.O_WRONLY)
-        )
+    def share(self, process: int, fd: int, fields: Mapping[str, ArrayField]) -> None:
+        """Take the arrays of all envs from a process on this machine: its id, its file descriptor of the memory."""
+        memory = SharedArrays(fields, open_fds(process, {'memory': fd})['memory'])
         memory.close()
         rows = slice(self._first, self._first + self._core.env_num)
         self._arrays = {name: own_rows(name, array, rows) for name, array in memory.items()}
-        pipe.send(DONE)
-        while (request := pipe.receive()) is not None:
-            pipe.send(self._handle(request))
 
-    def exchange(self, request: bytes, inputs: Arrays) -> tuple[bytes, Arrays]:
-        """Answer a request from another machine: its reply, and all arrays of the envs here."""
-        if not self._arrays:
-            self._arrays = {name: np.array(array) for name, array in inputs.items()}
-        for name, array in inputs.items():
-            self._arrays[name][:] = array
-        return self._handle(request), self._arrays
-
-    def _handle(self, request: bytes) -> bytes:
+    def exchange(self, request: Request) -> RLReply | None:
+        """Do something; None says that all went well, and no episode ended."""
+        method, *arguments = request
         errors: Mapping[int, str] = {}
         exception = answer = None
         try:
-            call: tuple[Any, ...] = pickle.loads(request) if request else ('step', (), 0)
-            method, *arguments = call
             if method == 'ask':
                 answer = arguments[0](self._core, self._first)
             else:
@@ -156,10 +127,17 @@ class RLWorker:
         except Exception as error:
             exception = self._located(error)
         if not errors and exception is None and answer is None and not self._results.any:
-            return DONE
+            return None
         results = [replace(each, env_id=self._first + each.env_id) for each in self._results.take()]
-        reply = RLReply({self._first + i: text for i, text in errors.items()}, results, exception, answer)
-        return pickle.dumps(reply) if exception is None else pickled(reply)
+        return RLReply({self._first + i: text for i, text in errors.items()}, results, exception, answer)
+
+    def exchange_with(self, request: Request, inputs: Arrays) -> tuple[RLReply | None, Arrays]:
+        """The same with arrays that go along, there and back: all of the envs here."""
+        if not self._arrays:
+            self._arrays = {name: np.array(array) for name, array in inputs.items()}
+        for name, array in inputs.items():
+            self._arrays[name][:] = array
+        return self.exchange(request), self._arrays
 
     def _step(self, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
         core, arrays = self._core, self._arrays

@@ -7,16 +7,19 @@ what the machine sleeps.
 
 from __future__ import annotations
 
+import select
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from internutopia.core.util import log
 from internutopia.distribution.cluster import Cluster
+from internutopia.distribution.pipe_link import PipeLink
 
 _WARN_AFTER = 30.0  # s without an answer until the first warning; each further one takes twice as long
 _LOOK_INTERVAL = 1.0  # s between two looks at what is waited for
+_MIXED_INTERVAL = 0.002  # s for which calls of one kind are waited for, where there are two kinds
 
 
 @dataclass(eq=False)
@@ -27,8 +30,9 @@ class Call:
         worker: its number.
         method: what is called.
         generation: number of the process.
-        result: the result to be (a Ray object reference).
-        after: the calls that have to go well before.
+        result: the result to be (a Ray object reference); with a link, that of serving the link.
+        link: the way of the call; None if that is Ray.
+        answer: what came through the link: see `PipeLink.receive`; an empty tuple as long as nothing was received.
         waited: time that this process has waited for it [s].
         warn_at: value of `waited` at which there is a warning [s].
     """
@@ -37,13 +41,15 @@ class Call:
     method: str
     generation: int
     result: Any
-    after: tuple[Call, ...] = ()
+    link: PipeLink | None = None
+    answer: tuple[Any, ...] | None = ()
     waited: float = 0.0
     warn_at: float = field(default_factory=lambda: _WARN_AFTER)
 
-    def start_over(self, method: str) -> None:
-        """Something else is asked for in this call, which has not been waited for yet."""
-        self.method, self.waited, self.warn_at = method, 0.0, _WARN_AFTER
+    @property
+    def settled(self) -> bool:
+        """Whether nothing will come through the link any more: it has come, or its message was interrupted."""
+        return self.answer != () or (self.link is not None and not self.link.intact)
 
 
 class Patience:
@@ -69,24 +75,24 @@ class Patience:
         self._on_timeout = on_timeout
         self._looked = 0.0
 
-    def wait(self, calls: Collection[Call], num_returns: int) -> None:
-        """Wait until at least so many calls are done. ConnectionError if Ray is gone."""
-        results = [call.result for call in calls]
+    def wait(self, calls: Collection[Call], num_returns: int) -> list[Call]:
+        """Wait until at least so many calls are done; all that are. ConnectionError if Ray is gone."""
         while True:
-            done = self._cluster.wait(results, num_returns, _LOOK_INTERVAL)
-            if len(done) < len(results):
-                self.look(calls)
+            done = self._done(calls, num_returns)
+            if len(done) < len(calls):
+                self.look([call for call in calls if call not in done])
             if len(done) >= num_returns:
-                return
+                return done
 
     def look(self, calls: Collection[Call]) -> None:
-        """Count the time since the last look, a second ago, for the calls that workers are at."""
+        """Count the time since the last look, a second ago, for calls that are not done. ConnectionError as above."""
+        self._cluster.check()
         now = time.monotonic()
         waited = min(now - self._looked, _LOOK_INTERVAL)
         if waited < _LOOK_INTERVAL / 2:
             return
         self._looked = now
-        for call in self._at_work(calls):
+        for call in calls:
             call.waited += waited
             if self._step_timeout is not None and call.waited >= self._step_timeout:
                 self._on_timeout(call)
@@ -100,11 +106,35 @@ class Patience:
                 )
                 call.warn_at *= 2
 
-    def _at_work(self, calls: Collection[Call]) -> Iterator[Call]:
-        """The calls that are not done, while those before them are; calls before these included."""
-        everything = list(dict.fromkeys(each for call in calls for each in (*call.after, call)))
-        results = [call.result for call in everything]
-        done = set(self._cluster.wait(results, len(results), timeout=0.0))
-        for call in everything:
-            if call.result not in done and all(each.result in done for each in call.after):
-                yield call
+    def _done(self, calls: Collection[Call], num_returns: int) -> list[Call]:
+        """The calls that are done, once there are so many, or after a while."""
+        through_pipes = [call for call in calls if call.link is not None]
+        through_ray = {call.result: call for call in calls if call.link is None}
+        interval = _MIXED_INTERVAL if through_pipes and through_ray else _LOOK_INTERVAL
+        end = time.monotonic() + _LOOK_INTERVAL
+        while True:
+            done = _answered(through_pipes, num_returns, interval)
+            missing = min(num_returns - len(done), len(through_ray))
+            results = self._cluster.wait(list(through_ray), max(missing, 1), interval if missing > 0 else 0.0)
+            done += [through_ray[result] for result in results]
+            if len(done) >= num_returns or time.monotonic() >= end:
+                return done
+
+
+def _answered(calls: Sequence[Call], num_returns: int, timeout: float) -> list[Call]:
+    """The calls whose link has an answer or has ended, once there are so many, or after so many seconds."""
+    done = [call for call in calls if call.settled]
+    waiting = {call.link.pipe.fileno(): call for call in calls if call.link is not None and not call.settled}
+    events = select.poll()
+    for fd in waiting:
+        events.register(fd, select.POLLIN)
+    end = time.monotonic() + timeout
+    while waiting:
+        wait = end - time.monotonic() if len(done) < num_returns else 0.0
+        ready = events.poll(max(1e3 * wait, 0.0))
+        for fd, _ in ready:
+            events.unregister(fd)
+            done.append(waiting.pop(fd))
+        if not ready or len(done) >= num_returns:
+            break
+    return done

@@ -2,8 +2,8 @@
 
 A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
 are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
-one changes (`reset`, `step`). The second gets the results of the first calls of all workers as arguments: Ray runs it
-only if every one of them went well, so a mistake in the envs of one worker changes nothing in any.
+one changes (`reset`, `step`). The second is made only if the first went well in all workers, so a mistake in the envs
+of one worker changes nothing in any.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.distribution.packing import Packed, pack, unpack
+from internutopia.distribution.pipe_server import PipeServer
 from internutopia.distribution.worker_process import WorkerSpec, this_place
 
 
@@ -85,7 +86,7 @@ class CollectedResults(Results):
         return results
 
 
-class Worker:
+class Worker(PipeServer):
     """Envs of a distributed run; lives in a Ray actor."""
 
     def __init__(self) -> None:  # an actor whose constructor fails could not say why
@@ -132,7 +133,7 @@ class Worker:
         episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
         self._prepared = self.runner.simulator.prepare(episodes, {a.env_id: a.joints for a in assignments})
 
-    def reset(self, env_ids: Sequence[int], *_: object) -> Reply:
+    def reset(self, env_ids: Sequence[int]) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""
         prepared, self._prepared = self._prepared, {}
         self.runner.simulator.start(env_ids, prepared, self.runner)
@@ -149,9 +150,7 @@ class Worker:
         self._actions = self.runner.check_actions(dict(zip(env_ids, unpack(actions), strict=True)))
         return self._actions.signature_checked
 
-    def step(
-        self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None, *_: object
-    ) -> Reply:
+    def step(self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None) -> Reply:
         """Make a step.
 
         Args:
@@ -195,7 +194,7 @@ class Worker:
         """ValueError if a state does not fit."""
         check_fit(self.runner.simulator, state, env_ids)
 
-    def set_state(self, state: SceneState, env_ids: Sequence[int], *_: object) -> None:
+    def set_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
         """Put envs into a state; if that fails, here or (`undo_set_state`) elsewhere, nothing has changed."""
         self._before = set_state(self.runner.simulator, state, env_ids)
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from internutopia.core.config import DistributedConfig
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.distribution.cluster import connect
+from internutopia.distribution.pipe_link import PipeLink
 from internutopia.distribution.resources import worker_resources
 from internutopia.distribution.waiting import Call, Patience
+from internutopia.distribution.worker_process import this_node
 
 _WARN_AFTER = 30.0  # s without a sign of life of a new worker until a warning
+_LINK_INTERVAL = 0.2  # s between two looks whether a worker serves a link
 _MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
 
 
 class WorkerDiedError(RuntimeError):
-    """The process of a worker has ended in the middle of its work; None if it is not known which."""
+    """The process of a worker has ended in the middle of its work."""
 
-    def __init__(self, worker: int | None, reason: str):
+    def __init__(self, worker: int, reason: str):
         super().__init__(reason)
         self.worker = worker
 
@@ -53,6 +57,8 @@ class WorkerPool:
         self._actors: list[Any] = []
         self._generations = [0] * distribution.proc_num
         self._setups: dict[int, Any] = {}  # of workers that have not been called yet
+        self._links: dict[int, PipeLink | None] = {}  # None: through Ray
+        self._calls: dict[int, Call] = {}  # the last call through each link
         self._places = [''] * distribution.proc_num  # process and machine of each
         self._timeouts: dict[tuple[int, int], str] = {}  # why a process was killed, by worker and generation
         self._envs_each = config.env_num
@@ -73,14 +79,18 @@ class WorkerPool:
         """ConnectionError if Ray is gone."""
         self._cluster.check()
 
-    def call_async(self, worker: int, method: str, *arguments: Any, after: Iterable[Call] = ()) -> Call:
-        """Begin a call, once others have gone well; `gather` gives its result. ConnectionError if Ray is gone."""
+    def call_async(self, worker: int, method: str, *arguments: Any) -> Call:
+        """Begin a call; `gather` gives its result. ConnectionError if Ray is gone."""
         if worker in self._setups:
             self._wait_ready(worker)
-        before = tuple(after)
+        self._settle(worker)
+        link, actor = self._links[worker], self._actors[worker]
         with self._cluster.call():
-            result = getattr(self._actors[worker], method).remote(*arguments, *(call.result for call in before))
-        return Call(worker, method, self._generations[worker], result, before)
+            if link is None:
+                return Call(worker, method, self._generations[worker], actor.answer.remote(method, arguments))
+            self._calls[worker] = call = Call(worker, method, self._generations[worker], link.served, link)
+            link.send(method, arguments)
+            return call
 
     def call(self, worker: int, method: str, *arguments: Any) -> Any:
         """Call a worker and wait. RuntimeError if it dies."""
@@ -91,37 +101,19 @@ class WorkerPool:
 
     def poll(self, calls: Mapping[int, Call], block: bool) -> list[int]:
         """The workers whose call is done; with `block`, at least one."""
-        workers = {call.result: worker for worker, call in calls.items()}
-        if block:
-            self._patience.wait(calls.values(), 1)
-        done = self._cluster.wait(list(workers), len(workers), timeout=0.0)
-        return [workers[result] for result in done]
+        return [call.worker for call in self._patience.wait(calls.values(), int(block))]
 
     def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:
         """Wait for calls; the result of each by worker, or the exception that it ended with.
 
-        Where a worker has died that is a `WorkerDiedError`. A call that was not made because one that it depends on
-        failed has the exception of that one; if a worker died there, a `WorkerDiedError` of no known worker.
-        ConnectionError if Ray is gone.
+        Where a worker has died that is a `WorkerDiedError`. ConnectionError if Ray is gone.
         """
         import ray
-        from ray.exceptions import RayError, RayTaskError
 
-        answers: dict[int, Any] = {}
         self._patience.wait(calls.values(), len(calls))
-        for worker, call in calls.items():
-            try:
-                answers[worker] = self._cluster.get(call.result)
-            except RayTaskError as error:
-                cause = error.cause
-                answers[worker] = (
-                    WorkerDiedError(None, str(cause)) if isinstance(cause, RayError) else _with_traceback(error)
-                )
-            except RayError as error:
-                reason = self._timeouts.get((worker, call.generation)) or f'died ({type(error).__name__})'
-                answers[worker] = WorkerDiedError(worker, f'worker {worker} {reason}')
+        answers = {worker: self._answer(call) for worker, call in calls.items()}
         for worker, answer in answers.items():
-            if not isinstance(answer, WorkerDiedError) or answer.worker != worker:
+            if not isinstance(answer, WorkerDiedError):
                 continue
             if calls[worker].generation == self._generations[worker]:  # else it is known
                 self._cluster.keep_logs()
@@ -131,10 +123,19 @@ class WorkerPool:
                 self._on_death(worker, str(answer))
         return answers
 
+    def is_near(self, worker: int) -> bool:
+        """Whether calls of a worker go through pipes: it is on this machine, and what this process has can be had."""
+        if worker in self._setups:
+            self._wait_ready(worker)
+        return self._links[worker] is not None
+
     def shutdown(self) -> None:
         """End all workers."""
         import ray
 
+        for link in self._links.values():
+            if link is not None:
+                link.close()
         with suppress(ConnectionError), self._cluster.call():  # they end with the cluster
             for actor in self._actors:
                 if actor is not None:
@@ -161,6 +162,7 @@ class WorkerPool:
 
     def _spawn(self, worker: int) -> None:
         self._generations[worker] += 1
+        self._drop_link(worker)
         with self._cluster.call():
             self._actors[worker] = self._actor_class.remote()
             self._setups[worker] = self._actors[worker].set_up.remote(self._spec, *self._set_up_arguments(worker))
@@ -173,9 +175,13 @@ class WorkerPool:
             while not self._cluster.wait([self._setups[worker]], 1, _WARN_AFTER):
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', worker)
             try:
-                self._places[worker] = self._cluster.get(self._setups.pop(worker))
+                self._places[worker] = self._cluster.get(self._setups[worker])
+                near = self._cluster.get(self._node(worker)) == this_node()
+                self._links[worker] = self._open_link(worker) if near else None
+                del self._setups[worker]
                 return
             except RayTaskError as error:
+                del self._setups[worker]
                 raise _with_traceback(error) from None
             except RayError:  # its process has ended
                 self._spawn(worker)
@@ -184,9 +190,83 @@ class WorkerPool:
             worker, f'worker {worker} died {_MAX_SPAWNS} times while it was starting; its log says why: {logs}'
         )
 
-    def watch(self, calls: Collection[Call]) -> None:
-        """Look at calls that are waited for elsewhere: warn of those that take long, end those that take too long."""
-        self._patience.look(calls)
+    def _node(self, worker: int) -> Any:
+        """The machine of a worker, as a result that is there."""
+        with self._cluster.call():
+            node = self._actors[worker].node.remote()
+        self._cluster.wait([node], 1)
+        return node
+
+    def _open_link(self, worker: int) -> PipeLink | None:
+        """The way to a worker of this machine; None if only Ray reaches it."""
+        with self._cluster.call():
+            link = PipeLink(self._actors[worker])
+        call = Call(worker, 'serve', self._generations[worker], link.served, link)
+        try:
+            while not link.pipe.poll(_LINK_INTERVAL):
+                self._patience.look([call])
+                if self._cluster.wait([link.served], 1, 0.0):
+                    return self._unserved(worker, link)
+            link.welcome()
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _unserved(self, worker: int, link: PipeLink) -> PipeLink | None:
+        """What there is instead of a link that a worker does not serve."""
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            self._cluster.get(link.served)
+        except RayTaskError as error:
+            link.close()
+            text = '%s cannot be reached but through Ray, which takes milliseconds a step: %s'
+            log.warning(text, self.describe(worker), error.cause)
+            return None
+        except RayError:
+            """It has died, which its first call will say."""
+        link.welcome()
+        return link
+
+    def _settle(self, worker: int) -> None:
+        """Have the way to a worker free: a call that was interrupted may still be under way."""
+        link, call = self._links[worker], self._calls.get(worker)
+        if link is not None and link.busy and call is not None:
+            self._patience.wait([call], 1)
+            self._receive(call)
+        if link is not None and not link.intact:
+            self._drop_link(worker)
+            self._links[worker] = self._open_link(worker)
+
+    def _drop_link(self, worker: int) -> None:
+        link = self._links.pop(worker, None)
+        if link is not None:
+            link.close()
+
+    def _receive(self, call: Call) -> None:
+        """Take what has come of a call through its link."""
+        if call.link is not None and not call.settled:
+            call.answer = call.link.receive()
+            call.link.on_received()
+        elif call.answer == () and call.settled:
+            call.answer = False, InterruptedError(f'`{call.method}` was interrupted')
+
+    def _answer(self, call: Call) -> Any:
+        """What came of a call that is done: its result, or the exception that it ended with."""
+        from ray.exceptions import RayError, RayTaskError
+
+        self._receive(call)
+        if call.answer:
+            return call.answer[1]
+        try:
+            self._patience.wait([replace(call, link=None)], 1)  # where there was a link, it has ended
+            return self._cluster.get(call.result)[1]
+        except RayTaskError as error:
+            return _with_traceback(error)
+        except RayError as error:
+            reason = self._timeouts.get((call.worker, call.generation)) or f'died ({type(error).__name__})'
+            return WorkerDiedError(call.worker, f'worker {call.worker} {reason}')
 
     def describe(self, worker: int) -> str:
         """Which worker that is, where, and with which envs, for messages."""

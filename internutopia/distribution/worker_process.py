@@ -59,3 +59,11 @@ def this_place() -> str:
     import ray
 
     return f'process {os.getpid()} on {ray.util.get_node_ip_address()}'
+
+
+def this_node() -> str | None:
+    """The machine of this process, by its id in the cluster; None outside of it."""
+    import ray
+    from ray.util.client import ray as client
+
+    return None if client.is_connected() else ray.get_runtime_context().get_node_id()

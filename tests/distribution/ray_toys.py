@@ -38,6 +38,8 @@ def move(x: float = 0.2, y: float = 0.1) -> dict[str, Any]:
 class RayToy(BaseTask):
     """Done after `config.max_steps` steps, or when reported finished; tells where it is (`tell_pid`: its process, too).
 
+    With `config.picture` it shows a picture of so many rows and columns, another one after each step.
+
     `config.fault` is what goes wrong: `{'where': method, 'step': from then on, 'what': ..., 'log': file}`. Each time
     puts a line into the log; with `times` it stops after so many. `what` is `'raise'`, `'kill'` (of its own process) or
     `'wait'` (until there is a file beside the log, named `go`).
@@ -59,6 +61,8 @@ class RayToy(BaseTask):
         obs['place'] = {'offset': np.array(self.env_offset), 'poses': poses, 'names': names, 'task': self.name}
         if getattr(self.config, 'tell_pid', False):
             obs['process'] = {'pid': os.getpid()}
+        if size := getattr(self.config, 'picture', 0):
+            obs['picture'] = {'pixels': np.random.default_rng(self.steps).random((size, size))}
         return obs
 
     def is_done(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from overlaps import in_fork
-from ray_toys import ENVS, Failure, Pair, move, outcome, same, take_ids
+from ray_toys import ENVS, Failure, Pair, kill, move, outcome, pid_of, same, take_ids
 
 from internutopia.core.config import RewardCfg
 from internutopia.core.config.distribution import RayDistributionCfg
@@ -176,16 +175,17 @@ def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(pair: Pair, t
 
 
 def test_a_worker_that_dies_while_a_state_is_set_takes_no_other_env_along(pair: Pair, toy, monkeypatch):
-    pair.queue(*[toy(max_steps=50)] * ENVS)
-    pair.reset()
+    pair.queue(*[toy(max_steps=50, tell_pid=True)] * ENVS)
+    pair.ray.reset()
     saved = pair.ray.get_state()
-    pair.step([move()] * ENVS)
+    pair.ray.step([move()] * ENVS)
     before = pair.ray.get_state([0, 1])
+    pid = pid_of(pair.ray, 2)
     call_async = WorkerPool.call_async
 
     def die(self: WorkerPool, worker: int, method: str, *arguments: Any, **options: Any) -> Any:
         if method == 'set_state' and worker == 1:
-            self._actors[1].__ray_call__.remote(lambda worker: os._exit(1))
+            kill(pid)
         return call_async(self, worker, method, *arguments, **options)
 
     with monkeypatch.context() as patch:

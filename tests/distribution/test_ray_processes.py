@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,15 @@ def lives(folder: Path, address: str, most: int) -> Any:
     return process, [int(pid) for pid in process.stdout.readline().split()]
 
 
+def memories(pid: int) -> set[Path]:
+    """Memory that a program and its workers share, wherever it is open still."""
+    found: set[Path] = set()
+    for fd in Path('/proc').glob('[0-9]*/fd/*'):
+        with suppress(OSError):  # it was closed meanwhile, or is another user's
+            found |= {fd} if f'memfd:internutopia-{pid}-' in os.readlink(fd) else set()
+    return found
+
+
 @pytest.mark.slow
 def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Path):
     """Stopped with Ctrl-C, killed, and let run to its end; every episode is recorded once."""
@@ -100,6 +110,7 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
     for number in (signal.SIGINT, signal.SIGKILL, None):
         process, pids = lives(tmp_path, address, EPISODES if number is None else 12)
         assert len(pids) == 2, process.communicate()
+        assert memories(process.pid)
         if number is not None:
             # two, for a line whose writing is interrupted is taken back
             wanted = results.read_bytes().count(b'\n') + 2
@@ -109,6 +120,7 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
         assert (process.returncode == 0) == (number is None), errors
         assert ('KeyboardInterrupt' in errors) == (number == signal.SIGINT), errors
         wait_until(lambda pids=pids: not any(map(alive, pids)))
+        assert not memories(process.pid)
         counts.append(len(results.read_bytes().splitlines()))
     assert 0 < counts[0] < counts[1] < counts[2] == EPISODES
     lines = sorted((json.loads(line) for line in results.read_text().splitlines()), key=lambda line: line['episode_id'])

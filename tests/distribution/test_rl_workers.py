@@ -194,7 +194,7 @@ def test_any_number_of_workers_computes_the_same(
 ) -> None:
     """With restarts in the next step, with the same results in the file, and on another machine."""
     if elsewhere:
-        monkeypatch.setattr('internutopia.distribution.rl_workers._this_node', lambda: None)
+        monkeypatch.setattr('internutopia.distribution.worker_pool.this_node', lambda: None)
     seen, lines = [], []
     for name, run in (('local', config), ('workers', over_workers(config, workers))):
         results = tmp_path / f'{name}.jsonl'
