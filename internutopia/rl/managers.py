@@ -197,7 +197,8 @@ class TerminationManager:
         terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
         for cfg, function in self._terms:
             ends = truncated if cfg.truncates else terminated
-            ends |= self._state.arrays.asarray(per_env(function(self._state), self._state, 'termination', cfg.term), 'bool')
+            value = per_env(function(self._state), self._state, 'termination', cfg.term)
+            ends |= self._state.arrays.asarray(value, 'bool')
         return terminated, truncated
 
 

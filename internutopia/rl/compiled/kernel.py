@@ -67,16 +67,19 @@ class Kernel:
 
     def __init__(self, inputs: Inputs, outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = ()):
         sources = inputs.sources
-        stores: list[tuple[int, int, Node]] = []
+        stores: list[tuple[int, int, Any]] = []
         for index, source in enumerate(sources):
             after, array = nodes_of(source.traced), source.get()
-            for place in zip(*np.nonzero(_differ(after, source.before)), strict=True):
-                stores.append((index, _offset(array, place), after[place]))
+            stores += [
+                (index, _offset(array, place), node)
+                for place, node in np.ndenumerate(after)
+                if node is not source.before[place]
+            ]
         gets = [(source.get, source.by_slot) for source in sources]
         for traced, get in outputs:
             array = get()
             nodes = nodes_of(cast(traced, array.dtype)).reshape(1, *array.shape[1:])
-            stores += [(len(gets), _offset(array, place), nodes[place]) for place in np.ndindex(*nodes.shape)]
+            stores += [(len(gets), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
             gets.append((get, False))
         used = sorted(_used(stores))
         self._gets = [gets[index] for index in used]
@@ -104,16 +107,12 @@ class Kernel:
         self._table[:, index] = array.ctypes.data, array.strides[0]
 
 
-def _differ(after: np.ndarray, before: np.ndarray) -> np.ndarray:
-    return np.frompyfunc(lambda a, b: a is not b, 2, 1)(after, before).astype(bool)
-
-
 def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
     """Of an element within its row [bytes]."""
     return int(sum(step * stride for step, stride in zip(place[1:], array.strides[1:], strict=True)))
 
 
-def _used(stores: Sequence[tuple[int, int, Node]]) -> set[int]:
+def _used(stores: Sequence[tuple[int, int, Any]]) -> set[int]:
     """Sources that are read or written."""
     found, seen, stack = {index for index, _, _ in stores}, set[Node](), [node for _, _, node in stores]
     while stack:
@@ -127,7 +126,7 @@ def _used(stores: Sequence[tuple[int, int, Node]]) -> set[int]:
     return found
 
 
-def _text(stores: Sequence[tuple[int, int, Node]], columns: dict[int, int], by_slot: Sequence[bool]) -> str:
+def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_slot: Sequence[bool]) -> str:
     """The function in LLVM's language."""
 
     def place(source: int, offset: int) -> str:

@@ -39,7 +39,15 @@ _INTRINSICS = {
     'cos': 'cos',
     'power': 'pow',
 }
-_LIBRARY = {'arctan2': 'atan2', 'arctan': 'atan', 'arcsin': 'asin', 'arccos': 'acos', 'tan': 'tan', 'tanh': 'tanh', 'hypot': 'hypot'}
+_LIBRARY = {
+    'arctan2': 'atan2',
+    'arctan': 'atan',
+    'arcsin': 'asin',
+    'arccos': 'acos',
+    'tan': 'tan',
+    'tanh': 'tanh',
+    'hypot': 'hypot',
+}
 
 
 class UntraceableError(TypeError):
@@ -58,6 +66,9 @@ class Node:
 
     def __bool__(self) -> bool:
         raise UntraceableError('what is done depends on a value')
+
+    def __lt__(self, other: object) -> bool:
+        return bool(self)
 
     def cast(self, dtype: np.dtype[Any]) -> Node:
         """The same as another type."""

@@ -6,20 +6,16 @@ velocity to another frame, becomes part of the kernel, too. What is not a functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
-from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
-from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index
+from internutopia.core.world.batched.env_batch import EnvBatch, Index
 from internutopia.rl.compiled.kernel import Inputs
-from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.compiled.traced import Traced, TracedArrays
 from internutopia.rl.env_random import EnvRandom
 from internutopia.rl.state import RobotState
@@ -85,7 +81,8 @@ class TracedWorld:
     def body(self, name: str, env_id: int) -> MujocoBodyView:
         """An object or body of the scene."""
         if name not in self._views:
-            self._views[name] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
+            context: Any = self  # it has what reading needs
+            self._views[name] = MujocoBodyView(context, name, lambda scene: scene.bodies.get(name))
         return self._views[name]
 
 
@@ -119,7 +116,8 @@ class TracedState(RobotState):
         real, layout = state.articulation, batch.scene.articulation(state.articulation.name)
         assert layout is not None
         view = MujocoArticulationView(world, layout)
-        self._show(TracedRobot(state.robot), IArticulation(view, world, ..., real.name, real.prim_path), state.base_link)
+        robot: Any = TracedRobot(state.robot)
+        self._show(robot, IArticulation(view, world, ..., real.name, real.prim_path), state.base_link)
         self._facts['home'] = state.home
         self._env_id = 0
 
@@ -132,7 +130,7 @@ class TracedState(RobotState):
             self.rng = rng
 
 
-class _Inputs(dict[str, Traced]):
+class _Inputs(dict[str, Any]):
     """Arrays by name that become inputs when somebody asks for them."""
 
     def __init__(self, inputs: Inputs, get: Callable[[str], NDArray[Any]]):

@@ -137,7 +137,8 @@ class _Kernels:
     def _compiled(self, batch: EnvBatch) -> Kernel:
         inputs = Inputs()
         state = TracedState(self._state, batch, inputs)
-        return Kernel(inputs, self._trace(state, inputs, functools.partial(self._plain.look_up, inputs, itertools.count())))
+        look_up = functools.partial(self._plain.look_up, inputs, itertools.count())
+        return Kernel(inputs, self._trace(state, inputs, look_up))
 
 
 class _PlainTerms:

@@ -8,8 +8,7 @@ asks for values, or for a function that no kernel has, gets an `UntraceableError
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,12 @@ class Traced(np.ndarray):
         return cast(self, np.dtype(dtype))
 
     @override
-    def view(self, *kinds: Any) -> Any:
+    def view(self, dtype: Any = None, type: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The same array, or its 64 bits as two numbers of 32 each, the lower first."""
-        if not kinds:
+        if dtype is None:
             return super().view()
-        if self.element != np.uint64 or kinds != (np.uint32,):
-            raise UntraceableError(f'{self.element} seen as {kinds}')
+        if self.element != np.uint64 or dtype != np.uint32:
+            raise UntraceableError(f'{self.element} seen as {dtype}')
         halves = [cast(bits, np.dtype(np.uint32)) for bits in (self, self >> np.uint64(32))]
         return np.stack(halves, axis=-1).reshape(*self.shape[:-1], -1)
 
@@ -129,6 +128,8 @@ def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any = True, casting
     name = _RENAMED.get(ufunc.__name__, ufunc.__name__)
     if name == 'power' and type(inputs[1]) in _PYTHON and inputs[1] in (2, 0.5):
         return _called(np.square if inputs[1] == 2 else np.sqrt, inputs[:1])  # as numpy does
+    if name == 'clip':
+        return np.minimum(np.maximum(inputs[0], inputs[1]), inputs[2])
     kinds = [_kind(value) for value in inputs]
     if dtype := options.get('dtype'):
         kinds = [np.dtype(dtype)] * len(kinds)
@@ -185,20 +186,13 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Traced]:
     return join
 
 
-def _filled(value: Any = 0) -> Callable[..., Traced]:
-    def fill(like: Any, fill_value: Any = value, dtype: Any = None, shape: Any = None, **_: Any) -> Traced:
-        dtype = np.dtype(_kind(like) if dtype is None else dtype)
-        return cast(np.full(np.shape(like) if shape is None else shape, fill_value), dtype)
-
-    return fill
+def _full_like(like: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Traced:
+    dtype = np.dtype(_kind(like) if dtype is None else dtype)
+    return cast(np.full(np.shape(like) if shape is None else shape, value), dtype)
 
 
-def _of_number(like: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Traced:
-    return _filled()(like, 0, dtype, shape)
-
-
-def _ones(like: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Traced:
-    return _filled()(like, 1, dtype, shape)
+def _like(value: float) -> Callable[..., Traced]:
+    return lambda like, *args, **options: _full_like(like, value, *args, **options)
 
 
 def _clip(array: Any, a_min: Any = None, a_max: Any = None, **limits: Any) -> Any:
@@ -219,10 +213,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     'concatenate': _joined(np.concatenate),
     'clip': _clip,
     'copyto': _copyto,
-    'empty_like': _of_number,
-    'zeros_like': _of_number,
-    'ones_like': _ones,
-    'full_like': _filled(),
+    'empty_like': _like(0),
+    'zeros_like': _like(0),
+    'ones_like': _like(1),
+    'full_like': _full_like,
     'result_type': lambda *values: np.result_type(*(_kind(value) for value in values)),
     'astype': lambda array, dtype, **_: cast(array, np.dtype(dtype)),
 }
