@@ -76,7 +76,7 @@ class CompiledTerms:
             name: inputs.add(lambda name=name: real.reward_sums[name], written=True) for name in real.reward_sums
         }
         judged = (*terminations.compute(), rewards.compute())
-        own = self._rewards.values = [np.zeros(n, np.float32) for _ in rewards.values]
+        own = self._rewards.values = self._rewards.values or [np.zeros(n, np.float32) for _ in rewards.values]
         values = [(value, lambda array=array: array) for value, array in zip(rewards.values, own, strict=True)]
         return [(value, lambda k=k: self._judged[k]) for k, value in enumerate(judged)] + values
 

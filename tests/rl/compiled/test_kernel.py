@@ -1,12 +1,12 @@
 """Kernels of traced functions: the values that numpy gives, and errors for what no kernel can compute."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from internutopia.core.util.rotations import quat_multiply, quat_rotate, quat_rotate_inverse, quat_to_matrix, yaw_of
+from internutopia.core.util.rotations import quat_multiply, quat_rotate, quat_rotate_inverse, yaw_of
 from internutopia.core.util.splitmix import mix
 from internutopia.core.util.vectors import cross, length
 from internutopia.rl.compiled.kernel import Inputs, Kernel
