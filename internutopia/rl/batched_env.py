@@ -232,10 +232,8 @@ class BatchedRLEnv:
         failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
         healthy = self.running & ~failed
         terminated, truncated, values = self._compute_judgement()
-        truncated |= state.steps >= self._limits
-        terminated &= healthy
-        truncated &= healthy
-        truncated |= failed
+        terminated = terminated & healthy
+        truncated = (truncated | (state.steps >= self._limits)) & healthy | failed
         self._ask_tasks(terminated, healthy)
         rewards = self.arrays.xp.where(healthy, values, 0.0)
         self.returns += rewards

@@ -7,6 +7,7 @@ a `Kernel` is what computes the same for real: outputs, and what was written int
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,18 +87,23 @@ class Kernel:
         self._arrays: list[Any] = [None] * len(used)
         self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get, _ in self._gets]
         self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
+        self._address = self._table.ctypes.data
         text = _text(stores, {index: k for k, index in enumerate(used)}, [by_slot for _, by_slot in self._gets])
         self.size = text.count('\n')
         self._engine, self._function = _compiled(text)
 
-    def __call__(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-        """Compute for these envs `(m,)`, which are in these slots `(m,)` of their batch."""
+    def of_rows(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> Callable[[], None]:
+        """What computes for these envs `(m,)`, which are in these slots `(m,)` of their batch."""
+        rows = np.array([envs, slots], np.int64)
+        return functools.partial(self._compute, rows, rows[0].ctypes.data, rows[1].ctypes.data)
+
+    def _compute(self, rows: NDArray[np.int64], envs: int, slots: int) -> None:
         arrays = self._arrays
         for index, (get, _) in enumerate(self._gets):
             array = get()
             if array is not arrays[index]:
                 self._point(index, array)
-        self._function(self._table.ctypes.data, envs.ctypes.data, slots.ctypes.data, len(envs))
+        self._function(self._address, envs, slots, rows.shape[1])
 
     def _point(self, index: int, array: NDArray[Any]) -> None:
         """Another array takes the place of an input or output."""

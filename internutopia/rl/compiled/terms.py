@@ -49,7 +49,8 @@ class CompiledTerms:
         observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
     ):
         self._learning, self._state, self._rewards = learning, state, rewards
-        self._judged: tuple[Bools, Bools, Array]
+        n = state.env_num
+        self._judged = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.float32)
         self._judge = _Kernels(world, state, self._trace_judge)
         self._observe = {
             manager: _Kernels(world, state, functools.partial(self._trace_observer, manager, configs))
@@ -57,9 +58,7 @@ class CompiledTerms:
         }
 
     def judge(self) -> tuple[Bools, Bools, Array]:
-        """Which envs terminate, which are truncated and their rewards, `(n,)` each."""
-        n = self._state.env_num
-        self._judged = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.float32)
+        """Which envs terminate, which are truncated and their rewards, `(n,)` each, until the next call."""
         self._judge.run()
         return self._judged
 
@@ -78,7 +77,7 @@ class CompiledTerms:
         judged = (*terminations.compute(), rewards.compute())
         own = self._rewards.values = self._rewards.values or [np.zeros(n, np.float32) for _ in rewards.values]
         values = [(value, lambda array=array: array) for value, array in zip(rewards.values, own, strict=True)]
-        return [(value, lambda k=k: self._judged[k]) for k, value in enumerate(judged)] + values
+        return [(value, lambda array=array: array) for value, array in zip(judged, self._judged, strict=True)] + values
 
     def _trace_observer(
         self,
@@ -132,7 +131,7 @@ class _Kernels:
                 if batch.id not in self._kernels:
                     self._kernels[batch.id] = self._compiled(batch)
                 slots = np.flatnonzero(batch.envs >= 0)
-                self._calls.append(functools.partial(self._kernels[batch.id], batch.envs[slots], slots))
+                self._calls.append(self._kernels[batch.id].of_rows(batch.envs[slots], slots))
 
     def _compiled(self, batch: EnvBatch) -> Kernel:
         inputs = Inputs()

@@ -38,7 +38,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     'sums': lambda q, v, w, b, k, u: w.sum(axis=-1) + b.sum(axis=-1, keepdims=True) + w.mean(axis=-1),
     'any and all': lambda q, v, w, b, k, u: np.stack([b.any(axis=-1), b.all(axis=-1), (v > 0).any(axis=-1)], axis=-1),
     'columns': lambda q, v, w, b, k, u: v[:, np.array([2, 0])] + w[..., 1, :2] + v[:, None, 1:].reshape(len(v), 2),
-    'joined': lambda q, v, w, b, k, u: np.concatenate([v, np.stack([v[:, 0], q[:, 1]], axis=-1)], axis=-1),
+    'joined': lambda q, v, w, b, k, u: np.concat([v, np.stack([v[:, 0], q[:, 1]], axis=-1)], axis=-1),
     'like': lambda q, v, w, b, k, u: np.ones_like(v) + np.full_like(v, 0.5) + np.zeros_like(v[:, :1]),
     'written': lambda q, v, w, b, k, u: add_to(np.zeros_like(v), q[:, 1:]),
     'remainder': lambda q, v, w, b, k, u: np.stack([v % 0.3, v % -0.3], axis=1),
@@ -73,7 +73,7 @@ def compiled(function: Callable[..., Any], wanted: np.ndarray) -> np.ndarray:
     traced = function(*(inputs.add(lambda array=array: array, written=True) for array in copies))
     assert traced.dtype == wanted.dtype
     rows = np.delete(np.arange(ENVS), 1)
-    Kernel(inputs, [(traced, lambda: output)])(rows, rows)
+    Kernel(inputs, [(traced, lambda: output)]).of_rows(rows, rows)()
     assert not output[1].any()
     return output[rows]
 
@@ -95,9 +95,10 @@ def test_what_is_written_to_an_input_is_kept() -> None:
     sums, inputs = np.arange(ENVS, dtype=np.float32), Inputs()
     traced, values = inputs.add(lambda: sums, written=True), inputs.add(lambda: V)
     traced += values[:, 0]
-    kernel, rows = Kernel(inputs), np.array([0, 4])
+    rows = np.array([0, 4])
+    compute = Kernel(inputs).of_rows(rows, rows)
     for _ in range(2):
-        kernel(rows, rows)
+        compute()
     wanted = np.arange(ENVS, dtype=np.float32)
     wanted[rows] += V[rows, 0]
     wanted[rows] += V[rows, 0]
@@ -105,23 +106,24 @@ def test_what_is_written_to_an_input_is_kept() -> None:
 
 
 def test_another_array_takes_the_place_of_an_input() -> None:
-    arrays, output = [V], np.zeros((ENVS, 3), np.float32)
+    arrays: list[Any] = [V]
+    output = np.zeros((ENVS, 3), np.float32)
     inputs, rows = Inputs(), np.arange(ENVS)
-    kernel = Kernel(inputs, [(inputs.add(lambda: arrays[-1]) * 2.0, lambda: output)])
-    for other in (V + 1.0, np.asfortranarray(V)[:, ::-1][:, ::-1].copy()):
+    compute = Kernel(inputs, [(inputs.add(lambda: arrays[-1]) * 2.0, lambda: output)]).of_rows(rows, rows)
+    for other in (V + 1.0, np.repeat(V, 2, axis=0)[::2]):
         arrays.append(other)
-        kernel(rows, rows)
+        compute()
         np.testing.assert_array_equal(output, other * 2.0)
     arrays.append(V.astype(np.float64))
     with pytest.raises(ValueError, match='another layout'):
-        kernel(rows, rows)
+        compute()
 
 
 def test_engine_arrays_have_a_row_per_slot() -> None:
     slots, output = np.array([3, 1]), np.zeros(ENVS)
     inputs = Inputs()
     kernel = Kernel(inputs, [(inputs.add(lambda: Q, by_slot=True)[:, 0], lambda: output)])
-    kernel(np.array([0, 5]), slots)
+    kernel.of_rows(np.array([0, 5]), slots)()
     np.testing.assert_array_equal(output, [Q[3, 0], 0.0, 0.0, 0.0, 0.0, Q[1, 0], 0.0])
 
 
