@@ -10,12 +10,14 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.env_batch import EnvBatch, Index
 from internutopia.rl.compiled.kernel import Inputs
+from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.compiled.traced import Traced, TracedArrays
 from internutopia.rl.env_random import EnvRandom
 from internutopia.rl.state import RobotState
@@ -120,6 +122,10 @@ class TracedState(RobotState):
         self._show(robot, IArticulation(view, world, ..., real.name, real.prim_path), state.base_link)
         self._facts['home'] = state.home
         self._env_id = 0
+
+    @override
+    def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
+        raise UntraceableError('it keeps what may differ between envs')
 
     def traced(self, function: Callable[[RobotState], Any]) -> Any:
         """What a term makes of this state. An exception if it does what no kernel can do."""
