@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from markers import slow_but
 
 from internutopia.core.config import Config
+from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import term
@@ -29,7 +30,7 @@ def rollout(envs: VectorEnv, steps: int = STEPS) -> list[tuple[Any, ...]]:
     """What every step gives and the critic sees; some episodes end by actions that throw robots over."""
     envs.action_space.seed(5)
     obs, info = envs.reset(seed=3)
-    seen = [(obs, envs.critic_observations(), info)]
+    seen: list[tuple[Any, ...]] = [(obs, envs.critic_observations(), info)]
     for _ in range(steps):
         obs, *others = envs.step(envs.action_space.sample())
         seen.append((obs, envs.critic_observations(), *others))
@@ -69,7 +70,8 @@ def test_walkers_in_two_scenes(make_vector_env: MakeVectorEnv, mode: AutoresetMo
     config = config.model_copy(update={'task_configs': tasks})
     plain, compiled = (make_vector_env(each, autoreset_mode=mode) for each in (config, with_terms_compiled(config)))
     seen = rollout(compiled)
-    assert len(compiled.core.runner.world.env_batches) == 2
+    world = compiled.core.runner.world
+    assert isinstance(world, BatchedWorld) and len(world.env_batches) == 2
     assert_alike(rollout(plain), seen)
     terminated, truncated = (np.array([step[kind] for step in seen[1:]]) for kind in (3, 4))
     assert terminated.any() and truncated.any()
