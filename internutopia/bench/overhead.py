@@ -28,7 +28,7 @@ from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 ENV_NUMS = 64, 256, 1024, 4096
 _MANY = 1000  # envs, of which few steps say enough
 JUDGED = 64  # cores that the bounds are for
-# Least efficiency of the array API on that many cores, by workload and number of envs
+# Least efficiency of the array API with compiled terms on that many cores, by workload and number of envs
 BOUNDS = {
     ('H1 velocity', 64): 0.3,
     ('H1 velocity', 256): 0.6,
@@ -44,7 +44,10 @@ def efficiency(physics: float, serial: float, cores: int) -> float:
 
 
 def overhead(quick: bool) -> list[Row]:
-    """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread."""
+    """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread.
+
+    `compiled`: with `LearningCfg.compiled`.
+    """
     env_nums = (4,) if quick else ENV_NUMS
     rows: list[Row] = []
     for workload, (config_of, learning) in WORKLOADS.items():
@@ -53,13 +56,16 @@ def overhead(quick: bool) -> list[Row]:
             config.simulator.threads = 1
             what, turns = f'{workload}, {env_num} envs', 2 if quick else 20 if env_num < _MANY else 5
             bound = BOUNDS.get((workload, env_num))
-            rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns), bound))
+            rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns, compiled=False)))
+            rows.append(_row(f'{what}, compiled array API', *_array_api(config, learning, turns, compiled=True), bound))
             rows.append(_row(f'{what}, list API', *_list_api(config, learning, turns)))
     return rows
 
 
-def _array_api(config: Config, learning: LearningCfg | None, turns: int) -> tuple[float, Ratio]:
-    with closing(VectorEnv(config, learning)) as envs:
+def _array_api(config: Config, learning: LearningCfg | None, turns: int, compiled: bool) -> tuple[float, Ratio]:
+    learning = learning or config.task_configs[0].learning
+    assert learning is not None
+    with closing(VectorEnv(config, learning.update(compiled=compiled))) as envs:
         actions = np.zeros(envs.action_space.shape or (), np.float32)
         return measure_parts(envs.core.runner.world, envs.reset, lambda: envs.step(actions), turns)
 

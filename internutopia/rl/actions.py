@@ -63,6 +63,8 @@ class ActionFormat:
             )
         if array.shape != shape:
             raise ValueError(f'{name} must have shape {shape}, got {array.shape}')
+        if array.dtype == self.space.dtype:
+            return array
         with np.errstate(over='ignore'):  # infinite then, and found by `check`
             return array.astype(self.space.dtype, copy=False)
 

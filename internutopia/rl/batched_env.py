@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ from internutopia.rl.managers import (
     TerminationManager,
 )
 from internutopia.rl.state import RobotState
+
+if TYPE_CHECKING:
+    from internutopia.rl.compiled import CompiledTerms
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
@@ -124,6 +127,7 @@ class BatchedRLEnv:
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
+        self._compiled: CompiledTerms | None = None
 
     @property
     def step_dt(self) -> float:
@@ -227,13 +231,11 @@ class BatchedRLEnv:
         state = self.state
         failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
         healthy = self.running & ~failed
-        terminated, truncated = self.terminations.compute()
-        truncated |= state.steps >= self._limits
-        terminated &= healthy
-        truncated &= healthy
-        truncated |= failed
+        terminated, truncated, values = self._compute_judgement()
+        terminated = terminated & healthy
+        truncated = (truncated | (state.steps >= self._limits)) & healthy | failed
         self._ask_tasks(terminated, healthy)
-        rewards = self.arrays.xp.where(healthy, self.rewards.compute(), 0.0)
+        rewards = self.arrays.xp.where(healthy, values, 0.0)
         self.returns += rewards
         ended = select_envs(self.runner.world, terminated | truncated)
         metrics = self.metrics.compute()
@@ -251,7 +253,7 @@ class BatchedRLEnv:
 
     def compute_observations(self) -> NDArray[np.float32]:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        obs = self.observations.compute()
+        obs = self._observe(self.observations)
         self._hide(obs)
         return obs
 
@@ -274,7 +276,7 @@ class BatchedRLEnv:
         if self._state is None:
             raise RuntimeError('reset the envs first')
         if self._unseen is None:
-            self.critic_observations.compute()
+            self._observe(self.critic_observations)
         else:
             for rows in self._unseen:
                 self.critic_observations.first(rows)
@@ -364,6 +366,21 @@ class BatchedRLEnv:
         self.metrics = MetricManager(cfg.metrics, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
+        if cfg.compiled:
+            from internutopia.rl.compiled import compile_terms
+
+            observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
+            self._compiled = compile_terms(cfg, state, self.rewards, observers)
+
+    def _compute_judgement(self) -> tuple[Bools, Bools, NDArray[np.float32]]:
+        """Which envs terminate, which are truncated and their rewards, `(n,)` each, whether they run or not."""
+        if self._compiled is not None:
+            return self._compiled.judge()
+        return *self.terminations.compute(), self.rewards.compute()
+
+    def _observe(self, observations: ObservationManager) -> NDArray[np.float32]:
+        """The observations of a manager now `(n, dim)`, the caller's own."""
+        return observations.compute() if self._compiled is None else self._compiled.observe(observations)
 
     def _begin(self, rows: EnvSelection) -> None:
         """First moments of episodes: clear what is remembered, randomize, sample commands."""

@@ -26,15 +26,16 @@ class EnvRandom:
 
     Args:
         env_num: number of envs.
+        counters: of the streams `(n,)`; None means zeros, until episodes start.
     """
 
-    def __init__(self, env_num: int):
-        self._counters = np.zeros(env_num, np.uint64)
+    def __init__(self, env_num: int, counters: NDArray[np.uint64] | None = None):
+        self.counters = np.zeros(env_num, np.uint64) if counters is None else counters
         self._env_ids: Any = slice(None)
 
     def start(self, env_ids: NDArray[np.intp], keys: NDArray[np.uint64]) -> None:
         """Episodes start in these envs `(m,)`, with the keys `(m,)` of their streams."""
-        self._counters[env_ids] = mix(keys)
+        self.counters[env_ids] = mix(keys)
 
     @contextmanager
     def for_envs(self, env_ids: NDArray[np.intp]) -> Iterator[None]:
@@ -71,10 +72,10 @@ class EnvRandom:
 
     def _bits(self, size: Any) -> NDArray[np.uint32]:
         shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
-        counters = self._counters[self._env_ids]
+        counters = self.counters[self._env_ids]
         if not shape or shape[0] != len(counters):
             raise ValueError(f'random numbers have a row for each of {len(counters)} envs, got size={size!r}')
         count = int(np.prod(shape[1:]))
         steps = np.arange(1, (count + 1) // 2 + 1, dtype=np.uint64) * STEP  # two numbers of each 64 bits
-        self._counters[self._env_ids] = counters + steps[-1] if count else counters
+        self.counters[self._env_ids] = counters + steps[-1] if count else counters
         return mix(counters[:, None] + steps).view(np.uint32)[:, :count].reshape(shape)

@@ -27,16 +27,22 @@ from internutopia.rl.terms import look_up_term
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+LookUp = Callable[[Any, str, Mapping[str, Any]], Callable[..., Any]]  # of a term, by kind, name and parameters
 
 
 class ObservationManager:
-    """Observation terms side by side, `(n, dim)`; `last` is what was computed last."""
+    """Observation terms side by side, `(n, dim)`.
 
-    def __init__(self, configs: Sequence[ObservationTermCfg], state: RobotState):
+    Attributes:
+        last: what was computed last.
+        histories: of each term that is delayed, once an episode has started, `delay + 1` arrays `(n, k)`, oldest first.
+    """
+
+    def __init__(self, configs: Sequence[ObservationTermCfg], state: RobotState, look_up: LookUp = look_up_term):
         self._state = state
-        self._terms = [(cfg, look_up_term('observation', cfg.term, cfg.params)) for cfg in configs]
+        self._terms = [(cfg, look_up('observation', cfg.term, cfg.params)) for cfg in configs]
         self._delayed = [index for index, cfg in enumerate(configs) if cfg.delay]
-        self._histories: list[list[Array] | None] = [None] * len(configs)  # delay + 1 arrays (n, k), oldest first
+        self.histories: list[list[Array] | None] = [None] * len(configs)
         self.last: Array = state.arrays.zeros((state.env_num, 0))
 
     def compute(self) -> Array:
@@ -44,7 +50,7 @@ class ObservationManager:
         if self._terms:
             values = [
                 self._value(cfg, function) if history is None else history[0]
-                for (cfg, function), history in zip(self._terms, self._histories, strict=True)
+                for (cfg, function), history in zip(self._terms, self.histories, strict=True)
             ]
             self.last = self._disturbed(values)
         return self._state.xp.asarray(self.last, copy=True)
@@ -64,32 +70,25 @@ class ObservationManager:
         for index in self._delayed:
             cfg, function = self._terms[index]
             value = self._value(cfg, function)
-            history = self._histories[index]
+            history = self.histories[index]
             if history is None:
                 _check_delay(cfg, value.shape)
                 copy = self._state.xp.asarray
-                history = self._histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
+                history = self.histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
             for past in history:
                 selection.put(past, selection.take(value))
 
     def pass_time(self, selection: EnvSelection) -> None:
         """A step went by in these envs: remember the values that will be shown later."""
         for index in self._delayed:
-            history = self._histories[index]
+            history = self.histories[index]
             assert history is not None
             for older, newer in pairwise(history):
                 selection.put(older, selection.take(newer))
             selection.put(history[-1], selection.take(self._value(*self._terms[index])))
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
-        value = self._state.arrays.asarray(function(self._state), 'float32')
-        if value.ndim == 1:
-            value = value[:, None]
-        if value.ndim != 2 or len(value) != self._state.env_num:
-            raise ValueError(
-                f'observation term {cfg.term!r} must return ({self._state.env_num}, k), got shape {tuple(value.shape)}'
-            )
-        return value
+        return columns(function(self._state), self._state, cfg.term)
 
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
@@ -135,9 +134,19 @@ def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:
 
 
 class RewardManager:
-    """Reward terms, weighed and added up; `state.reward_sums` are those of the terms `watched` over the episode."""
+    """Reward terms, weighed and added up; `state.reward_sums` are those of the terms `watched` over the episode.
 
-    def __init__(self, configs: Sequence[RewardTermCfg], state: RobotState, watched: Collection[str] = ()):
+    Attributes:
+        values: of each term in the last step, unweighted `(n,)`.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[RewardTermCfg],
+        state: RobotState,
+        watched: Collection[str] = (),
+        look_up: LookUp = look_up_term,
+    ):
         names = [cfg.term for cfg in configs]
         for name in watched:
             if name not in names:
@@ -146,18 +155,18 @@ class RewardManager:
         self._watched = {names.index(name): name for name in watched}  # of several of a name, the first
         state.reward_sums = {name: state.arrays.zeros(state.env_num) for name in watched}
         self._terms = [
-            (cfg, look_up_term('reward', cfg.term, cfg.params), float(np.float32(cfg.weight * state.step_dt)))
+            (cfg, look_up('reward', cfg.term, cfg.params), float(np.float32(cfg.weight * state.step_dt)))
             for cfg in configs
         ]
-        self._values: list[Array] = []  # of the last step, unweighted
+        self.values: list[Array] = []
 
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
         total = self._state.arrays.zeros(self._state.env_num)
-        self._values.clear()
+        self.values.clear()
         for index, (cfg, function, weight) in enumerate(self._terms):
-            value = _per_env(function(self._state), self._state, 'reward', cfg)
-            self._values.append(value)
+            value = per_env(function(self._state), self._state, 'reward', cfg.term)
+            self.values.append(value)
             total += weight * value
             if index in self._watched:
                 self._state.reward_sums[self._watched[index]] += value * self._state.step_dt
@@ -167,7 +176,7 @@ class RewardManager:
         """What each term added to the reward of an env in the last step; nothing before the first one."""
         return [
             (cfg.term, weight * float(value[env_id]))
-            for (cfg, _, weight), value in zip(self._terms, self._values, strict=bool(self._values))
+            for (cfg, _, weight), value in zip(self._terms, self.values, strict=bool(self.values))
         ]
 
     def reset(self, selection: EnvSelection) -> None:
@@ -179,16 +188,17 @@ class RewardManager:
 class TerminationManager:
     """Reasons for an end."""
 
-    def __init__(self, configs: Sequence[TerminationTermCfg], state: RobotState):
+    def __init__(self, configs: Sequence[TerminationTermCfg], state: RobotState, look_up: LookUp = look_up_term):
         self._state = state
-        self._terms = [(cfg, look_up_term('termination', cfg.term, cfg.params)) for cfg in configs]
+        self._terms = [(cfg, look_up('termination', cfg.term, cfg.params)) for cfg in configs]
 
     def compute(self) -> tuple[Bools, Bools]:
         """Which envs terminate and which are truncated, `(n,)` each."""
         terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
         for cfg, function in self._terms:
             ends = truncated if cfg.truncates else terminated
-            ends |= self._state.arrays.asarray(_per_env(function(self._state), self._state, 'termination', cfg), 'bool')
+            value = per_env(function(self._state), self._state, 'termination', cfg.term)
+            ends |= self._state.arrays.asarray(value, 'bool')
         return terminated, truncated
 
 
@@ -202,7 +212,7 @@ class MetricManager:
     def compute(self) -> dict[str, Array]:
         """Their values `(n,)` after this step, by name."""
         return {
-            name: _per_env(function(self._state), self._state, 'metric', cfg)
+            name: per_env(function(self._state), self._state, 'metric', cfg.term)
             for name, (cfg, function) in self._terms.items()
         }
 
@@ -311,8 +321,19 @@ class Timers:
         return selection if selection.any else None
 
 
-def _per_env(value: Any, state: RobotState, kind: str, cfg: TermCfg) -> Any:
+def per_env(value: Any, state: RobotState, kind: str, name: str) -> Any:
+    """What a term returned for each env. ValueError unless that is `(n,)`."""
     value = state.arrays.asarray(value)
     if value.shape != (state.env_num,):
-        raise ValueError(f'{kind} term {cfg.term!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
+        raise ValueError(f'{kind} term {name!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
+    return value
+
+
+def columns(value: Any, state: RobotState, name: str) -> Array:
+    """What an observation term returned, `(n, k)` float32. ValueError for another shape, `(n,)` aside."""
+    value = state.arrays.asarray(value, 'float32')
+    if value.ndim == 1:
+        value = value[:, None]
+    if value.ndim != 2 or len(value) != state.env_num:
+        raise ValueError(f'observation term {name!r} must return ({state.env_num}, k), got shape {tuple(value.shape)}')
     return value

@@ -268,13 +268,15 @@ class RobotState:
             home: positions by joint [rad or m] that count as home, whatever the robot's model says of these joints.
             base_link: link that is the base; None means what the robot's class says, or else the root.
         """
-        self.robot = robot
         self._own_home = home or {}
         self._env_id = env_id
-        self.articulation: IArticulation = robot.articulation.in_all_envs()
-        self._view = view = self.articulation.view
-        if link := base_link or robot.base_link:
-            base = view.body(link)
+        self._show(robot, robot.articulation.in_all_envs(), base_link or robot.base_link)
+
+    def _show(self, robot: BaseRobot, articulation: IArticulation, base_link: str | None) -> None:
+        self.robot, self.articulation, self.base_link = robot, articulation, base_link
+        self._view = view = articulation.view
+        if base_link:
+            base = view.body(base_link)
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities

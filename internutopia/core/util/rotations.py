@@ -101,7 +101,7 @@ def _turned(w: Array, axis: Array, v: Array) -> Array:
     x, y, z = axis[..., 0], axis[..., 1], axis[..., 2]
     vx, vy, vz = v[..., 0], v[..., 1], v[..., 2]
     tx, ty, tz = 2.0 * (y * vz - z * vy), 2.0 * (z * vx - x * vz), 2.0 * (x * vy - y * vx)
-    turned = np.empty((*np.shape(tx), 3), np.result_type(w, tx, v))
+    turned = np.empty_like(tx, np.result_type(w, tx, v), shape=(*np.shape(tx), 3))
     turned[..., 0] = vx + w * tx + (y * tz - z * ty)
     turned[..., 1] = vy + w * ty + (z * tx - x * tz)
     turned[..., 2] = vz + w * tz + (x * ty - y * tx)

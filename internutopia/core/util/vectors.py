@@ -33,7 +33,7 @@ def cross(a: Any, b: Any) -> Any:
         return namespace_of(a).linalg.cross(a, b)
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    product = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
+    product = np.empty_like(a, np.result_type(a, b), shape=np.broadcast_shapes(a.shape, b.shape))
     product[..., 0] = ay * bz - az * by
     product[..., 1] = az * bx - ax * bz
     product[..., 2] = ax * by - ay * bx

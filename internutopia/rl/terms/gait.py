@@ -14,7 +14,7 @@ import numpy as np
 from internutopia.core.util.rotations import yaw_of
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import pure_term as term
 
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import length
 from internutopia.rl.state import Array, RobotState
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import pure_term as term
 
 Range = tuple[float, float]
 

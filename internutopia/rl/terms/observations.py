@@ -11,7 +11,7 @@ from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, ya
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import pure_term as term
 
 VECTOR = (1.0, -1.0, 1.0)  # what becomes of a vector (x, y, z) of the base frame when left and right are swapped
 PSEUDOVECTOR = (-1.0, 1.0, -1.0)  # of an axis of rotation

@@ -18,6 +18,7 @@ CommandMarker = Literal['point', 'velocity']
 _terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _mirrors: dict[tuple[Kind, str], TermMirror | None] = {}
 _markers: dict[str, CommandMarker | None] = {}
+_pure: dict[tuple[Kind, str], bool] = {}
 
 
 def term(
@@ -26,6 +27,7 @@ def term(
     *,
     mirror: TermMirror | None = None,
     marker: CommandMarker | None = None,
+    pure: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: make a function the term of that kind called `name` (default: the function's own name).
 
@@ -36,18 +38,24 @@ def term(
             each element, or a function of the state and the term's parameters.
         marker: of a command: what pictures show of it. `'point'`: (x, y) or (x, y, z) in the env frame [m];
             `'velocity'`: forward, lateral [m/s] and yaw speed [rad/s] of the base.
+        pure: of an observation, reward or termination: whether what it returns follows from what `state` shows and from
+            its parameters alone, so that `LearningCfg.compiled` may compile it.
     """
     if kind not in _terms:
         raise ValueError(f'there is no term of kind {kind!r}; {did_you_mean(kind, KINDS)}')
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         key = name or function.__name__
-        _terms[kind][key], _mirrors[kind, key] = function, mirror
+        _terms[kind][key], _mirrors[kind, key], _pure[kind, key] = function, mirror, pure
         if kind == 'command':
             _markers[key] = marker
         return function
 
     return register
+
+
+pure_term = partial(term, pure=True)
+"""Decorator: as `term`, for functions of the state and their parameters."""
 
 
 def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
@@ -56,7 +64,7 @@ def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
     others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
     names = {cfg.term for configs in (*lists, *others) for cfg in configs}
     return [
-        (kind, name, function, _mirrors[kind, name], _markers.get(name))
+        (kind, name, function, _mirrors[kind, name], _markers.get(name), _pure[kind, name])
         for kind, functions in _terms.items()
         for name, function in functions.items()
         if name in names
@@ -65,8 +73,8 @@ def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
 
 def add_terms(terms: Iterable[tuple[Any, ...]]) -> None:
     """Register what `terms_of` gave in another process."""
-    for kind, name, function, mirror, marker in terms:
-        term(kind, name, mirror=mirror, marker=marker)(function)
+    for kind, name, function, mirror, marker, pure in terms:
+        term(kind, name, mirror=mirror, marker=marker, pure=pure)(function)
 
 
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
@@ -82,6 +90,11 @@ def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
 def look_up_marker(name: str) -> CommandMarker | None:
     """What pictures show of a registered command term; None if it does not say."""
     return _markers[name]
+
+
+def is_pure(kind: Kind, name: str) -> bool:
+    """Whether a registered term is a function of the state and its parameters."""
+    return _pure[kind, name]
 
 
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import pure_term as term
 
 
 @term('reward')

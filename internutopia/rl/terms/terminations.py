@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import RobotState
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import pure_term as term
 
 Bools = NDArray[np.bool_]
 

@@ -1,0 +1,221 @@
+"""Kernel: traced computations as machine code, made by LLVM for this processor, that runs over envs.
+
+`Inputs` hands out traced arrays that stand for rows of arrays, and remembers which. After code has computed with them,
+a `Kernel` is what computes the same for real: outputs, and what was written into inputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.rl.compiled.nodes import TYPES, Node, Writer
+from internutopia.rl.compiled.traced import Traced, cast, nodes_of
+
+_MEMORY = {'bool': 'i8'}  # a bool takes a byte
+
+
+@dataclass(frozen=True)
+class Source:
+    """An array with a row for each env, or for each slot of a batch, whichever array that is at the moment."""
+
+    get: Callable[[], NDArray[Any]]
+    by_slot: bool
+    traced: Traced
+    before: np.ndarray  # its nodes before anybody wrote to it
+
+
+class Inputs:
+    """What a kernel reads."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self._writer = Writer(lambda node: '')
+
+    def add(self, get: Callable[[], NDArray[Any]], by_slot: bool = False, written: bool = False) -> Traced:
+        """A traced array `(1, ...)` in place of one `(n, ...)` with a row per env or slot, that may be `written` to."""
+        array, index = get(), len(self.sources)
+        row = np.empty((1, *array.shape[1:]), object)
+        strides = array.strides[1:]
+        for place in np.ndindex(*array.shape[1:]):
+            offset = sum(step * stride for step, stride in zip(place, strides, strict=True))
+            row[0, *place] = Node('load', array.dtype, (index, offset))
+        traced = Traced.of(row, array.dtype)
+        traced.flags.writeable = written
+        self.sources.append(Source(get, by_slot, traced, row.copy()))
+        return traced
+
+    def check(self, value: Any) -> None:
+        """UntraceableError if there is no machine code for what was traced."""
+        if isinstance(value, Traced):
+            for node in nodes_of(value).flat:
+                self._writer.name(node)
+
+
+class Kernel:
+    """What was traced, as a function.
+
+    Args:
+        inputs: what was read, and maybe written.
+        outputs: traced arrays `(1, ...)`, and what gives the array `(n, ...)` that they are written to.
+    """
+
+    def __init__(self, inputs: Inputs, outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = ()):
+        sources = inputs.sources
+        stores: list[tuple[int, int, Any]] = []
+        for index, source in enumerate(sources):
+            after, array = nodes_of(source.traced), source.get()
+            stores += [
+                (index, _offset(array, place), node)
+                for place, node in np.ndenumerate(after)
+                if node is not source.before[place]
+            ]
+        gets = [(source.get, source.by_slot) for source in sources]
+        for traced, get in outputs:
+            array = get()
+            nodes = nodes_of(cast(traced, array.dtype)).reshape(1, *array.shape[1:])
+            stores += [(len(gets), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
+            gets.append((get, False))
+        used = sorted(_used(stores))
+        self._gets = [gets[index] for index in used]
+        self._arrays: list[Any] = [None] * len(used)
+        self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get, _ in self._gets]
+        self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
+        self._address = self._table.ctypes.data
+        text = _text(stores, {index: k for k, index in enumerate(used)}, [by_slot for _, by_slot in self._gets])
+        self.size = text.count('\n')
+        self._engine, self._function = _compiled(text)
+
+    def of_rows(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> Callable[[], None]:
+        """What computes for these envs `(m,)`, which are in these slots `(m,)` of their batch."""
+        rows = np.array([envs, slots], np.int64)
+        return functools.partial(self._compute, rows, rows[0].ctypes.data, rows[1].ctypes.data)
+
+    def _compute(self, rows: NDArray[np.int64], envs: int, slots: int) -> None:
+        arrays = self._arrays
+        for index, (get, _) in enumerate(self._gets):
+            array = get()
+            if array is not arrays[index]:
+                self._point(index, array)
+        self._function(self._address, envs, slots, rows.shape[1])
+
+    def _point(self, index: int, array: NDArray[Any]) -> None:
+        """Another array takes the place of an input or output."""
+        if (array.dtype, array.shape[1:], array.strides[1:]) != self._layouts[index]:
+            raise ValueError(f'an array of another layout than before: {array.dtype}, {array.shape}')
+        self._arrays[index] = array
+        self._table[:, index] = array.ctypes.data, array.strides[0]
+
+
+def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
+    """Of an element within its row [bytes]."""
+    return int(sum(step * stride for step, stride in zip(place[1:], array.strides[1:], strict=True)))
+
+
+def _used(stores: Sequence[tuple[int, int, Any]]) -> set[int]:
+    """Sources that are read or written."""
+    found, seen, stack = {index for index, _, _ in stores}, set[Node](), [node for _, _, node in stores]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == 'load':
+            found.add(node.args[0])
+        stack += [arg for arg in node.args if isinstance(arg, Node)]
+    return found
+
+
+def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_slot: Sequence[bool]) -> str:
+    """The function in LLVM's language."""
+
+    def place(source: int, offset: int) -> str:
+        return writer.line(f'getelementptr i8, ptr %row{columns[source]}, i64 {offset}')
+
+    def load(node: Node) -> str:
+        kind, memory = TYPES[node.dtype.name], _MEMORY.get(node.dtype.name, TYPES[node.dtype.name])
+        value = writer.line(f'load {memory}, ptr {place(*node.args)}, align 1')
+        return value if memory == kind else writer.line(f'icmp ne {memory} {value}, 0')
+
+    writer = Writer(load)
+    values = [(source, offset, node, writer.name(node)) for source, offset, node in stores]
+    for source, offset, node, name in values:
+        kind = TYPES[node.dtype.name]
+        if kind == 'i1':
+            kind, name = 'i8', writer.line(f'zext i1 {name} to i8')
+        writer.lines.append(f'store {kind} {name}, ptr {place(source, offset)}, align 1')
+    count = len(columns)
+    entry = [
+        line
+        for k in range(count)
+        for line in (
+            f'%at{k} = getelementptr i64, ptr %table, i64 {k}',
+            f'%base{k} = load ptr, ptr %at{k}',
+            f'%far{k} = getelementptr i64, ptr %table, i64 {count + k}',
+            f'%stride{k} = load i64, ptr %far{k}',
+        )
+    ]
+    rows = [
+        line
+        for k in range(count)
+        for line in (
+            f'%shift{k} = mul i64 %{"slot" if by_slot[k] else "env"}, %stride{k}',
+            f'%row{k} = getelementptr i8, ptr %base{k}, i64 %shift{k}',
+        )
+    ]
+    return '\n'.join(
+        [
+            *sorted(writer.declared),
+            'define void @kernel(ptr %table, ptr %envs, ptr %slots, i64 %n) {',
+            *entry,
+            '%some = icmp sgt i64 %n, 0',
+            'br i1 %some, label %body, label %end',
+            'body:',
+            '%i = phi i64 [0, %0], [%next, %body]',
+            '%env.at = getelementptr i64, ptr %envs, i64 %i',
+            '%env = load i64, ptr %env.at',
+            '%slot.at = getelementptr i64, ptr %slots, i64 %i',
+            '%slot = load i64, ptr %slot.at',
+            *rows,
+            *writer.lines,
+            '%next = add i64 %i, 1',
+            '%more = icmp slt i64 %next, %n',
+            'br i1 %more, label %body, label %end',
+            'end:',
+            'ret void',
+            '}',
+            '',
+        ]
+    )
+
+
+def _machine() -> Any:
+    """LLVM for the processor that this runs on; an engine owns what it gets."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=3
+    )
+
+
+def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
+    """The engine that holds the code, and the function."""
+    from llvmlite import binding
+
+    machine = _machine()
+    module = binding.parse_assembly(text)
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    return engine, prototype(engine.get_function_address('kernel'))

@@ -1,0 +1,151 @@
+"""Traced state: the `RobotState` that terms get while they are traced.
+
+It is made of the same views as the real one, over a batch whose arrays are traced: so reading a pose, or moving a
+velocity to another frame, becomes part of the kernel, too. What is not a function of these arrays is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.world.batched.articulation import MujocoArticulationView
+from internutopia.core.world.batched.bodies import MujocoBodyView
+from internutopia.core.world.batched.env_batch import EnvBatch, Index
+from internutopia.rl.compiled.kernel import Inputs
+from internutopia.rl.compiled.nodes import UntraceableError
+from internutopia.rl.compiled.traced import Traced, TracedArrays
+from internutopia.rl.env_random import EnvRandom
+from internutopia.rl.state import RobotState
+
+_FIRST = slice(0, 1)  # the one row of traced arrays
+_FACTS = 'name', 'feet', 'base_link', 'config'  # of a robot, that stay the same
+_PER_ENV = 'steps', 'actions', 'last_actions', 'levels', 'start_positions', 'task_ids'
+
+
+class TracedBatch:
+    """The arrays of a batch, traced; what a kernel may read of `BatchArrays`."""
+
+    def __init__(self, batch: EnvBatch, inputs: Inputs):
+        self.id, self.scene = batch.id, batch.scene
+        self.occupied = _FIRST, _FIRST
+        self._batch, self._inputs = batch, inputs
+        self._read: dict[Hashable, Traced] = {}
+
+    @property
+    def efforts(self) -> Traced:
+        """See `BatchArrays`."""
+        return self._array('efforts', lambda: self._batch.efforts)
+
+    @property
+    def sensors(self) -> Traced:
+        """See `BatchArrays`."""
+        return self._array('sensors', lambda: self._batch.sensors)
+
+    def measured(self) -> Traced:
+        """See `BatchArrays`."""
+        return self._array('measured', self._batch.measured)
+
+    def read(self, name: str) -> Traced:
+        """See `BatchArrays`."""
+        return self._array(('field', name), lambda: self._batch.read(name))
+
+    def _array(self, key: Hashable, get: Callable[[], NDArray[Any]]) -> Traced:
+        if key not in self._read:
+            self._read[key] = self._inputs.add(get, by_slot=True)
+        return self._read[key]
+
+
+class TracedWorld:
+    """The world of one env, any of those of a batch: what views see of it (`ViewContext`), and terms."""
+
+    env_num = 1
+    version = 0
+    placement = b'traced'
+
+    def __init__(self, batch: EnvBatch, inputs: Inputs):
+        self.arrays = TracedArrays()
+        self.env_batches = [TracedBatch(batch, inputs)]
+        self._views: dict[str, MujocoBodyView] = {}
+
+    def batch_arrays(self, env_batch: TracedBatch) -> TracedBatch:
+        """What views read."""
+        return env_batch
+
+    def upload(self, index: Index) -> Index:
+        """An index as it is."""
+        return index
+
+    def body(self, name: str, env_id: int) -> MujocoBodyView:
+        """An object or body of the scene."""
+        if name not in self._views:
+            context: Any = self  # it has what reading needs
+            self._views[name] = MujocoBodyView(context, name, lambda scene: scene.bodies.get(name))
+        return self._views[name]
+
+
+class TracedRobot:
+    """What terms may know of a robot."""
+
+    def __init__(self, robot: Any):
+        for name in _FACTS:
+            setattr(self, name, getattr(robot, name))
+
+
+class TracedState(RobotState):
+    """The state of the robot in one env, any of those of a batch.
+
+    Args:
+        state: the real one.
+        batch: whose envs they are.
+        inputs: learns what is read.
+    """
+
+    def __init__(self, state: RobotState, batch: EnvBatch, inputs: Inputs):
+        world: Any = TracedWorld(batch, inputs)
+        rng = EnvRandom(1, inputs.add(lambda: state.rng.counters, written=True))
+        super().__init__(world, state.step_dt, rng, 0, state.tasks)
+        for name in _PER_ENV:
+            setattr(self, name, inputs.add(lambda name=name: getattr(state, name)))
+        self.action_offset, self.action_scale = state.action_offset, state.action_scale
+        self.elevation = state.elevation
+        self._commands = _Inputs(inputs, state.command)
+        self.episode_values = _Inputs(inputs, state.episode_value)
+        real, layout = state.articulation, batch.scene.articulation(state.articulation.name)
+        assert layout is not None
+        view = MujocoArticulationView(world, layout)
+        robot: Any = TracedRobot(state.robot)
+        self._show(robot, IArticulation(view, world, ..., real.name, real.prim_path), state.base_link)
+        self._facts['home'] = state.home
+        self._env_id = 0
+
+    @override
+    def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
+        raise UntraceableError('it keeps what may differ between envs')
+
+    def traced(self, function: Callable[[RobotState], Any]) -> Any:
+        """What a term makes of this state. An exception if it does what no kernel can do."""
+        rng, self.rng = self.rng, None  # whoever samples is called when it would be
+        try:
+            return function(self)
+        finally:
+            self.rng = rng
+
+
+class _Inputs(dict[str, Any]):
+    """Arrays by name that become inputs when somebody asks for them."""
+
+    def __init__(self, inputs: Inputs, get: Callable[[str], NDArray[Any]]):
+        super().__init__()
+        self._inputs, self._get = inputs, get
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Traced:
+        self[name] = self._inputs.add(lambda: self._get(name))
+        return self[name]
