@@ -70,7 +70,7 @@ def assert_measured(rows: list[Any]) -> None:
             assert 'pip install' in values['note'] or values['unit'] == 'KiB'  # of a GPU
         else:
             # memory may shrink, everything else is a rate or a time
-            assert values['ours'] >= 0 or values['unit'] == 'MB'
+            assert values['ours'] >= 0 or values['unit'] in ('MB', 'KB')
             assert values['what'] and values['unit']
 
 
