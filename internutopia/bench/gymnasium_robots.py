@@ -36,6 +36,7 @@ from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 _ASSETS = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
 _SUBSTEPS = 5
+_MOST_PROCESSES = 128  # an env each
 _OBSERVATIONS = (
     'base_height',
     'base_orientation',
@@ -98,17 +99,18 @@ class GymnasiumRobot:
                 ('EnvPool', 'v4'),
             )
         )
+        others = {
+            forked: (one_by_one(gymnasium.vector.AsyncVectorEnv, f'{self.name.title()}-v5'), 'imageio'),
+            looped: (one_by_one(gymnasium.vector.SyncVectorEnv, f'{self.name.title()}-v5'), 'imageio'),
+            pooled: (envpool(f'{self.name.title()}-v4'), 'envpool'),
+        }
+        if env_num > _MOST_PROCESSES:
+            del others[forked]
+        ours = {_ARRAY: self._array_api, _LIST: self._list_api, _BARE: self._bare_batch}
         race = VectorEnvRace(
             self.name.title(),
-            {
-                forked: one_by_one(gymnasium.vector.AsyncVectorEnv, f'{self.name.title()}-v5'),
-                looped: one_by_one(gymnasium.vector.SyncVectorEnv, f'{self.name.title()}-v5'),
-                pooled: envpool(f'{self.name.title()}-v4'),
-                _ARRAY: self._array_api,
-                _LIST: self._list_api,
-                _BARE: self._bare_batch,
-            },
-            {forked: 'imageio', looped: 'imageio', pooled: 'envpool'},
+            {**{name: make for name, (make, _) in others.items()}, **ours},
+            {name: module for name, (_, module) in others.items()},
         )
         largest = self.largest_control
         controls = np.random.default_rng(0).uniform(-largest, largest, (steps, env_num, self.controls))
@@ -122,7 +124,8 @@ class GymnasiumRobot:
             (_LIST, _BARE, None),
             (_BARE, pooled, None),
         ]
-        return race.rows(controls.astype(np.float32), rounds, min(steps, 20), pairs)
+        raced = [pair for pair in pairs if pair[1] in {**others, **ours}]
+        return race.rows(controls.astype(np.float32), rounds, min(steps, 20), raced)
 
     def _array_api(self, stack: ExitStack, controls: NDArray[Any]) -> Contender:
         envs = stack.enter_context(closing(VectorEnv(self.config(controls.shape[1]), self.learning())))
