@@ -15,12 +15,13 @@ from rich.console import Console
 
 import internutopia_extension
 from internutopia.bench import (
-    ant,
     array_api,
     cameras,
+    cart_pole,
     contacts,
     distribution,
     furnished,
+    gymnasium_robots,
     home,
     lidar,
     list_api,
@@ -31,6 +32,7 @@ from internutopia.bench import (
     resets,
     scenes,
     service,
+    size,
     walking,
 )
 from internutopia.bench.measure import Row
@@ -45,13 +47,16 @@ ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'overhead': overhead.overhead,
     'scenes': scenes.different_scenes,
     'contacts': contacts.contacts,
-    'ant': ant.ant,
+    'ant': gymnasium_robots.ant,
+    'humanoid': gymnasium_robots.humanoid,
+    'cart_pole': cart_pole.cart_poles,
     'lidar': lidar.lidar_rays,
     'reset': resets.reset_one,
     'start': resets.start_env,
     'furnished': furnished.furnished,
     'home': home.home,
     'memory': memory.memory,
+    'size': size.size,
     'walking': walking.walking,
     'cameras': cameras.cameras,
     'remote': remote.remote,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.bench import ant
+from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Ratio, Row, race
 from internutopia.bench.workloads import h1_config, h1_learning, mujoco_world
 from internutopia.core.config import Config
@@ -136,7 +136,7 @@ def _h1_joints(env_num: int) -> Config:
 WORKLOADS: dict[str, tuple[Callable[[int], Config], LearningCfg | None]] = {
     'H1 joints': (_h1_joints, h1_learning()),
     'H1 velocity': (lambda env_num: velocity.config(env_num, 0), None),
-    'Ant': (ant.config, ant.learning()),
+    'Ant': (ANT.config, ANT.learning()),
     'cart-pole': (lambda env_num: cart_pole.config(env_num, 0), None),
     'Franka reach': (lambda env_num: reach.config(env_num, 0), None),
 }

@@ -75,7 +75,7 @@ def _array_api(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: i
         reset()
         return _row(
             f'array API, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
-            0.90,
+            0.92,
             envs.core.runner.world,
             policy,
             size,

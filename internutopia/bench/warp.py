@@ -17,7 +17,7 @@ import mujoco_warp as mjw
 import torch
 import warp as wp
 
-from internutopia.bench import ant
+from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Row, Step, race
 from internutopia.bench.workloads import SUBSTEPS, h1_config, h1_learning, write_scenes
 from internutopia.core.config import Config
@@ -50,8 +50,8 @@ def h1(device: str, quick: bool) -> list[Row]:
 def ants(device: str, quick: bool) -> list[Row]:
     """Gymnasium's Ant through `rl.VectorEnv`."""
     env_num = 4 if quick else 4096
-    config = _on(device, ant.config(env_num))
-    with closing(VectorEnv(config, ant.learning(), autoreset_mode='NextStep', arrays='torch')) as envs:
+    config = _on(device, ANT.config(env_num))
+    with closing(VectorEnv(config, ANT.learning(), autoreset_mode='NextStep', arrays='torch')) as envs:
         label = f'array API, {env_num} envs, Ant'
         return [_against_bare(label, envs, config.simulator.substeps, spread=0.5, quick=quick)]
 

@@ -16,6 +16,7 @@ import functools
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,7 +82,6 @@ class BaseRobot(OrderedKeys):
         self.obs_keys: list[str] = []
         self.batch: RobotBatch | None = None
         self._scene = scene
-        self._rigid_body_map: dict[str, IRigidBody] = {}
         self._robot_scale = np.array(config.scale or (1.0, 1.0, 1.0), np.float32)
         self._start_position = np.array(config.position, np.float32)
         self._start_orientation = np.array(config.orientation or IDENTITY_QUAT, np.float32)
@@ -124,13 +124,17 @@ class BaseRobot(OrderedKeys):
 
     def set_up_to_scene(self, scene: IScene) -> None:
         """Create handles, controllers and sensors."""
-        self.create_rigid_bodies()
         self.controllers = create_controllers(self.config, self, scene)
         self.sensors = create_sensors(self.config, self, scene)
 
     def create_rigid_bodies(self) -> None:
-        """Make a handle for every link: `_rigid_body_map[prim_path]`."""
-        self._rigid_body_map = {body.name: body for body in self.articulation.links()}
+        """Forget the handles of links: `_rigid_body_map[prim_path]` makes them when it is asked for next."""
+        vars(self).pop('_rigid_body_map', None)
+
+    @cached_property
+    def _rigid_body_map(self) -> dict[str, IRigidBody]:
+        # most classes never ask for it, and handles of all links would take a fifth of the time of a reset
+        return {body.name: body for body in self.articulation.links()}
 
     def post_reset(self) -> None:
         """Called when the env's scene is ready."""

@@ -8,6 +8,7 @@ engine steps it.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -110,9 +111,10 @@ class EnvBatch(BatchArrays):
         self.scene = scene
         self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
         self.used = 0  # slots
+        self._free = list(range(capacity))  # slots without an env, a heap: the first one is taken first
         probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
         self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
-        self._unmeasured: set[int] = set()  # slots that have made no substep yet
+        self._unmeasured = np.zeros(capacity, bool)  # slots that have made no substep yet
         self._occupied: tuple[Index, Index] | None = None
         self._expanded: set[str] = set()  # model fields with per-slot values
         self.model_version = 0  # grows whenever these may have changed
@@ -132,24 +134,27 @@ class EnvBatch(BatchArrays):
 
     @override
     def ids(self, slots: Index) -> NDArray[np.intp]:
-        return np.arange(self.capacity)[slots]
+        return np.arange(*slots.indices(self.capacity)) if isinstance(slots, slice) else slots
 
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
         if self.used + count > self.capacity:
             capacity = min(limit, max(self.used + count, 2 * self.capacity))
             self._resize(capacity)
-            self.envs = np.append(self.envs, np.full(capacity - len(self.envs), -1, np.intp))
+            more = capacity - self.capacity
+            self._free.extend(range(self.capacity, capacity))  # still a heap: all others come before
+            self.envs = np.append(self.envs, np.full(more, -1, np.intp))
+            self._unmeasured = np.append(self._unmeasured, np.zeros(more, bool))
 
     def add(self, env_id: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> int:
         """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
-        slot = int(np.flatnonzero(self.envs < 0)[0])
+        slot = heapq.heappop(self._free)
         self.envs[slot] = env_id
         self.used += 1
         self._occupied = None
         self._reset(slot, state)
         self._write_model(slot, scene)
-        self._unmeasured.add(slot)
+        self._unmeasured[slot] = True
         return slot
 
     def remove(self, slots: NDArray[np.intp]) -> None:
@@ -157,7 +162,9 @@ class EnvBatch(BatchArrays):
         self.envs[slots] = -1
         self.used -= len(slots)
         self._occupied = None
-        self._unmeasured.difference_update(slots.tolist())
+        self._unmeasured[slots] = False
+        for slot in slots.tolist():
+            heapq.heappush(self._free, slot)
 
     def get_state(self, slot: int, scene: CompiledScene) -> Arrays:
         """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
@@ -166,9 +173,7 @@ class EnvBatch(BatchArrays):
 
     def get_states(self, slots: slice | Slots) -> Arrays:
         """What of the state of slots changes from step to step, `(m, ...)`; live arrays, where there are any."""
-        fresh = np.zeros(self.capacity, bool)
-        fresh[list(self._unmeasured)] = True
-        return {**self._get_engine_states(slots), 'fresh': fresh[slots]}
+        return {**self._get_engine_states(slots), 'fresh': self._unmeasured[slots]}
 
     def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
         """The model fields of a slot that are not those of its scene (any more), as they are called in states."""
@@ -196,9 +201,7 @@ class EnvBatch(BatchArrays):
         for name, row in state.items():
             if name.startswith(_FIELD):
                 self.expand(name.removeprefix(_FIELD))[slot] = row
-        self._unmeasured.discard(slot)
-        if state['fresh']:
-            self._unmeasured.add(slot)
+        self._unmeasured[slot] = state['fresh']
 
     @abstractmethod
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:

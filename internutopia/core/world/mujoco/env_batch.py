@@ -106,9 +106,9 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def measured(self) -> NDArray[np.float64]:
-        if self._unmeasured:
-            slots = np.array(sorted(self._unmeasured), np.int32)
-            self._unmeasured.clear()
+        slots = np.flatnonzero(self._unmeasured).astype(np.int32)
+        if len(slots):
+            self._unmeasured[:] = False
             if len(self._probed):
                 with contextlib.suppress(SimulationError):  # the next step meets and reports it
                     self.batch.forward(slots)
@@ -173,10 +173,7 @@ class MujocoEnvBatch(EnvBatch):
         stepped = slice(None) if slots is None else slots
         self._efforts[stepped] = self._step_efforts[stepped]
         self._sensors[stepped] = self._step_sensors[stepped]
-        if slots is None:
-            self._unmeasured.clear()
-        elif self._unmeasured:
-            self._unmeasured.difference_update(slots.tolist())
+        self._unmeasured[stepped] = False
         if stage == _NO_STAGE:
             self._stale.clear()  # nothing derived is bound: the next binding forwards every env
         elif self._stale:

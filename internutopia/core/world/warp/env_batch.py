@@ -46,12 +46,12 @@ class WarpEnvBatch(EnvBatch):
 
     @override
     def measured(self) -> NDArray[np.float32]:
-        if self._unmeasured and len(self._probed):
+        if self._unmeasured.any() and len(self._probed):
             self.batch.forward()
             self._stale = False
-            where = np.ix_(np.array(sorted(self._unmeasured)), self._probed)
+            where = np.ix_(self._unmeasured, self._probed)
             self.batch.sensors.write()[where] = self.batch.field('sensordata').read()[where]
-        self._unmeasured.clear()
+        self._unmeasured[:] = False
         return self.sensors
 
     @override
@@ -125,7 +125,7 @@ class WarpEnvBatch(EnvBatch):
         selected[slice(None) if slots is None else slots] = True
         report = self.batch.step(selected, substeps, self._derives)
         self._stale = not self._derives
-        self._unmeasured.difference_update(np.flatnonzero(selected).tolist())
+        self._unmeasured[selected] = False
         failed: dict[int, str] = {}
         for slot in np.flatnonzero(selected & (report[:, 0] > 0)).tolist():
             kind, index = report[slot, :2].tolist()
@@ -136,7 +136,7 @@ class WarpEnvBatch(EnvBatch):
         """Advance the slots that `batch.selected` says, without waiting for it."""
         self.batch.launch_step(substeps, self._derives)
         self._stale = not self._derives
-        self._unmeasured.clear()
+        self._unmeasured[:] = False
 
     def launch_reset(self) -> None:
         """Start the slots that `batch.selected` says afresh, without waiting for it."""
