@@ -70,7 +70,8 @@ def test_each_env_has_its_home_and_another_one_after_a_reset(home: Home, tmp_pat
 
 def limits(home: Home, path: str) -> tuple[float, float]:
     """Limits of a joint, as its file says [rad or m]."""
-    joint = Usd.Stage.Open(str(home.interaction)).GetPrimAtPath(path)
+    stage = Usd.Stage.Open(str(home.interaction))
+    joint = stage.GetPrimAtPath(path)
     unit = 0.01 if joint.IsA(UsdPhysics.PrismaticJoint) else math.pi / 180
     low, high = (unit * joint.GetAttribute(f'physics:{side}Limit').Get() for side in ('lower', 'upper'))
     return low, high
