@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.bounds import is_sky
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.usd.appearance import bound_material
-from internutopia.core.model.importers.usd.composition import missing_arcs
+from internutopia.core.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage, prims
@@ -64,9 +64,13 @@ class StageFacts:
 
 def read_stage(path: Path) -> StageFacts:
     """Look at a stage. ValueError if it is broken."""
+    with quiet():
+        return _read(open_stage(path, FileWarnings()))
+
+
+def _read(stage: Usd.Stage) -> StageFacts:
     from pxr import UsdGeom
 
-    stage = open_stage(path, FileWarnings())
     facts = StageFacts()
     needed = facts.missing['layer'] = {}
     for arc in missing_arcs(stage):
@@ -130,8 +134,8 @@ def _extent(stage: Usd.Stage, found: Iterable[Usd.Prim]) -> NDArray[np.float64] 
         if prim.IsA(UsdGeom.Gprim) and prim.GetTypeName() != 'Plane' and not is_sky(str(prim.GetPath())):
             box = boxes.ComputeWorldBound(prim).ComputeAlignedRange()
             corners += [] if box.IsEmpty() else [box.GetMin(), box.GetMax()]
-    placed = np.array([list(corner) for corner in corners]) @ units.T if corners else np.zeros((0, 3))
-    placed = placed[np.isfinite(placed).all(axis=1)]
+    placed = np.array([list(corner) for corner in corners]).reshape(-1, 3)
+    placed = placed[np.isfinite(placed).all(axis=1)] @ units.T
     return np.ptp(placed, axis=0) if len(placed) else None
 
 

@@ -117,6 +117,14 @@ def test_a_size_that_is_odd_comes_with_the_likely_factor(write: Any, unit: str, 
     assert code == 0 and f'size is odd: {said}' in out
 
 
+def test_what_is_not_finite_has_no_size(write: Any, recwarn: pytest.WarningsRecorder) -> None:
+    box = BOX.format(name='box', more='')
+    far = box.replace('"box"', '"far"').replace('(2,3,1)', '(2,inf,1)')
+    code, found = facts(write('scene.usda', stage(box + far, 'metersPerUnit = 1\n    upAxis = "Z"')), '--load')
+    assert code == 1 and found['error'].endswith('/far: points must be finite numbers')
+    assert found['extent'] == [2, 3, 1] and not recwarn.list
+
+
 def test_everything_that_is_missing_is_named(write: Any) -> None:
     bind = 'rel material:binding = </Root/{}>'
     file = write(

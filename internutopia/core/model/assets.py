@@ -63,7 +63,7 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
         _packaged(suffixes)[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged(suffixes))
     ]
     hint = f'\nPackaged assets of a similar name: {", ".join(similar)}' if similar else ''
-    places = ''.join(f'\n  {candidate}' for candidate in tried)
+    places = ''.join(f'\n  {place}{" (a folder)" if os.path.isdir(place) else ""}' for place in tried)
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
 

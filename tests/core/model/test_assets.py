@@ -119,7 +119,7 @@ def test_nonsense_is_simply_not_found(path):
 
 def test_a_folder_is_not_an_asset(tmp_path):
     (tmp_path / 'a.usd').mkdir()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r'a\.usd \(a folder\)\n'):
         resolve(tmp_path / 'a.usd')
 
 

@@ -33,7 +33,7 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
     Raises:
         ValueError: It cannot be read, or has too many pixels.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         image = Image.open(io.BytesIO(data))
@@ -41,6 +41,8 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
             raise ValueError(f'images of format {image.format} are not read')
         check_bound('image', 'pixels', image.width * image.height, 'pixels')
         image = image.convert(mode)
+    except UnidentifiedImageError:
+        raise ValueError('no image of a known format') from None
     except Exception as error:  # its readers raise what they like
         raise ValueError(str(error) or type(error).__name__) from error
     image.thumbnail((MAX_TEXTURE, MAX_TEXTURE))

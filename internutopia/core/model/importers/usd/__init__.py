@@ -33,7 +33,7 @@ from internutopia.core.model.file_errors import reading
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.usd.build import build
-from internutopia.core.model.importers.usd.composition import layer_files
+from internutopia.core.model.importers.usd.composition import layer_files, quiet
 from internutopia.core.model.importers.usd.materials import material_files
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage
 from internutopia.core.util.log import warn
@@ -53,7 +53,7 @@ def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
 def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tuple[mujoco.MjSpec, list[str]]:
     """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
     warnings = FileWarnings()
-    with reading(path):
+    with reading(path), quiet():
         stage = open_stage(path, warnings, within_bounds=True)
         transforms = StageTransforms(stage, options.scale, options.raw_lengths)
         return build(path, stage, transforms, warnings, options), warnings.lines()
@@ -69,5 +69,6 @@ def length_unit(path: Path) -> tuple[float, bool]:
 
 def dependencies(path: Path) -> set[Path]:
     """The file itself, the layers it is composed of, its `.mdl` files and textures. ValueError as for `load`."""
-    stage = open_stage(path, FileWarnings())
-    return {path, *layer_files(stage), *material_files(stage)}
+    with quiet():
+        stage = open_stage(path, FileWarnings())
+        return {path, *layer_files(stage), *material_files(stage)}

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import re
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,19 +52,42 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
 
     ValueError, with the line if there is one, if its root layer is broken.
     """
-    from pxr import Tf, Usd, UsdUtils
+    from pxr import Tf, Usd
 
     _limit_threads()
-    silence = UsdUtils.CoalescingDiagnosticDelegate()  # what USD prints about layers is warned of
     layers: list[Sdf.Layer] = []
     try:
-        layers = [] if within_bounds else check_layers(path)  # held until the stage holds them
-        return Usd.Stage.Open(str(path))
+        with quiet():
+            layers = [] if within_bounds else check_layers(path)  # held until the stage holds them
+            return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        causes = [_PARSER_RULE.sub('cannot be read ', str(part.commentary).strip()) for part in error.args]
+        causes = [_PARSER_RULE.sub('cannot be read ', _commentary(part)) for part in error.args]
         raise ValueError('; '.join(causes)) from None
+    except UnicodeEncodeError:
+        raise ValueError('its path is not UTF-8, which OpenUSD needs: rename the file or folder') from None
     finally:
-        del silence, layers
+        del layers
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep OpenUSD from printing a line for each prim: what matters is warned of."""
+    from pxr import UsdUtils
+
+    silence = UsdUtils.CoalescingDiagnosticDelegate()
+    try:
+        yield
+    finally:
+        del silence
+
+
+def _commentary(error: Any) -> str:
+    """What USD says of an error; it repeats text of the file, whatever bytes that has."""
+    try:
+        return str(error.commentary).strip()
+    except UnicodeDecodeError as broken:
+        text = broken.object.decode('utf-8', 'backslashreplace').strip()
+        return f'{text} (text of a USD file must be UTF-8)'
 
 
 @cache

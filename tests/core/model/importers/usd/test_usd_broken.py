@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,27 @@ def test_a_transform_that_cannot_be_read_names_the_prim(tmp_path):
     file.write_text(STAGE.replace('double3 xformOp:translate = (0, 0, 1)', 'string xformOp:translate = "up"'))
     with pytest.raises(ValueError, match=r'a\.usda: /base: Invalid '):
         usd.load(file)
+
+
+def test_text_that_is_not_utf8_is_told_with_its_place(tmp_path):
+    file = tmp_path / 'a.usda'
+    file.write_bytes('#usda 1.0\ndef Cube "caf\u00e9"\n{\n}\n'.encode('latin-1'))
+    with pytest.raises(ValueError, match=r'a\.usda:2:14: cannot be read at .*\\xe9.* must be UTF-8'):
+        usd.load(file)
+
+
+def test_a_path_that_is_not_utf8_is_told(tmp_path):
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b'/caf\xe9.usda'))
+    file.write_text(STAGE)
+    with pytest.raises(ValueError, match='not UTF-8, which OpenUSD needs'):
+        usd.load(file)
+
+
+def test_openusd_prints_nothing_of_materials_bound_without_their_schema(tmp_path, capfd):
+    file = tmp_path / 'a.usda'
+    text = STAGE.replace('prepend apiSchemas = ["MaterialBindingAPI"]', '')
+    assert 'MaterialBindingAPI' not in text and 'rel material:binding' in text
+    file.write_text(text)
+    usd.dependencies(file)
+    usd.load_with_warnings(file)
+    assert capfd.readouterr() == ('', '')
