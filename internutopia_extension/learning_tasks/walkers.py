@@ -179,6 +179,7 @@ WALKERS['h1_with_hand'] = replace(
     config=h1_with_hand.H1WithHandRobotCfg(),
     learns_as='H1FixedHandsRobot',
     walking=h1_with_hand.move_by_speed_cfg,
+    policy='robots/h1_with_hand/move_by_speed.onnx',
 )
 
 

@@ -30,7 +30,7 @@ ROBOTS = Path(internutopia.__file__).parent / 'assets' / 'robots'
 WEIGHTS = [[1.0, 0.0], [0.0, 2.0], [-1.0, 0.5]]
 
 
-@pytest.mark.parametrize('robot', ['aliengo', 'g1', 'gr1', 'h1'])
+@pytest.mark.parametrize('robot', ['aliengo', 'g1', 'gr1', 'h1', 'h1_with_hand'])
 def test_policies_of_the_package_give_what_they_give_on_the_host(robot: str) -> None:
     file = ROBOTS / robot / 'move_by_speed.onnx'
     host, policy = load_policy(file), load_policy(file, DEVICE)

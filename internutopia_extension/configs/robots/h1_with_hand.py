@@ -1,4 +1,4 @@
-"""Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers."""
+"""Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers and a policy of its own."""
 
 from internutopia.core.config.fields import PathStr
 from internutopia.core.config.robot import RobotCfg
@@ -7,10 +7,13 @@ from internutopia_extension.configs.controllers import InverseKinematicsControll
 from internutopia_extension.configs.robots import h1
 
 joint_controller = h1.joint_controller.update()
-move_by_speed_cfg = h1.move_by_speed_cfg.update()
-move_to_point_cfg = h1.move_to_point_cfg.update()
-move_along_path_cfg = h1.move_along_path_cfg.update()
-rotate_cfg = h1.rotate_cfg.update()
+move_by_speed_cfg = h1.move_by_speed_cfg.update(
+    policy_weights_path=gm.ASSET_PATH + '/robots/h1_with_hand/move_by_speed.onnx',
+    policies={'h1': h1.move_by_speed_cfg.policy_weights_path},
+)
+move_to_point_cfg = h1.move_to_point_cfg.update(sub_controllers=[move_by_speed_cfg])
+move_along_path_cfg = h1.move_along_path_cfg.update(sub_controllers=[move_to_point_cfg])
+rotate_cfg = h1.rotate_cfg.update(sub_controllers=[move_by_speed_cfg])
 recover_cfg = h1.recover_cfg.update()
 
 h1_with_hand_camera_cfg = h1.h1_camera_cfg.update()

@@ -198,7 +198,10 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-for robot in ('h1', 'h1_with_hand'):
+for robot, policy in (
+    ('h1', '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'),
+    ('h1_with_hand', '/robots/h1_with_hand/move_by_speed.onnx'),
+):
     INSTANCES |= {
         f'{robot}.joint_controller': (
             'JointController',
@@ -209,7 +212,7 @@ for robot in ('h1', 'h1_with_hand'):
             {
                 'name': 'move_by_speed',
                 'joint_names': joint_names.H1_19,
-                'policy_weights_path': A + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt',
+                'policy_weights_path': A + policy,
             },
         ),
         f'{robot}.recover_cfg': (

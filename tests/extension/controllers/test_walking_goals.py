@@ -9,6 +9,7 @@ import pytest
 from markers import slow_but
 
 from internutopia.core.config import Config, SimConfig
+from internutopia.core.util.rotations import yaw_of
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
@@ -19,13 +20,25 @@ ROBOTS = {  # class of the config, and height of the root at home [m]
     'g1': ('G1RobotCfg', 0.785),
     'gr1': ('GR1RobotCfg', 0.898),
 }
+SWAY = 0.01  # rad, of a robot that is told to stand as soon as it is within the threshold, and to turn as soon as not
 PAIR = {'first': 0.0, 'second': 3.0}  # y of the two robots of an env [m]
 PATH = [(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (3.0, 2.0)]
 Reached = Callable[[dict[str, Any], float], bool]
 
 
-def run(robot: str, controller: str, action: Callable[[float], Any], reached: Reached, hold: int, limit: int) -> int:
-    """Steps until the slowest of all robots in all episodes had reached its goal for `hold` steps in a row."""
+def run(
+    robot: str,
+    controller: str,
+    action: Callable[[float], Any],
+    reached: Reached,
+    hold: int,
+    limit: int,
+    stayed: Reached = lambda obs, y: False,
+) -> int:
+    """Steps until the slowest of all robots in all episodes had been at its goal for `hold` steps.
+
+    Who is not at its goal any more, and has not `stayed` near it, begins anew.
+    """
     module = import_module(f'internutopia_extension.configs.robots.{robot}')
     cls, height = ROBOTS[robot]
     controllers = [module.move_by_speed_cfg, getattr(module, f'{controller}_cfg')]
@@ -50,7 +63,8 @@ def run(robot: str, controller: str, action: Callable[[float], Any], reached: Re
                 name, y = list(PAIR.items())[i]
                 assert obs[e][name]['position'][2] > 0.7 * start[name], f'{name} of env {e} fell in step {step}'
                 if held[e, i] < hold:
-                    held[e, i] = held[e, i] + 1 if reached(obs[e][name], y) else 0
+                    there = reached(obs[e][name], y)
+                    held[e, i] = held[e, i] + there if there or stayed(obs[e][name], y) else 0
         assert (held == hold).all(), f'after {limit} steps robots stand at {[obs[0][n]["position"] for n in PAIR]}'
         slowest = max(slowest, step)
         env.reset([0, 1])
@@ -72,7 +86,12 @@ def test_half_a_turn(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
         return bool(obs['controllers']['rotate']['finished'])
 
-    steps = run(robot, 'rotate', lambda _: [(0.0, 0.0, 0.0, 1.0)], reached, hold=100, limit=2000)
+    def stayed(obs: dict[str, Any], _: float) -> bool:
+        return np.pi - abs(yaw_of(obs['orientation'])) < threshold + SWAY
+
+    threshold = import_module(f'internutopia_extension.configs.robots.{robot}').rotate_cfg.threshold
+    goal = [(0.0, 0.0, 0.0, 1.0)]
+    steps = run(robot, 'rotate', lambda _: goal, reached, hold=100, limit=2000, stayed=stayed)
     print(f'{robot}: {steps} steps')
 
 
