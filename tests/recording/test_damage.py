@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 from jetbot_runs import MakeConfig, Trace, equal, record, run
@@ -58,20 +59,36 @@ def cut(file: Path, size: int | None = None) -> None:
     os.truncate(file, file.stat().st_size // 2 if size is None else size)
 
 
+def content(table: Path) -> Any:
+    """What a table holds: HDF5 files of the same content may differ in their bytes."""
+    if table.suffix != '.hdf5':
+        return table.read_bytes()
+    import h5py
+
+    found: dict[str, Any] = {}
+
+    def add(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        values = (item.dtype, item.shape, item[()].tobytes()) if isinstance(item, h5py.Dataset) else None
+        found[name] = values, {key: str(value) for key, value in item.attrs.items()}
+
+    with h5py.File(table) as file:
+        file.visititems(add)
+    return found
+
+
 @pytest.mark.parametrize(('format', 'table'), [(name, table) for name, each in TABLES.items() for table in each])
 @pytest.mark.parametrize('size', [None, 0])
 def test_a_table_that_is_cut_off_costs_nothing(
     copy_of: Callable[[str], Recorded], format: str, table: str, size: int | None
 ) -> None:
     folder, _, trace = copy_of(format)
-    before = (folder / table).read_bytes()
+    before = content(folder / table)
     cut(folder / table, size)
     with Replay(Dataset(folder), 1) as replay:
         reached = [equal(replay.runner.world.get_state(0), trace[1][step]) for step in replay.states()]
         assert len(reached) == len(trace[1]) and all(reached)
     assert convert(folder) == 0
-    after = (folder / table).read_bytes()
-    assert after == before if format == 'lerobot' else len(after) == len(before)
+    assert content(folder / table) == before
 
 
 @pytest.mark.parametrize('size', [None, 0, 10])
