@@ -146,7 +146,7 @@ class Blocks:
         return cls(triangles, steps, ends, np.arange(len(steps)))
 
     def corners(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """`(k, 4, 3)` points at the corners of the blocks, all others are between; `(k, 4)` which are on the triangle."""
+        """`(k, 4, 3)` points at the corners of the blocks, all others are between; `(k, 4)` which are samples."""
         i, j = self.ends[:, [0, 0, 1, 1], 0], self.ends[:, [0, 1, 0, 1], 1]
         weights = _weights(i, j, self.steps[self.owners, None])
         return weights @ self.triangles[self.owners], i <= j
