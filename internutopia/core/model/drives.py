@@ -19,6 +19,10 @@ DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 DRIVE_KINDS = ('position', 'velocity', 'effort')
 TARGET_KINDS = DRIVE_KINDS[:2]
 
+# What refers to nothing in the tree that is attached is not attached. To delete an element takes MuJoCo time for all
+# that the spec has: half a minute for the drives of a thousand joints.
+_NOWHERE = '/'
+
 
 class Drive(NamedTuple):
     """Gains of a joint's drive in SI units; `targets` that it begins with, by kind, where the asset says some."""
@@ -60,7 +64,7 @@ def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive
 
 
 def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:
-    """Delete the drives that a scene's file brings and return those that its joints get instead, by joint.
+    """Have the drives that a scene's file brings left out where it is attached; those its joints get instead, by joint.
 
     Then all its joints get one, some without gains, so that doors with and without can be told targets and gains as
     robots can. Empty for a scene without drives, or with actuators of other kinds, which are kept.
@@ -68,8 +72,8 @@ def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:
     own = _asset_drives(scene)
     if not all(_drive_kind(actuator) for actuator in scene.actuators):
         return {}
-    for actuator in list(scene.actuators):
-        scene.delete(actuator)
+    for actuator in scene.actuators:
+        actuator.target = _NOWHERE
     joints = [joint.name for joint in scene.joints if joint.type in DRIVEN_JOINTS] if own else []
     return {joint: own.get(joint, Drive(0.0, 0.0, {})) for joint in joints}
 

@@ -94,6 +94,29 @@ def test_gains_by_joint_name(models):
     assert model.actuator('robots/a/elbow/velocity').biasprm[:3].tolist() == [0, 0, -0.5]
 
 
+def test_drives_of_a_scene_become_those_of_its_joints_and_none_is_deleted(write_model, monkeypatch):
+    """Each deletion takes MuJoCo time for all that there is: half a minute for a thousand joints."""
+    count = 20
+    doors = ''.join(
+        f'<body><joint name="door{i}" type="hinge"/><geom type="box" size="0.1 0.1 0.1"/></body>' for i in range(count)
+    )
+    own = ''.join(
+        f'<general name="door{i}/position" joint="door{i}" biastype="affine" gainprm="{i}" biasprm="{2 * i} -{i}"/>'
+        for i in range(1, count)
+    )
+    deleted: list[Any] = []
+    monkeypatch.setattr(mujoco.MjSpec, 'delete', lambda _, element: deleted.append(element))
+    scene = write_model('doors', f'<worldbody>{doors}</worldbody><actuator>{own}</actuator>')
+    model = compiled(asset=scene).model
+    assert not deleted
+    kinds = [model.actuator(a).name.removeprefix('scene/') for a in range(model.nu)]
+    assert kinds == [f'door{i}/{kind}' for kind in ('position', 'velocity', 'effort') for i in range(count)]
+    assert model.actuator_trnid[:, 0].tolist() == list(range(count)) * 3
+    assert model.actuator_gainprm[:count, 0].tolist() == list(range(count))
+    assert model.actuator_user[1:count, :2].tolist() == [[1, 2]] * (count - 1)
+    assert not model.actuator_biasprm[:, 0].any()
+
+
 # --- options ---------------------------------------------------------------------------------------------------------
 
 

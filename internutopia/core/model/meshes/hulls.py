@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of
+from internutopia.core.model.meshes.surfaces import Floats, Ints, Surface, normals_of
 
 HULL_VERTICES = 64
 """A hull has at most that many vertices, as in PhysX: the ones that stand out most."""
@@ -111,11 +113,63 @@ def _but(axis: int, part: slice) -> tuple[slice, ...]:
 
 def samples(triangles: Floats, spacing: float) -> Floats:
     """Points `(k, 3)` all over triangles `(m, 3, 3)`, on a grid of at most `spacing`."""
-    sides = np.linalg.norm(triangles - np.roll(triangles, 1, axis=1), axis=2).max(axis=1)
-    counts = np.maximum(np.ceil(sides / spacing), 1).astype(int)
+    counts = _steps(triangles, spacing)
     found = []
     for count in np.unique(counts):
-        i, j = np.triu_indices(count + 1)
-        weights = np.stack([i, j - i, count - j], axis=1) / count
+        weights = _weights(*np.triu_indices(count + 1), count)
         found.append((weights @ triangles[counts == count]).reshape(-1, 3))
     return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The points of `samples` in blocks, which can be told apart without looking at each point.
+
+    Attributes:
+        triangles: `(m, 3, 3)`.
+        steps: `(m,)` of the grid on each triangle along a side.
+        ends: `(k, 2, 2)` the least and the greatest index of a block along both sides of its triangle.
+        owners: `(k,)` the triangle of each block.
+    """
+
+    triangles: Floats
+    steps: Ints
+    ends: Ints
+    owners: Ints
+
+    @classmethod
+    def over(cls, triangles: Floats, spacing: float) -> Blocks:
+        """A block for each triangle."""
+        steps = _steps(triangles, spacing)
+        ends = np.zeros((len(steps), 2, 2), np.int64)
+        ends[:, 1] = steps[:, None]
+        return cls(triangles, steps, ends, np.arange(len(steps)))
+
+    def corners(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """`(k, 4, 3)` points at the corners of the blocks, all others are between; `(k, 4)` which are samples."""
+        i, j = self.ends[:, [0, 0, 1, 1], 0], self.ends[:, [0, 1, 0, 1], 1]
+        weights = _weights(i, j, self.steps[self.owners, None])
+        return weights @ self.triangles[self.owners], i <= j
+
+    def halves(self, chosen: NDArray[np.bool_]) -> Blocks:
+        """Some of the blocks `(k,)` cut in two along their longer side; without those of one point."""
+        chosen = chosen & (self.ends[:, 0] < self.ends[:, 1]).any(axis=1)
+        ends, owners = self.ends[chosen], self.owners[chosen]
+        rows, side = np.arange(len(ends)), np.argmax(ends[:, 1] - ends[:, 0], axis=1)
+        middle = ends[rows, :, side].sum(axis=1) // 2
+        low, high = ends.copy(), ends.copy()
+        low[rows, 1, side], high[rows, 0, side] = middle, middle + 1
+        ends, owners = np.concatenate([low, high]), np.concatenate([owners, owners])
+        on = ends[:, 0, 0] <= ends[:, 1, 1]
+        return Blocks(self.triangles, self.steps, ends[on], owners[on])
+
+
+def _steps(triangles: Floats, spacing: float) -> Ints:
+    """`(m,)` how many steps of at most `spacing` the longest side of each triangle has."""
+    sides = np.linalg.norm(triangles - np.roll(triangles, 1, axis=1), axis=2).max(axis=1)
+    return np.maximum(np.ceil(sides / spacing), 1).astype(np.int64)
+
+
+def _weights(i: Ints, j: Ints, steps: int | Ints) -> Floats:
+    """`(..., 3)` shares of a triangle's corners in the points of a grid on it, `0 <= i <= j <= steps`."""
+    return np.stack([i, j - i, steps - j], axis=-1) / np.asarray(steps)[..., None]

@@ -8,13 +8,13 @@ many they are.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from internutopia.core.model.meshes.convex_parts import hull_part
-from internutopia.core.model.meshes.hulls import hull, samples
+from internutopia.core.model.meshes.hulls import Blocks, hull
 from internutopia.core.model.meshes.part_cache import ConvexPart
 from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of
 
@@ -29,11 +29,14 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
     What is open wider than twice the slack stays open.
     """
     clusters = {number: _Cluster.of(part) for number, part in enumerate(parts)}
+    boxes = np.full((2 * len(parts), 2, 3), np.inf)  # of all clusters that there may be; none at infinity
+    for number, each in clusters.items():
+        boxes[number] = each.low, each.high
     queue: list[tuple[float, int, int, _Cluster]] = []
     tried: set[tuple[int, int]] = set()
 
     def add_pairs(number: int) -> None:
-        for other in _nearest(number, clusters):
+        for other in _nearest(number, boxes):
             key = min(number, other), max(number, other)
             if key not in tried and (pair := clusters[other].joined(clusters[number], slack)) is not None:
                 heapq.heappush(queue, (1 - pair.filled / pair.hull.volume, *key, pair))
@@ -47,6 +50,7 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
         if first in clusters and second in clusters and pair.fills_hull(slack):
             del clusters[first], clusters[second]
             clusters[newest] = pair
+            boxes[[first, second]], boxes[newest] = np.inf, (pair.low, pair.high)
             add_pairs(newest)
             newest += 1
     return [parts[number] if number < len(parts) else hull_part(each.hull, slack) for number, each in clusters.items()]
@@ -94,9 +98,25 @@ class _Cluster:
     def fills_hull(self, slack: float) -> bool:
         """Whether no point of the hull's surface is over all parts by more than the slack."""
         corners = self.hull.vertices[self.hull.faces]
-        for spacing in (_COARSE * slack, slack):
-            if len(self._outside(samples(corners, spacing), slack)):
+        return all(self._covers(Blocks.over(corners, spacing), slack) for spacing in (_COARSE * slack, slack))
+
+    def _covers(self, blocks: Blocks, slack: float) -> bool:
+        """Whether no point of some blocks is over all parts by more than the slack.
+
+        What is between points over one part by no more is so, too. So only the blocks that no part covers alone are
+        looked at more closely, however large the surface is.
+        """
+        while len(blocks.owners):
+            points, real = blocks.corners()
+            covered = ~real
+            rest = np.arange(len(points))
+            for planes in self.planes:
+                over = (points[rest] @ planes[:, :3].T - planes[:, 3]).max(axis=-1, initial=-np.inf)
+                covered[rest] |= over <= slack
+                rest = rest[(over > slack).any(axis=1)]
+            if not covered[rest].all():
                 return False
+            blocks = blocks.halves(np.isin(np.arange(len(points)), rest))
         return True
 
     def _outside(self, points: Floats, slack: float) -> Floats:
@@ -107,14 +127,11 @@ class _Cluster:
         return points
 
 
-def _nearest(number: int, clusters: Mapping[int, _Cluster]) -> list[int]:
-    """Some others, those first that have a small box with one of them."""
-    others = [other for other in clusters if other != number]
-    if not others:
-        return []
-    low, high = (np.array([getattr(clusters[other], side) for other in others]) for side in ('low', 'high'))
-    sizes = (np.maximum(high, clusters[number].high) - np.minimum(low, clusters[number].low)).sum(axis=1)
-    return [others[index] for index in np.argsort(sizes, kind='stable')[:_NEAREST]]
+def _nearest(number: int, boxes: Floats) -> list[int]:
+    """Some others of boxes `(n, 2, 3)`, those first that have a small box with one of them."""
+    sizes = (np.maximum(boxes[:, 1], boxes[number, 1]) - np.minimum(boxes[:, 0], boxes[number, 0])).sum(axis=1)
+    sizes[number] = np.inf
+    return [int(other) for other in np.argsort(sizes, kind='stable')[:_NEAREST] if sizes[other] < np.inf]
 
 
 def _middles(first: Floats, second: Floats) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.model.meshes.hulls import box_corners
+from internutopia.core.model.meshes.hulls import Blocks, box_corners, samples
 from internutopia.core.model.meshes.merging import merged
 from internutopia.core.model.meshes.part_cache import ConvexPart
 
@@ -68,3 +68,43 @@ def test_the_wall_of_a_basket_stays_around_its_inside():
 def test_parts_without_a_neighbour_are_the_same_objects():
     parts = [box((k, 0, 0), (0.5, 0.5, 0.5)) for k in range(3)]
     assert merged(parts, SLACK) == parts and merged([], SLACK) == []
+
+
+def test_a_wide_floor_is_looked_at_where_its_parts_meet(monkeypatch):
+    """Its 25 million points on a grid of the slack are not; yet what is open at one place stays open."""
+    looked_at, on_grid = 0, (100 / SLACK) ** 2
+    corners = Blocks.corners
+
+    def counted(blocks: Blocks) -> Any:
+        nonlocal looked_at
+        looked_at += len(blocks.owners)
+        return corners(blocks)
+
+    monkeypatch.setattr(Blocks, 'corners', counted)
+    halves = [box((0, 0, 0), (100, 50, 0.1)), box((0, 50, 0), (100, 50, 0.1))]
+    (floor,) = merged(halves, SLACK)
+    assert floor.volume == pytest.approx(1000)
+    low, size = 50.0, 0.1  # of a hole
+    around = [
+        *(box((0, y, 0), (100, width, 0.1)) for y, width in ((0, low), (low + size, 100 - low - size))),
+        *(box((x, low, 0), (width, size, 0.1)) for x, width in ((0, low), (low + size, 100 - low - size))),
+    ]
+    found = merged(around, SLACK)
+    assert len(found) > 1
+    for part in found:
+        beside = (part.vertices.min(axis=0) >= low + size) | (part.vertices.max(axis=0) <= low)
+        assert beside[:2].any()
+    assert 0 < looked_at < on_grid / 100
+
+
+def test_blocks_have_just_the_points_of_samples():
+    triangles = np.random.default_rng(0).uniform(0, 1, (5, 3, 3)) * np.array([1, 0.2, 0.05])
+    blocks, found = Blocks.over(triangles, 0.07), []
+    while len(blocks.owners):
+        points, real = blocks.corners()
+        found.append(points[real])
+        blocks = blocks.halves(np.ones(len(points), bool))
+    of_blocks, expected = (
+        np.unique(np.round(points, 9), axis=0) for points in (np.concatenate(found), samples(triangles, 0.07))
+    )
+    np.testing.assert_array_equal(of_blocks, expected)
