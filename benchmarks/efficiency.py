@@ -58,7 +58,7 @@ def _draw(curves: dict[str, dict[tuple[str, str], list[float]]]) -> Figure:
         axes.set_xticks(CORES, map(str, CORES))
         axes.set(title=workload, xlabel='cores', ylim=(0, 1))
         axes.grid(color='#dddddd', lw=0.6)
-    figure.axes[0].set_ylabel('efficiency (dashed: compiled, dotted: list API)')
+    figure.axes[0].set_ylabel('efficiency\n(dashed: compiled, dotted: list API)', fontsize='small')
     figure.axes[0].legend()
     return figure
 
