@@ -78,7 +78,8 @@ _NUMERICAL = (
 )
 _MORE_CONTACTS = int(_Enable.mjENBL_SPECULATIVE)
 
-_SIZES = [name for name in dir(mujoco.MjSpec) if name.startswith('nuser')] + ['memory']  # of user data, and of memory
+_SIZES = [name for name in dir(mujoco.MjSpec) if name.startswith('nuser')] + ['memory', 'nkey']
+"""Of user data and of memory, and the least number of keyframes."""
 
 _FINGERS = re.compile('finger|gripper|knuckle|jaw', re.IGNORECASE)
 FOR_GRIPPERS = ContactCfg(integrator='discrete', cone='elliptic', impratio=100.0)

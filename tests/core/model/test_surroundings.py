@@ -137,7 +137,7 @@ def test_a_floor_in_a_body_of_its_own_gives_way_too(write_model, models):
 
 
 def test_settings_of_a_file_that_the_scene_has_of_its_own_are_no_conflict(write_model, models, recwarn):
-    own = '<size memory="20M" nuserdata="3" nuser_geom="2"/><visual><map znear="0.02"/></visual>' + FURNISHED
+    own = '<size memory="20M" nuserdata="3" nuser_geom="2" nkey="5"/><visual><map znear="0.02"/></visual>' + FURNISHED
     scene = write_model('own', '<size memory="30M"/><worldbody><geom type="plane" size="1 1 1"/></worldbody>')
     model = compiled(write_model('settings', own), scene).model
     assert not recwarn.list
