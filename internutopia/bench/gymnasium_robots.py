@@ -7,6 +7,7 @@ what its bodies' inertia and velocities are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ _OBSERVATIONS = (
     'base_angular_velocity',
     'joint_velocities',
 )
-_ARRAY, _LIST, _BARE = 'array API', 'list API without reward', 'bare Batch.step'
+_ARRAY, _COMPILED, _LIST, _BARE = 'array API', 'compiled array API', 'list API without reward', 'bare Batch.step'
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,12 @@ class GymnasiumRobot:
         }
         if env_num > _MOST_PROCESSES:
             del others[forked]
-        ours = {_ARRAY: self._array_api, _LIST: self._list_api, _BARE: self._bare_batch}
+        ours = {
+            _ARRAY: self._array_api(compiled=False),
+            _COMPILED: self._array_api(compiled=True),
+            _LIST: self._list_api,
+            _BARE: self._bare_batch,
+        }
         race = VectorEnvRace(
             self.name.title(),
             {**{name: make for name, (make, _) in others.items()}, **ours},
@@ -117,8 +123,10 @@ class GymnasiumRobot:
         pairs = [
             (_ARRAY, forked, bounds.get('async')),
             (_ARRAY, looped, None),
-            (_ARRAY, pooled, bounds.get('EnvPool')),
-            (_ARRAY, _BARE, bounds.get('bare')),
+            (_ARRAY, pooled, None),
+            (_ARRAY, _BARE, None),
+            (_COMPILED, pooled, bounds.get('EnvPool')),
+            (_COMPILED, _BARE, bounds.get('bare')),
             (_LIST, forked, None),
             (_LIST, pooled, None),
             (_LIST, _BARE, None),
@@ -127,9 +135,13 @@ class GymnasiumRobot:
         raced = [pair for pair in pairs if pair[1] in {**others, **ours}]
         return race.rows(controls.astype(np.float32), rounds, min(steps, 20), raced)
 
-    def _array_api(self, stack: ExitStack, controls: NDArray[Any]) -> Contender:
-        envs = stack.enter_context(closing(VectorEnv(self.config(controls.shape[1]), self.learning())))
-        return envs.reset, lambda k: envs.step(controls[k])
+    def _array_api(self, compiled: bool) -> Callable[[ExitStack, NDArray[Any]], Contender]:
+        def make(stack: ExitStack, controls: NDArray[Any]) -> Contender:
+            learning = self.learning().update(compiled=compiled)
+            envs = stack.enter_context(closing(VectorEnv(self.config(controls.shape[1]), learning)))
+            return envs.reset, lambda k: envs.step(controls[k])
+
+        return make
 
     def _list_api(self, stack: ExitStack, controls: NDArray[Any]) -> Contender:
         env = stack.enter_context(closing(Env(self.config(controls.shape[1]))))

@@ -29,11 +29,15 @@ def walking(quick: bool) -> list[Row]:
     """H1s that walk, a policy step per env step: through the list API, and a policy on `rl.VectorEnv`."""
     env_num, rounds, steps = (8, 1, 10) if quick else (256, 8, 60)
     policy = load_policy(resolve(move_by_speed_cfg.policy_file, POLICY_SUFFIXES))
-    envs = VectorEnv(velocity.config(env_num, 0, randomize=False, curriculum=False))
-    size = flatdim(envs.single_observation_space)
+    config = velocity.config(env_num, 0, randomize=False, curriculum=False)
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    plain, compiled = (VectorEnv(config, learning.update(compiled=compiled)) for compiled in (False, True))
+    size = flatdim(plain.single_observation_space)
     return [
         _list_api(policy, size, env_num, rounds, steps),
-        _array_api(policy, size, envs, rounds, steps),
+        _array_api('array API', policy, size, plain, rounds, steps),
+        _array_api('compiled array API', policy, size, compiled, rounds, steps, bound=0.92),
     ]
 
 
@@ -62,7 +66,9 @@ def _list_api(policy: Policy, size: int, env_num: int, rounds: int, steps: int) 
         )
 
 
-def _array_api(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: int) -> Row:
+def _array_api(
+    api: str, policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: int, bound: float | None = None
+) -> Row:
     with closing(envs):
         obs: list[NDArray[np.float32]] = []
 
@@ -74,8 +80,8 @@ def _array_api(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: i
 
         reset()
         return _row(
-            f'array API, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
-            0.92,
+            f'{api}, {envs.num_envs} walking H1, policy and step, vs bare Batch.step and inference',
+            bound,
             envs.core.runner.world,
             policy,
             size,
@@ -88,7 +94,7 @@ def _array_api(policy: Policy, size: int, envs: VectorEnv, rounds: int, steps: i
 
 def _row(
     what: str,
-    bound: float,
+    bound: float | None,
     world: World,
     policy: Policy,
     observation_size: int,
