@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -15,10 +16,18 @@ Kind = Literal['observation', 'reward', 'termination', 'metric', 'command', 'ran
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CommandMarker = Literal['point', 'velocity']
 
-_terms: dict[Kind, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
-_mirrors: dict[tuple[Kind, str], TermMirror | None] = {}
-_markers: dict[str, CommandMarker | None] = {}
-_pure: dict[tuple[Kind, str], bool] = {}
+
+@dataclass(frozen=True)
+class RegisteredTerm:
+    """A function, and what `term` was told of it."""
+
+    function: Callable[..., Any]
+    mirror: TermMirror | None
+    marker: CommandMarker | None
+    pure: bool
+
+
+_terms: dict[Kind, dict[str, RegisteredTerm]] = {kind: {} for kind in KINDS}
 
 
 def term(
@@ -45,10 +54,7 @@ def term(
         raise ValueError(f'there is no term of kind {kind!r}; {did_you_mean(kind, KINDS)}')
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        key = name or function.__name__
-        _terms[kind][key], _mirrors[kind, key], _pure[kind, key] = function, mirror, pure
-        if kind == 'command':
-            _markers[key] = marker
+        _terms[kind][name or function.__name__] = RegisteredTerm(function, mirror, marker, pure)
         return function
 
     return register
@@ -58,43 +64,38 @@ pure_term = partial(term, pure=True)
 """Decorator: as `term`, for functions of the state and their parameters."""
 
 
-def terms_of(learning: LearningCfg) -> list[tuple[Any, ...]]:
+def terms_of(learning: LearningCfg) -> list[tuple[Kind, str, RegisteredTerm]]:
     """The registered terms that are named there, for `add_terms` in another process."""
     lists = learning.observations, learning.critic_observations, learning.rewards, learning.terminations
     others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
     names = {cfg.term for configs in (*lists, *others) for cfg in configs}
-    return [
-        (kind, name, function, _mirrors[kind, name], _markers.get(name), _pure[kind, name])
-        for kind, functions in _terms.items()
-        for name, function in functions.items()
-        if name in names
-    ]
+    return [(kind, name, known[name]) for kind, known in _terms.items() for name in known if name in names]
 
 
-def add_terms(terms: Iterable[tuple[Any, ...]]) -> None:
+def add_terms(terms: Iterable[tuple[Kind, str, RegisteredTerm]]) -> None:
     """Register what `terms_of` gave in another process."""
-    for kind, name, function, mirror, marker, pure in terms:
-        term(kind, name, mirror=mirror, marker=marker, pure=pure)(function)
+    for kind, name, registered in terms:
+        _terms[kind][name] = registered
 
 
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
     """The terms of a kind by name."""
-    return dict(_terms[kind])
+    return {name: registered.function for name, registered in _terms[kind].items()}
 
 
 def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
     """How a registered term is mirrored; None if it does not say."""
-    return _mirrors[kind, name]
+    return _terms[kind][name].mirror
 
 
 def look_up_marker(name: str) -> CommandMarker | None:
     """What pictures show of a registered command term; None if it does not say."""
-    return _markers[name]
+    return _terms['command'][name].marker
 
 
 def is_pure(kind: Kind, name: str) -> bool:
     """Whether a registered term is a function of the state and its parameters."""
-    return _pure[kind, name]
+    return _terms[kind][name].pure
 
 
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
@@ -104,7 +105,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     """
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
-    function = _terms[kind][name]
+    function = _terms[kind][name].function
     of_some = kind in ('command', 'randomization', 'curriculum')
     given = 2 if of_some else 1  # `state`, and `env_ids` where there are any
     taken = list(inspect.signature(function).parameters)[given:]
