@@ -1,8 +1,8 @@
 """Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
 
-Those of the server are in `server_commands`, those about assets in `assets_commands`, those about maps of scenes in
-`navigation_commands`, those that evaluate in `evaluate_commands`, those about datasets in `replay_commands`, that of
-teleoperation in `teleop_command`.
+Those that learn are in `training_commands`, those that evaluate in `evaluate_commands`, those of the server in
+`server_commands`, those about assets in `assets_commands`, those about maps of scenes in `navigation_commands`, those
+about datasets in `replay_commands`, that of teleoperation in `teleop_command`.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -10,7 +10,6 @@ Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,34 +23,14 @@ from internutopia.cli.assets_commands import assets_app
 from internutopia.cli.demo import DemoCommand, run_arguments
 from internutopia.cli.evaluate_commands import evaluate_app
 from internutopia.cli.navigation_commands import episodes_command, map_command
-from internutopia.cli.options import (
-    ENV_NUM,
-    Backend,
-    Device,
-    Record,
-    RecordFormat,
-    RecordOnly,
-    RecordRate,
-    Source,
-    TaskId,
-    Velocity,
-    Viewer,
-    ViewerAddress,
-)
+from internutopia.cli.options import ENV_NUM, Record, RecordFormat, RecordOnly, RecordRate, Viewer, ViewerAddress
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.replay_commands import convert_command, replay_command
 from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.cli.teleop_command import teleop_command
+from internutopia.cli.training_commands import export_command, play_command, train_command
 from internutopia.cli.viewing import LOOPBACK
-from internutopia.core.util.bounds import (
-    MAX_COUNT,
-    MAX_ENVS,
-    MAX_PROCESSES,
-    MAX_SECONDS,
-    MAX_SEED,
-    MAX_SIDE,
-    MAX_THREADS,
-)
+from internutopia.core.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_SIDE
 
 app = typer.Typer(
     help='Vectorized robot simulation.',
@@ -288,122 +267,9 @@ def bench_command(
     raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names, backend, device)))
 
 
-@app.command('train')
-def train_command(
-    env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
-    envs: Annotated[
-        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; of each process, with --nproc.')
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random; default: 0.')
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
-    resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=MAX_PROCESSES, help='Processes that the envs are shared out to, by Ray.')
-    ] = None,
-    nproc: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MAX_PROCESSES,
-            help='Processes that learn together, each with --env-num envs, and with a GPU if they use any.',
-        ),
-    ] = None,
-    device: Device = None,
-    backend: Backend = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help='Option of the task; may be repeated.', metavar='NAME=VALUE')
-    ] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help='YAML file of such fields; those of --setting count more.', metavar='FILE')
-    ] = None,
-) -> None:
-    """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
-    from internutopia.cli.train import train
-
-    raise typer.Exit(
-        train(
-            env_id,
-            envs=envs,
-            iterations=iterations,
-            seed=seed,
-            out=out,
-            resume=resume,
-            threads=threads,
-            workers=workers,
-            nproc=nproc,
-            backend=backend,
-            device=device,
-            options=option or [],
-            settings_file=settings,
-            settings=setting or [],
-            command=['internutopia', *sys.argv[1:]],
-        )
-    )
-
-
-@app.command('play')
-def play_command(
-    source: Source,
-    env_id: TaskId = None,
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
-    ] = None,
-    command: Velocity = None,
-    out: Annotated[
-        Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
-    ] = None,
-    viewer: Viewer = False,
-    viewer_address: ViewerAddress = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
-    device: Device = None,
-    backend: Backend = None,
-) -> None:
-    """Show what a policy does, in a picture over time, in a video or live in a browser."""
-    from internutopia.cli.play import play
-
-    raise typer.Exit(
-        play(
-            source,
-            env_id,
-            envs=envs,
-            seconds=seconds,
-            command=command,
-            out=out,
-            viewer=viewer_address or (LOOPBACK if viewer else None),
-            seed=seed,
-            backend=backend,
-            device=device,
-        )
-    )
-
-
-@app.command('export')
-def export_command(
-    source: Source,
-    env_id: TaskId = None,
-    out: Annotated[
-        Path | None, typer.Option(help='The policy file (.onnx); default: policy.onnx beside what is exported.')
-    ] = None,
-) -> None:
-    """Write a policy as an ONNX file that says how it is run."""
-    from internutopia.cli.export import export
-
-    raise typer.Exit(export(source, env_id, out))
-
-
+app.command('train')(train_command)
+app.command('play')(play_command)
+app.command('export')(export_command)
 app.command('episodes')(episodes_command)
 app.command('map')(map_command)
 app.command('teleop')(teleop_command)
