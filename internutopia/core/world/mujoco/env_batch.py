@@ -28,7 +28,7 @@ _DIVERGED = {
 }
 _FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
 _FLAGS = 'opt.disableflags'
-# Poses and velocities do not depend on contacts, other constraints and sensors, which take most of the time to find them
+# Poses and velocities do not depend on contacts, other constraints and sensors, which would take most of the time
 _MOTION_ALONE = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
