@@ -91,7 +91,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def read(self, name: str) -> NDArray[Any]:
-        """A live array."""
+        """A live array; constraints are left out where it is computed, so forces of contacts do not mean anything."""
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
