@@ -143,9 +143,7 @@ class MujocoEnvBatch(EnvBatch):
     @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
-        self._expanded.update(
-            name for name in MODEL_FIELDS if name != _FLAGS and self.batch.expanded(name) is not None
-        )
+        self._expanded.update(name for name in MODEL_FIELDS if name != _FLAGS and self.batch.expanded(name) is not None)
         self.model_version += 1
         self.mark_dirty(slots)
 
