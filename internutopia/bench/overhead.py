@@ -95,14 +95,25 @@ def measure_parts(
     """Seconds of physics, and of a step without it, in turns of two steps each."""
     reset()
     batch = mujoco_world(world).batch(0)[0]
-    make_steps, physics, left_out = batch.step, [], False
+    calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that somebody reads
+    parts, physics, left_out = [], 0.0, False
 
-    def timed(*arguments: Any) -> None:
-        if left_out:
-            return
-        begin = time.process_time()
-        make_steps(*arguments)
-        physics.append(time.process_time() - begin)
+    def timed(call: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            nonlocal physics
+            if left_out:
+                return
+            begin = time.process_time()
+            call(*arguments)
+            physics += time.process_time() - begin
+
+        return run
+
+    def with_physics(_: int) -> None:
+        nonlocal physics
+        physics = 0.0
+        step()
+        parts.append(physics)
 
     def without_physics(_: int) -> None:
         nonlocal left_out
@@ -110,11 +121,13 @@ def measure_parts(
         step()
         left_out = False
 
-    batch.step = timed
-    contenders = {'with': lambda _: step(), 'without': without_physics}
+    for name, call in calls.items():
+        setattr(batch, name, timed(call))
+    contenders = {'with': with_physics, 'without': without_physics}
     result = race(contenders, reset, rounds=1, steps=2 * turns, turn=2, clock=time.process_time)
-    batch.step = make_steps
-    return float(np.median(physics)), result.quartiles('without')
+    for name in calls:
+        delattr(batch, name)  # its own again
+    return float(np.median(parts)), result.quartiles('without')
 
 
 def _zero_action(env: Env, config: Config, learning: LearningCfg | None) -> dict[str, Any]:

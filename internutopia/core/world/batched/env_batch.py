@@ -56,7 +56,7 @@ class BatchArrays(ABC):
 
     @abstractmethod
     def read(self, name: str) -> Any:
-        """The `(capacity, ...)` array of an `MjData` field, describing the current state of every env."""
+        """The `(capacity, ...)` array of a state field, or of poses or velocities of bodies, in the current state."""
 
     @abstractmethod
     def write(self, name: str) -> Any:

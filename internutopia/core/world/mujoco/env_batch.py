@@ -27,6 +27,9 @@ _DIVERGED = {
     int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
 }
 _FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
+_FLAGS = 'opt.disableflags'
+# Poses and velocities do not depend on contacts, other constraints and sensors, which would take most of the time
+_MOTION_ALONE = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
@@ -45,8 +48,9 @@ class MujocoEnvBatch(EnvBatch):
         self._sensors = np.zeros((capacity, scene.model.nsensordata))
         self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
         self._fields: dict[str, NDArray[Any]] = {}
-        self._derived: set[str] = set()  # fields that a call recomputes
-        self._stale: set[int] = set()  # slots whose derived fields do not describe their state
+        self._derived: set[str] = set()  # fields that are bound and follow from the state
+        self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
+        self._wanted = False  # whether somebody has read them since the last step
 
     @property
     def nthread(self) -> int:
@@ -77,27 +81,26 @@ class MujocoEnvBatch(EnvBatch):
         self.batch.state[:n] = old.state
         self.batch.warning[:n] = old.warning
         self._fields.clear()
-        derived, self._derived = self._derived, set()
-        for name in derived:
-            self.read(name)
+        self._derived.clear()  # bound again by whoever reads them next
+        self._stale = np.zeros(capacity, bool)
 
     @override
     def remove(self, slots: NDArray[np.intp]) -> None:
         super().remove(slots)
-        self._stale.difference_update(slots.tolist())
+        self._stale[slots] = False
 
     @override
     def read(self, name: str) -> NDArray[Any]:
-        """A live array."""
+        """A live array; constraints are left out where it is computed, so forces of contacts do not mean anything."""
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
             if name not in STATE_FIELDS:
                 self._derived.add(name)
-                self._stale.update(np.flatnonzero(self.envs >= 0).tolist())
-        if self._stale and name in self._derived:
-            self.batch.forward(np.array(sorted(self._stale), np.int32), stage=_VELOCITY_STAGE)
-            self._stale.clear()
+                self._stale[:] = self.envs >= 0
+        if name in self._derived:
+            self._wanted = True
+            self._derive()
         return array
 
     @override
@@ -117,8 +120,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def mark_dirty(self, slots: Index) -> None:
-        if self._derived:
-            self._stale.update(self.ids(slots).tolist())
+        self._stale[slots] = True
 
     @override
     def expand(self, name: str) -> NDArray[Any]:
@@ -141,7 +143,7 @@ class MujocoEnvBatch(EnvBatch):
     @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
-        self._expanded.update(name for name in MODEL_FIELDS if self.batch.expanded(name) is not None)
+        self._expanded.update(name for name in MODEL_FIELDS if name != _FLAGS and self.batch.expanded(name) is not None)
         self.model_version += 1
         self.mark_dirty(slots)
 
@@ -164,9 +166,9 @@ class MujocoEnvBatch(EnvBatch):
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
         failed: dict[int, str] = {}
         batch = self.batch
-        stage = _VELOCITY_STAGE if self._derived else _NO_STAGE
+        goes_on = batch.persistent and bool(self._derived)  # the next step begins with what is derived now
         try:
-            batch.step(slots, substeps, stage)
+            batch.step(slots, substeps, _VELOCITY_STAGE if goes_on else _NO_STAGE)
         except SimulationError as error:
             for slot in error.ids:
                 failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
@@ -174,10 +176,10 @@ class MujocoEnvBatch(EnvBatch):
         self._efforts[stepped] = self._step_efforts[stepped]
         self._sensors[stepped] = self._step_sensors[stepped]
         self._unmeasured[stepped] = False
-        if stage == _NO_STAGE:
-            self._stale.clear()  # nothing derived is bound: the next binding forwards every env
-        elif self._stale:
-            self._stale.difference_update(range(self.capacity) if slots is None else slots.tolist())
+        self._stale[stepped] = not goes_on
+        if self._wanted:  # and will be again: here, batches are served on several threads
+            self._wanted = False
+            self._derive()
         counts = batch.warning[:, _FATAL, 1]
         if counts.any():
             for kind, quantity in _DIVERGED.items():
@@ -204,6 +206,22 @@ class MujocoEnvBatch(EnvBatch):
     def data(self, slot: int) -> mujoco.MjData:
         return self.batch.get_data(slot)
 
+    def _derive(self) -> None:
+        """Let derived fields describe the state where they do not."""
+        if not self._stale.any():
+            return
+        slots = None if self._stale.all() else np.flatnonzero(self._stale).astype(np.int32)
+        self._stale[:] = False
+        if self.batch.persistent:  # its next step would go on without constraints
+            self.batch.forward(slots, _VELOCITY_STAGE)
+            return
+        flags, own = self.batch.expand(_FLAGS), self.scene.model.opt.disableflags
+        flags[:] = own | _MOTION_ALONE
+        try:
+            self.batch.forward(slots, _VELOCITY_STAGE)
+        finally:
+            flags[:] = own
+
     @override
     def _resize(self, capacity: int) -> None:
         self.rebuild(capacity, self.nthread)
@@ -215,7 +233,7 @@ class MujocoEnvBatch(EnvBatch):
         for name, value in state.items():
             self.read(name)[slot] = value
         self._efforts[slot] = self._sensors[slot] = 0.0
-        self._stale.add(slot)
+        self._stale[slot] = True
 
     @override
     def _get_engine_states(self, slots: slice | Slots) -> Arrays:
@@ -230,7 +248,7 @@ class MujocoEnvBatch(EnvBatch):
         self.batch.state[slot] = state['state']
         self.batch.warning[slot] = 0
         self._efforts[slot], self._sensors[slot] = state['efforts'], state['sensors']
-        self._stale.add(slot)
+        self._stale[slot] = True
 
     @override
     def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:

@@ -111,6 +111,30 @@ def test_looking_at_links_changes_nothing(make_env, hopper_task, alone):
     assert trajectory(env, 1, look=True) == alone
 
 
+def test_links_are_where_the_engine_has_them(make_env, hopper_task):
+    """To the bit, also in contact, whether somebody looks after each step or now and then."""
+    env = make_env(tasks=[hopper_task()] * 3, env_num=2)
+    env.reset()
+    world = env.runner.world
+    own, landed = world.model(0).opt.disableflags, False
+    for step in range(60):
+        env.step([action(step)] * 2)
+        if step == 30:
+            env.reset([1])
+        if step % 10 < 5:
+            for env_id in (0, 1):
+                data = world.data(env_id)
+                landed |= data.ncon > 0
+                mujoco.mj_fwdVelocity(world.model(env_id), data)
+                leg = env.runner.envs[env_id].task.robots['hopper'].articulation.body('leg')
+                position, orientation = leg.get_pose()
+                truth = data.body('robots/hopper/leg')
+                assert np.array_equal(position, np.float32(truth.xpos))
+                assert np.array_equal(orientation, np.float32(truth.xquat))
+                assert np.array_equal(leg.get_angular_velocity(), np.float32(truth.cvel[:3]))
+    assert landed and world.model(0).opt.disableflags == own
+
+
 @pytest.mark.parametrize('threads', [1, 2])
 def test_neighbours_that_are_reset_meanwhile(make_env, hopper_task, alone, threads):
     scenes = ['floor', 'crates']
