@@ -8,11 +8,12 @@ side to the other: uploads, `.cpu()`, `.item()`, shapes that depend on values (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
+from warp_device import DEVICE
 
 torch = pytest.importorskip('torch')
 modes = pytest.importorskip('torch.utils._python_dispatch')
@@ -160,12 +161,19 @@ def stand_in_gpu() -> Iterator[None]:
     from internutopia.core.util.arrays import DeviceArrays
     from internutopia.core.world.warp import arrays, device
 
-    to_torch = wp.to_torch
+    to_torch, load = wp.to_torch, torch.jit.load
+
+    def load_there(file: Any, map_location: Any, **options: Any) -> Any:
+        """A network of TorchScript, whose inside is not looked at."""
+        network = load(file, map_location=_HOST, **options)
+        return (lambda x: GpuTensor(network(x.values))) if _names_gpu(map_location) else network
+
     with pytest.MonkeyPatch.context() as patch, _OnGpu(), _Numbers():
         patch.setattr(wp, 'to_torch', lambda array, **options: GpuTensor(to_torch(array, **options)))
         patch.setattr(arrays, 'shares_memory', lambda device: False)
         patch.setattr(device, 'DeviceArrays', lambda _: DeviceArrays(str(GPU)))
         patch.setattr(torch, 'Generator', _Generator)
+        patch.setattr(torch.jit, 'load', load_there)
         patch.setattr(torch.cuda, 'Event', _Event)
         yield
 
@@ -175,6 +183,25 @@ def no_waiting() -> Iterator[None]:
     """AssertionError for what copies between host and device, or makes the host wait."""
     with _refusing(True):
         yield
+
+
+@contextmanager
+def on_a_gpu() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Gives what makes waiting for a GPU an error; where there is none, a stand-in takes its place."""
+
+    @contextmanager
+    def no_waiting_here() -> Iterator[None]:
+        torch.cuda.set_sync_debug_mode('error')
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode('default')
+
+    if DEVICE == 'cpu':
+        with stand_in_gpu():
+            yield no_waiting
+    else:
+        yield no_waiting_here
 
 
 @contextmanager

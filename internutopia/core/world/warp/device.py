@@ -32,6 +32,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         self.arrays: ArrayMaker = DeviceArrays(device)
         self.device = self.arrays.device
         self.times: Any = self.arrays.zeros(self.env_num, 'float64')
+        self.device_noise_keys: Any = self.arrays.zeros(self.env_num, 'int64')
         self._tensor_arrays: dict[int, TensorArrays] = {}  # by id of their batches
         if self._device.is_cuda:  # one order for what the engine does and what torch does
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(self.device)), self._device)
