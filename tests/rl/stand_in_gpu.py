@@ -175,7 +175,34 @@ def stand_in_gpu() -> Iterator[None]:
         patch.setattr(torch, 'Generator', _Generator)
         patch.setattr(torch.jit, 'load', load_there)
         patch.setattr(torch.cuda, 'Event', _Event)
+        _refuse_waits_of_warp(patch)
         yield
+
+
+def _refuse_waits_of_warp(patch: pytest.MonkeyPatch) -> None:
+    """What Warp would copy between host and device, or wait for, is refused likewise."""
+    import warp as wp
+
+    from internutopia.core.world.warp.arrays import HostMirror
+
+    def refused(function: Any, what: str) -> Any:
+        def checking(*args: Any, **options: Any) -> Any:
+            _check(False, what)
+            return function(*args, **options)
+
+        return checking
+
+    for name in ('synchronize', 'synchronize_device', 'synchronize_stream'):
+        patch.setattr(wp, name, refused(getattr(wp, name), 'a wait for the device'))
+    patch.setattr(wp.array, 'numpy', refused(wp.array.numpy, 'a read of the host'))
+    patch.setattr(wp.array, 'assign', refused(wp.array.assign, 'an upload to an array'))
+    upload = HostMirror.upload
+
+    def uploading(mirror: HostMirror) -> None:
+        _check(not mirror._written, 'an upload of a mirror')
+        upload(mirror)
+
+    patch.setattr(HostMirror, 'upload', uploading)
 
 
 @contextmanager

@@ -156,8 +156,9 @@ class TensorArrays(BatchArrays):
 
     @override
     def measured(self) -> Any:
-        """Only for envs that were started by the host."""
-        self.env_batch.measured()
+        """Where the device started an env afresh, what was measured when the host did."""
+        if self.env_batch.fresh:  # else the host would wait for nothing
+            self.env_batch.measured()
         return self.sensors
 
     @override
@@ -175,8 +176,7 @@ class TensorArrays(BatchArrays):
 
     @override
     def expand(self, name: str) -> Any:
-        self.env_batch.expand(name)
-        return self.batch.expand(name).tensor()
+        return self.env_batch.expanded(name).tensor()
 
     @override
     def values(self, name: str) -> Any:
@@ -196,6 +196,7 @@ class TensorArrays(BatchArrays):
 
     def store_starts(self, slots: Index) -> None:
         """Envs were given to these slots: they will be started again as they are now."""
+        self.env_batch.measure_fresh()
         selected = np.zeros(self.env_batch.capacity, bool)
         selected[slots] = True
         self.batch.store_starts(selected)
