@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from captured import capture_rules
 from stand_in_gpu import on_a_gpu
 from warp_device import DEVICE
 
 from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.arrays import to_host
+from internutopia.core.sensor.noise import NormalNoise
+from internutopia.core.util.arrays import HostArrays, to_host
+from internutopia.core.world.warp.render import RayTracer
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg
@@ -28,6 +30,9 @@ from internutopia_extension.configs.sensors import (
     LocalMapCfg,
     RepCameraCfg,
 )
+
+torch = pytest.importorskip('torch')
+wp = pytest.importorskip('warp')
 
 ENVS = 3
 W, H = 8, 6
@@ -52,8 +57,6 @@ SENSORS = [
     GPSCompassCfg(name='place'),
     LocalMapCfg(name='map', size=1.0, resolution=0.1),
 ]
-NOISE = 0.5
-NOISY = [IMUCfg(name='imu', acceleration_noise=NOISE)]
 READINGS = {
     'imu': ('linear_acceleration', 'angular_velocity', 'orientation'),
     'touch': ('force', 'in_contact'),
@@ -73,15 +76,14 @@ TERMS = [
     *({'term': 'camera', 'params': {'name': 'eye', **params}} for params in PICTURES),
     *({'term': 'sensor', 'params': {'name': name, 'key': key}} for name, keys in READINGS.items() for key in keys),
 ]
-ACCELERATION = [{'term': 'sensor', 'params': {'name': 'imu', 'key': 'linear_acceleration'}}]
 
 
 @pytest.fixture
-def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Iterator[Callable[..., Any]]:
+def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Callable[..., Any]:
     """Makes rovers whose episodes are cut after 5 steps; `arrays` says of which kind their arrays are."""
     model = write_model('rover', ROVER)
 
-    def make(arrays: Any, sensors: Any = SENSORS, observations: Any = TERMS, seed: int = 0) -> Any:
+    def make(arrays: Any, sensors: Any = SENSORS, observations: Any = TERMS, env_num: int = ENVS, seed: int = 0) -> Any:
         robot = GenericRobotCfg(
             name='rover',
             usd_path=model,
@@ -92,11 +94,11 @@ def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Iterator[
         )
         task = make_task('floor', robots=[robot], objects=[CUBE], type='SingleInferenceTask', max_episode_steps=5)
         sim = {'substeps': 4, 'backend': 'mujoco_warp', 'device': DEVICE, 'renderer': 'raytrace'}
-        config = make_config(tasks=[task], env_num=ENVS, sim=sim, episode_order='cycle', seed=seed)
+        config = make_config(tasks=[task], env_num=env_num, sim=sim, episode_order='cycle', seed=seed)
         learning = LearningCfg.model_validate({'action': {'controller': 'joints'}, 'observations': observations})
         return VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
 
-    yield make
+    return make
 
 
 def turns(step: int) -> np.ndarray:
@@ -104,36 +106,82 @@ def turns(step: int) -> np.ndarray:
     return np.array([[0.5], [-1.0], [1.5]], np.float32) * (1.0 + 0.1 * step)
 
 
-def seen(envs: Any, steps: int) -> np.ndarray:
-    """Observations `(steps + 1, n, dim)`."""
-    obs = [to_host(envs.reset(seed=0)[0]).copy()]
-    for step in range(steps):
-        obs.append(to_host(envs.step(torch.from_numpy(turns(step)).to(envs.device))[0]).copy())
-    return np.stack(obs)
-
-
 def test_every_sensor_gives_the_numbers_of_the_host_and_waits_for_nothing(make_rovers: Callable[..., Any]) -> None:
-    """Through restarts of some envs and of all."""
-    steps = 8
+    """Through restarts of one env and of all."""
+    ready, steps = 3, 8  # steps after which all is made that is made once, and in all
+
+    def actions(envs: Any, step: int) -> Any:
+        if step == ready - 1:
+            envs.core.state.steps[1] = 10**6
+        return turns(step)
+
     with closing(make_rovers('numpy')) as host:
         host.reset(seed=0)
-        wanted = []
-        for step in range(steps):
-            if step == 2:
-                host.core.state.steps[1] = 10**6
-            wanted.append(host.step(turns(step))[0].copy())
+        wanted = np.stack([host.step(actions(host, step))[0].copy() for step in range(steps)])
     with on_a_gpu() as no_waiting, closing(make_rovers('torch')) as envs:
         envs.reset(seed=0)
-        actions = [torch.from_numpy(turns(step)).to(envs.device) for step in range(steps)]
-        got = []
-        for step in range(3):  # all that is made once is made now
-            if step == 2:
-                envs.core.state.steps[1] = 10**6
-            got.append(envs.step(actions[step])[0].clone())
+        told = [torch.from_numpy(turns(step)).to(envs.device) for step in range(steps)]
+        got = [(actions(envs, step), envs.step(told[step])[0].clone())[1] for step in range(ready)]
         with no_waiting(), capture_rules() as checked:
-            for step in range(3, steps):
-                got.append(envs.step(actions[step])[0].clone())
+            got += [envs.step(told[step])[0].clone() for step in range(ready, steps)]
         assert {'step', 'reset', 'kinematics', 'render'} <= {key[0] for key in checked}
-        values = np.stack([each.cpu().numpy() for each in got])
-    np.testing.assert_allclose(values, np.stack(wanted), rtol=TOLERANCE, atol=TOLERANCE)
-    assert (np.ptp(values[:, :, -1 - 100 - 3 :], axis=0) > 0).any()
+        np.testing.assert_allclose(np.stack([to_host(obs) for obs in got]), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    changing = np.ptp(wanted, axis=0).any(axis=0)
+    ends = np.cumsum([W * H * 3, *[W * H] * 4, 3, 3, 4, 3, 1, 1, 1, 3, 3, 2, 1, 100])
+    assert ends[-1] == wanted.shape[-1]
+    seen = [changing[start:end].any() for start, end in zip([0, *ends], ends, strict=False)]
+    assert sum(seen) >= len(seen) - 2, 'nothing to compare'
+
+
+def test_noise_of_a_device(make_rovers: Callable[..., Any]) -> None:
+    """That of the host, to the bit of its random numbers; another one in each env, step and episode."""
+
+    def run(seed: int) -> np.ndarray:
+        imu, key = IMUCfg(name='imu', acceleration_noise=2.0), 'linear_acceleration'
+        terms = [{'term': 'sensor', 'params': {'name': 'imu', 'key': key}}]
+        with closing(make_rovers('torch', [imu], terms, env_num=40, seed=seed)) as envs:
+            envs.reset()
+            still = torch.zeros((40, 1), device=envs.device)
+            rows = [to_host(envs.step(still)[0]).copy() for _ in range(10)]
+            sensor, world = envs.core.state.robot.sensors['imu'], envs.core.runner.world
+            np.testing.assert_array_equal(to_host(sensor.get_data()[key]), rows[-1])  # as often as it is read
+            keys, times = to_host(world.device_noise_keys).view(np.uint64), to_host(world.times)
+            host: Any = SimpleNamespace(arrays=HostArrays(), noise_keys=keys, times=times)
+            got, wanted = (
+                to_host(NormalNoise(each, 'test', 1.0).add_to(each.arrays.zeros((40, 5)))) for each in (world, host)
+            )
+            np.testing.assert_allclose(got, wanted, atol=1e-6)
+        return np.stack(rows)
+
+    first, again, other = run(1), run(1), run(2)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    first, later = first[1:5], first[6:10]  # two episodes, the second of which the device started
+    assert (first != later).all()
+    differences = (first - later) / np.sqrt(2.0)  # what is measured is the same
+    assert abs(differences.mean()) < 0.3 and differences.std() == pytest.approx(2.0, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ('mistake', 'message'),
+    [
+        (lambda tracer: wp.zeros(3, dtype=float, device='cpu'), 'allocates in what is captured'),
+        (lambda tracer: tracer._envs.numpy(), 'a read of the host in what is captured'),
+        (lambda tracer: tracer._buffers.tensor('rgba').zero_(), 'torch computes'),
+    ],
+    ids=['allocates', 'reads', 'torch'],
+)
+def test_a_mistake_in_what_takes_pictures_is_found(
+    make_rovers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Any], Any], message: str
+) -> None:
+    take = RayTracer.render
+
+    def wrong(tracer: RayTracer, *args: Any) -> None:
+        take(tracer, *args)
+        mistake(tracer)
+
+    with closing(make_rovers('torch', observations=TERMS[:1])) as envs:
+        envs.reset(seed=0)
+        monkeypatch.setattr(RayTracer, 'render', wrong)
+        with capture_rules(), pytest.raises(AssertionError, match=message):
+            envs.step(torch.from_numpy(turns(0)))
