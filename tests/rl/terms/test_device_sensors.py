@@ -83,7 +83,9 @@ def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Callable[
     """Makes rovers whose episodes are cut after 5 steps; `arrays` says of which kind their arrays are."""
     model = write_model('rover', ROVER)
 
-    def make(arrays: Any, sensors: Any = SENSORS, observations: Any = TERMS, env_num: int = ENVS, seed: int = 0) -> Any:
+    def make(
+        arrays: Any, sensors: Any = SENSORS, observations: Any = TERMS, env_num: int = ENVS, seed: int = 0, **terms: Any
+    ) -> Any:
         robot = GenericRobotCfg(
             name='rover',
             usd_path=model,
@@ -95,7 +97,8 @@ def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Callable[
         task = make_task('floor', robots=[robot], objects=[CUBE], type='SingleInferenceTask', max_episode_steps=5)
         sim = {'substeps': 4, 'backend': 'mujoco_warp', 'device': DEVICE, 'renderer': 'raytrace'}
         config = make_config(tasks=[task], env_num=env_num, sim=sim, episode_order='cycle', seed=seed)
-        learning = LearningCfg.model_validate({'action': {'controller': 'joints'}, 'observations': observations})
+        terms |= {'action': {'controller': 'joints'}, 'observations': observations}
+        learning = LearningCfg.model_validate(terms)
         return VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
 
     return make
@@ -131,6 +134,20 @@ def test_every_sensor_gives_the_numbers_of_the_host_and_waits_for_nothing(make_r
     assert ends[-1] == wanted.shape[-1]
     seen = [changing[start:end].any() for start, end in zip([0, *ends], ends, strict=False)]
     assert sum(seen) >= len(seen) - 2, 'nothing to compare'
+
+
+def test_sensors_forget_episodes_that_the_device_ends(make_rovers: Callable[..., Any]) -> None:
+    """A GPS counts from where the new episode starts, which is elsewhere."""
+    gps = [{'term': 'sensor', 'params': {'name': 'place', 'key': 'gps'}}]
+    elsewhere = [{'term': 'base_pose', 'params': {'x': [-2.0, -1.0], 'yaw': [-3.0, 3.0]}}]
+    with closing(make_rovers('torch', [GPSCompassCfg(name='place')], gps, randomizations=elsewhere)) as envs:
+        envs.reset(seed=0)
+        for _ in range(2):
+            x = []
+            for step in range(5):
+                obs = to_host(envs.step(torch.from_numpy(turns(step)))[0])
+                x.append(to_host(envs.core.state.base_position)[:, 0].copy())
+            assert np.abs(x[4] - x[3]).min() > 1e-3 and not obs.any()
 
 
 def test_noise_of_a_device(make_rovers: Callable[..., Any]) -> None:
