@@ -86,7 +86,7 @@ class MapGrids:
             resolution: width of a pixel [m].
         """
         xp, count = self._xp, round(size / resolution)
-        ahead = self.arrays.asarray((0.5 * (count - 1) - np.arange(count)) * resolution, 'float32')
+        ahead = self.arrays.constant(tuple(((0.5 * (count - 1) - np.arange(count)) * resolution).tolist()))
         yaw = xp.astype(yaw_of(orientations), xp.float32)[:, None, None]
         forward, left = ahead[None, :, None], ahead[None, None, :]
         x = positions[:, 0, None, None] + xp.cos(yaw) * forward - xp.sin(yaw) * left

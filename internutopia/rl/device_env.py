@@ -18,8 +18,10 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.arrays import AsyncReadback
+from internutopia.core.util.splitmix import signed
 from internutopia.core.world.base import LARGEST_NUMBER, DeviceWorld
 from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
@@ -43,6 +45,7 @@ class DeviceRLEnv(BatchedRLEnv):
         self._one_task = len(config.task_configs) == 1 and config.episode_order != 'once'
         self._replays = False  # whether the device starts episodes by itself
         self._next_id = self.arrays.zeros((), 'int64')
+        self._noise_seed = signed(noise_key(self.queue.seed, 0))  # with the number of an episode, the key of its noise
         self._writes = config.results_file is not None or config.metrics_save_path == 'console'
         self._echo = AsyncReadback()
 
@@ -50,10 +53,15 @@ class DeviceRLEnv(BatchedRLEnv):
     def seed(self, seed: int | Sequence[int]) -> None:
         super().seed(seed)
         self._next_id.zero_()
+        self._noise_seed = signed(noise_key(self.queue.seed, 0))
 
     @override
     def _reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; the host waits unless the device can do it alone."""
+        self._start(envs)
+        self._world.device_noise_keys = self.episode_ids + self._noise_seed
+
+    def _start(self, envs: EnvSelection) -> None:
         if not self._replays:
             super()._reset(envs)
             self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()

@@ -30,7 +30,10 @@ class BodySensor(BaseSensor):
 
     @abstractmethod
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """What it reads in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`."""
+        """What it reads in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`.
+
+        They are of the kind that `World.arrays` makes; on a device all envs are read.
+        """
 
     @override
     def get_data(self) -> dict[str, Any]:
@@ -53,15 +56,16 @@ class Mount:
         articulation = sensor._articulation
         self.link = match_name(link or '', articulation.view.body_names) or ''
         self.body = articulation.body(self.link)
-        self._translation = np.asarray(translation, np.float32)
-        self._orientation = np.asarray(unit(orientation), np.float32)
+        self._translation, self._orientation = tuple(translation), unit(orientation)
+        self._arrays = sensor._scene.world.arrays
 
     def poses(self, env_ids: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Positions `(n, 3)` [m] and orientations `(n, 4)`, env frame."""
         positions, orientations = (values[env_ids] for values in self.body.get_pose())
+        constant = self._arrays.constant
         return (
-            positions + quat_rotate(orientations, self._translation),
-            quat_multiply(orientations, self._orientation),
+            positions + quat_rotate(orientations, constant(self._translation)),
+            quat_multiply(orientations, constant(self._orientation)),
         )
 
 

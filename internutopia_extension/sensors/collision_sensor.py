@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -44,8 +43,8 @@ class CollisionSensor(BodySensor):
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
         normals = self._articulation.view.measure(self._probe)[env_ids]
         normals = normals.reshape(len(normals), -1, 3)
-        there = np.abs(normals).sum(axis=-1) > 0
-        return {'collided': (there & (np.abs(normals[..., 2]) < self._steepest)).any(axis=-1)}
+        there = abs(normals).sum(axis=-1) > 0
+        return {'collided': (there & (abs(normals[..., 2]) < self._steepest)).any(axis=-1)}
 
 
 def _probe(config: SensorCfg) -> Probe:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -46,7 +45,7 @@ class ContactSensor(BodySensor):
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
         contacts = self._articulation.view.measure(self._probe)[env_ids]
         force = contacts[:, 1:]
-        strong = np.square(force).sum(axis=-1) >= self._threshold**2
+        strong = (force * force).sum(axis=-1) >= self._threshold**2
         return {
             'force': self._noise.add_to(force, env_ids),
             'in_contact': (contacts[:, 0] > 0) & strong,

@@ -12,6 +12,7 @@ from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.sensors.body_sensor import BodySensor
 
@@ -28,21 +29,21 @@ class GPSCompass(BodySensor):
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        self._start = np.full((scene.world.env_num, 3), np.nan)  # x, y [m], yaw [rad]; NaN until observed
+        # x, y [m], yaw [rad]; NaN until observed
+        self._start: Any = scene.world.arrays.zeros((scene.world.env_num, 3), 'float64') + np.nan
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        rows = np.arange(len(self._start)) if env_ids is ... else env_ids
-        position, orientation = (values[rows] for values in self._articulation.view.get_root_poses())
-        pose = np.concatenate([position[:, :2], yaw_of(orientation)[:, None]], axis=1)
-        start = np.where(np.isnan(self._start[rows]), pose, self._start[rows])
-        self._start[rows] = start
+        xp = self._scene.world.arrays.xp
+        position, orientation = (values[env_ids] for values in self._articulation.view.get_root_poses())
+        pose = xp.concat([position[:, :2], yaw_of(orientation)[:, None]], axis=1)
+        start = xp.where(xp.isnan(self._start[env_ids]), pose, self._start[env_ids])
+        self._start[env_ids] = start
         x, y = (pose - start)[:, :2].T
-        cos, sin = np.cos(start[:, 2]), np.sin(start[:, 2])
-        return {
-            'gps': np.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).astype(np.float32),
-            'compass': wrap_angle(pose[:, 2] - start[:, 2])[:, None].astype(np.float32),
-        }
+        cos, sin = xp.cos(start[:, 2]), xp.sin(start[:, 2])
+        gps = xp.stack([cos * x + sin * y, cos * y - sin * x], axis=-1)
+        compass = wrap_angle(pose[:, 2] - start[:, 2])[:, None]
+        return {'gps': xp.astype(gps, xp.float32), 'compass': xp.astype(compass, xp.float32)}
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
@@ -51,8 +52,8 @@ class GPSCompass(BodySensor):
 
     def save_state(self, env_ids: Any = ...) -> NDArray[np.float64]:
         """Where these envs started."""
-        return self._start[env_ids].copy()
+        return to_host(self._start)[env_ids].copy()
 
     def load_state(self, state: NDArray[np.float64], env_ids: Any = ...) -> None:
         """Take it that these envs started there."""
-        self._start[env_ids] = state
+        self._start[env_ids] = self._scene.world.arrays.asarray(state, 'float64')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -47,13 +46,13 @@ class JointForceSensor(BodySensor):
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        measure = self._articulation.view.measure
+        measure, xp = self._articulation.view.measure, self._scene.world.arrays.xp
         data: dict[str, NDArray[Any]] = {}
         if self._efforts:
-            efforts = np.concatenate([measure(probe)[env_ids] for probe in self._efforts], axis=-1)
+            efforts = xp.concat([measure(probe)[env_ids] for probe in self._efforts], axis=-1)
             data['efforts'] = self._effort_noise.add_to(efforts, env_ids)
         if self._wrenches:
-            wrenches = np.stack([measure(probe)[env_ids] for probe in self._wrenches], axis=1)
+            wrenches = xp.stack([measure(probe)[env_ids] for probe in self._wrenches], axis=1)
             wrenches = self._wrench_noise.add_to(wrenches, env_ids)
             data['forces'], data['torques'] = wrenches[..., :3], wrenches[..., 3:]
         return data

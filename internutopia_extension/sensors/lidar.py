@@ -16,6 +16,7 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
+from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.base import EnvIds
 from internutopia_extension.configs.sensors.lidar import LidarCfg
@@ -55,7 +56,7 @@ class Lidar(BodySensor):
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
         cfg = self._cfg
         env_ids = np.arange(self._scene.world.env_num) if env_ids is ... else env_ids
-        positions, orientations = (values.astype(np.float64) for values in self._mount.poses(env_ids))
+        positions, orientations = (to_host(values).astype(np.float64) for values in self._mount.poses(env_ids))
         axes = quat_rotate(orientations[:, None], np.eye(3))  # (n, 3, 3): those of the sensor, as rows
         axes /= np.linalg.norm(axes, axis=-1, keepdims=True)  # float32 poses are a little off
         directions = self._directions @ axes

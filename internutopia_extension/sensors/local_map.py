@@ -13,6 +13,7 @@ from internutopia.core.config.sensor import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene, env_path
 from internutopia.core.sensor import BaseSensor
+from internutopia.core.util.arrays import is_tensor
 from internutopia.navigation.agent import Agent
 from internutopia_extension.configs.sensors.local_map import LocalMapCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
@@ -46,16 +47,17 @@ class LocalMap(BodySensor):
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        rows = np.arange(len(self._numbers)) if env_ids is ... else np.asarray(env_ids)
-        self._find_maps(rows.tolist())
-        position, orientation = (values[rows] for values in self._articulation.view.get_root_poses())
-        cfg, numbers = self._cfg, self._numbers[rows]
-        crop = self._grids.crop(numbers, position, orientation, cfg.size, cfg.resolution)
-        return {'occupancy': crop.astype(np.uint8)}
+        self._find_maps(np.arange(len(self._keys))[env_ids].tolist())
+        position, orientation = (values[env_ids] for values in self._articulation.view.get_root_poses())
+        cfg, arrays = self._cfg, self._scene.world.arrays
+        crop = self._grids.crop(arrays.index(self._numbers)[env_ids], position, orientation, cfg.size, cfg.resolution)
+        return {'occupancy': arrays.xp.astype(crop, arrays.xp.uint8)}
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget which scenes these envs show."""
+        """Forget which scenes these envs show; those of a mask on a device show the same as before."""
+        if is_tensor(env_ids):
+            return
         for env_id in np.arange(len(self._keys))[env_ids].tolist():
             self._keys[env_id] = None
 
@@ -74,6 +76,6 @@ class LocalMap(BodySensor):
             if key not in self._maps:
                 self._maps[key] = NavigationMap.of_scene(scene, agent)
         self._maps = {key: each for key, each in self._maps.items() if key in self._keys}
-        self._grids = MapGrids(list(self._maps.values()))
+        self._grids = MapGrids(list(self._maps.values()), self._scene.world.arrays)
         order = {key: number for number, key in enumerate(self._maps)}
         self._numbers[:] = [order.get(key or '', 0) for key in self._keys]

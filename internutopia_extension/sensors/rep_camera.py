@@ -25,6 +25,7 @@ from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
 from internutopia.core.sensor.segmentation import IdTable, category_ids, instance_ids, semantic_ids
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.arrays import is_tensor
 from internutopia.core.util.log import warn_once
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.core.world.base import EnvIds, SceneHandle
@@ -116,8 +117,9 @@ class RepCamera(BaseSensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """What was seen in these envs is no longer there."""
-        self._seen[env_ids] = False
+        """What was seen in these envs is no longer there; on a device nothing is kept of what was seen."""
+        if not is_tensor(env_ids):
+            self._seen[env_ids] = False
 
     @override
     def update(self, env_ids: EnvIds) -> None:

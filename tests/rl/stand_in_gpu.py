@@ -8,11 +8,12 @@ side to the other: uploads, `.cpu()`, `.item()`, shapes that depend on values (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
+from warp_device import DEVICE
 
 torch = pytest.importorskip('torch')
 modes = pytest.importorskip('torch.utils._python_dispatch')
@@ -160,14 +161,48 @@ def stand_in_gpu() -> Iterator[None]:
     from internutopia.core.util.arrays import DeviceArrays
     from internutopia.core.world.warp import arrays, device
 
-    to_torch = wp.to_torch
+    to_torch, load = wp.to_torch, torch.jit.load
+
+    def load_there(file: Any, map_location: Any, **options: Any) -> Any:
+        """A network of TorchScript, whose inside is not looked at."""
+        network = load(file, map_location=_HOST, **options)
+        return (lambda x: GpuTensor(network(x.values))) if _names_gpu(map_location) else network
+
     with pytest.MonkeyPatch.context() as patch, _OnGpu(), _Numbers():
         patch.setattr(wp, 'to_torch', lambda array, **options: GpuTensor(to_torch(array, **options)))
         patch.setattr(arrays, 'shares_memory', lambda device: False)
         patch.setattr(device, 'DeviceArrays', lambda _: DeviceArrays(str(GPU)))
         patch.setattr(torch, 'Generator', _Generator)
+        patch.setattr(torch.jit, 'load', load_there)
         patch.setattr(torch.cuda, 'Event', _Event)
+        _refuse_waits_of_warp(patch)
         yield
+
+
+def _refuse_waits_of_warp(patch: pytest.MonkeyPatch) -> None:
+    """What Warp would copy between host and device, or wait for, is refused likewise."""
+    import warp as wp
+
+    from internutopia.core.world.warp.arrays import HostMirror
+
+    def refused(function: Any, what: str) -> Any:
+        def checking(*args: Any, **options: Any) -> Any:
+            _check(False, what)
+            return function(*args, **options)
+
+        return checking
+
+    for name in ('synchronize', 'synchronize_device', 'synchronize_stream'):
+        patch.setattr(wp, name, refused(getattr(wp, name), 'a wait for the device'))
+    patch.setattr(wp.array, 'numpy', refused(wp.array.numpy, 'a read of the host'))
+    patch.setattr(wp.array, 'assign', refused(wp.array.assign, 'an upload to an array'))
+    upload = HostMirror.upload
+
+    def uploading(mirror: HostMirror) -> None:
+        _check(not mirror._written, 'an upload of a mirror')
+        upload(mirror)
+
+    patch.setattr(HostMirror, 'upload', uploading)
 
 
 @contextmanager
@@ -175,6 +210,25 @@ def no_waiting() -> Iterator[None]:
     """AssertionError for what copies between host and device, or makes the host wait."""
     with _refusing(True):
         yield
+
+
+@contextmanager
+def on_a_gpu() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Gives what makes waiting for a GPU an error; where there is none, a stand-in takes its place."""
+
+    @contextmanager
+    def no_waiting_here() -> Iterator[None]:
+        torch.cuda.set_sync_debug_mode('error')
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode('default')
+
+    if DEVICE == 'cpu':
+        with stand_in_gpu():
+            yield no_waiting
+    else:
+        yield no_waiting_here
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import slow_but
-from stand_in_gpu import no_waiting, stand_in_gpu
+from stand_in_gpu import on_a_gpu
 from torch.profiler import ProfilerActivity, profile
-from warp_device import DEVICE
 
 from internutopia.core.config import Config
 from internutopia.core.config.learning import (
@@ -36,25 +35,6 @@ from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, lift, 
 MODES = tuple(AutoresetMode)
 # what asks a device for values, so that the host has to wait for them
 WAITING = {'aten::item', 'aten::_local_scalar_dense', 'aten::nonzero', 'aten::is_nonzero', 'aten::masked_select'}
-
-
-@contextmanager
-def on_a_gpu() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Gives what makes waiting for a GPU an error; where there is none, a stand-in takes its place."""
-
-    @contextmanager
-    def no_waiting_here() -> Iterator[None]:
-        torch.cuda.set_sync_debug_mode('error')
-        try:
-            yield
-        finally:
-            torch.cuda.set_sync_debug_mode('default')
-
-    if DEVICE == 'cpu':
-        with stand_in_gpu():
-            yield no_waiting
-    else:
-        yield no_waiting_here
 
 
 @pytest.mark.parametrize('mode', MODES)

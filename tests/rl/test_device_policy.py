@@ -1,7 +1,7 @@
 """Policies on a device: the numbers of the host, from tensors to tensors."""
 
-import functools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from captured import capture_rules
 from onnx import TensorProto, helper
+from stand_in_gpu import on_a_gpu
 from warp_device import DEVICE
 
 import internutopia
@@ -142,15 +144,22 @@ class Walk(UpperBodyMoveBySpeedController):
 
     def __init__(self, config: Any, robot: Any, scene: Any):
         super().__init__(config, robot, scene)
-        self.given: list[np.ndarray] = []
+        self.given: list[Any] = []
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> Any:
         control = super().action_to_control(action, env_ids)
-        self.given.append(to_host(control.joint_positions).copy())
+        self.given.append(control.joint_positions)
         return control
 
 
 BaseController.register('DeviceWalk')(Walk)
+
+
+@pytest.fixture
+def gpu() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Gives what makes waiting for a GPU an error."""
+    with on_a_gpu() as no_waiting:
+        yield no_waiting
 
 
 @pytest.fixture
@@ -195,7 +204,7 @@ def targets(envs: VectorEnv, steps: int) -> np.ndarray:
     for step in range(steps):
         speeds = np.array([[0.3, 0.0, 0.1], [-0.4, 0.2, 0.0], [-2.0, 0.0, 0.5]], np.float32) * np.cos(0.1 * step)
         envs.step(torch.from_numpy(speeds.astype(np.float32)))
-    return np.stack(controller.given)
+    return np.stack([to_host(each) for each in controller.given])
 
 
 @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
@@ -212,26 +221,27 @@ def test_controllers_walk_on_a_device_as_on_the_host(walkers: Callable[..., Vect
     np.testing.assert_allclose(device, host, rtol=0.0, atol=1e-4)  # of contacts that are computed in another order
 
 
+@pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
 def test_walking_on_a_device_asks_the_device_for_nothing(
-    walkers: Callable[..., VectorEnv], monkeypatch: pytest.MonkeyPatch
+    gpu: Callable[[], AbstractContextManager[None]], walkers: Callable[..., VectorEnv], suffix: str
 ) -> None:
-    envs = walkers('torch')
-    envs.reset()
-    controller: Any = envs.core.controller
-    ids = envs.core.arrays.arange(3)
-    speeds = torch.full((3, 3), 0.2, device=DEVICE)
-    act = functools.partial(super(Walk, controller).action_to_control, speeds, ids)  # without the remembering
-    act()
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError('the host would have to wait')
-
-    with monkeypatch.context() as patch:
-        for name in ('cpu', 'item', 'tolist', 'nonzero', '__bool__', '__float__', '__int__', '__array__'):
-            patch.setattr(torch.Tensor, name, refuse)
-        control = act()
-        controller.reset(ids != 1)
-    assert control.joint_positions.shape == (3, 2)
+    """Steps in which the policy acts in some envs, in which it does not, and in which an episode starts."""
+    envs: Any = walkers('torch', suffix)
+    envs.reset(seed=0)
+    speeds = torch.full((3, 3), 0.2, device=envs.device)
+    for env_id in (0, 1):  # all that is made once is made now
+        envs.core.state.steps[env_id] = 16
+        envs.step(speeds)
+    envs.core.state.steps[2] = 14
+    ends = []
+    with gpu(), capture_rules() as checked:
+        for _ in range(6):
+            *_, truncated, _ = envs.step(speeds)
+            ends.append(truncated)
+    assert {'step', 'reset'} <= {key[0] for key in checked}
+    assert torch.stack(ends).sum(0).tolist() == [0, 0, 1]
+    moved = np.ptp(np.stack([to_host(given) for given in envs.core.controller.given[-6:]])[:, :, 1], axis=0)
+    assert (moved > 0.0).all(), 'the policy acted in each of them'
 
 
 def test_state_is_saved_to_the_host_and_put_back(walkers: Callable[..., VectorEnv]) -> None:

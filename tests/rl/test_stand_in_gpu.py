@@ -14,6 +14,7 @@ from stand_in_gpu import no_waiting, stand_in_gpu
 
 from internutopia.core.config.learning import RewardTermCfg
 from internutopia.core.util.arrays import AsyncReadback, DeviceArrays, to_host
+from internutopia.core.world.warp.arrays import HostMirror
 from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.rl.terms import term
 
@@ -52,6 +53,29 @@ def test_a_mistake_in_a_term_is_caught(name: str) -> None:
         values = DeviceArrays('cuda:0').asarray(np.array([0.0, 1.0, 2.0]))
         with no_waiting(), pytest.raises((AssertionError, RuntimeError, TypeError), match=message):
             mistake(values)
+
+
+BELOW_TORCH: dict[str, tuple[Callable[[HostMirror], Any], str]] = {
+    'a read': (lambda mirror: mirror.read(), 'a wait for the device'),
+    'a value to be changed': (lambda mirror: mirror.write(), 'a wait for the device'),
+    'an array of the engine': (lambda mirror: mirror.array.numpy(), 'a read of the host'),
+    'values for the engine': (lambda mirror: mirror.array.assign(FACTORS), 'an upload to an array'),
+    'a wait': (lambda mirror: wp.synchronize(), 'a wait for the device'),
+}
+
+
+@pytest.mark.parametrize('name', [*BELOW_TORCH, 'what was changed'])
+def test_a_mistake_with_arrays_of_the_engine_is_caught(name: str) -> None:
+    with stand_in_gpu():
+        mirror = HostMirror(wp.zeros(3, dtype=float, device='cpu'))
+        mirror.write()[:] = 1.0
+        if name == 'what was changed':
+            mistake, message = (lambda mirror: mirror.tensor()), 'an upload of a mirror'
+        else:
+            mistake, message = BELOW_TORCH[name]
+            mirror.tensor()
+        with no_waiting(), pytest.raises(AssertionError, match=message):
+            mistake(mirror)
 
 
 def test_what_may_be_done_is_not_refused() -> None:

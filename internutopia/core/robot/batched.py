@@ -74,10 +74,10 @@ class BatchedRobot:
             part.reset(env_ids)
 
     def reset(self, mask: Any) -> None:
-        """Begin new episodes of the same robots in the envs of a mask on the device, where nobody asks sensors."""
+        """Begin new episodes of the same robots in the envs of a mask on the device."""
         self.robot.reset(mask)
-        for controller in self.robot.controllers.values():
-            controller.reset(mask)
+        for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
+            part.reset(mask)
 
     def forget(self, env_id: int) -> None:
         """The env was changed from outside: what was observed there before does not hold."""

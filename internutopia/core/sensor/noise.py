@@ -7,13 +7,13 @@ for. So it does not depend on the env id, on other envs or on how often a sensor
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from internutopia.core.util.splitmix import STEP, mix
-from internutopia.core.world.base import World
+from internutopia.core.util.splitmix import STEP, mix, shift, signed
+from internutopia.core.world.base import Array, DeviceWorld, World
 
 
 def noise_key(seed: int, episode_id: int) -> int:
@@ -28,16 +28,22 @@ class NormalNoise:
         self.std = std
         self._world = world
         digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
-        self._purpose = np.frombuffer(digest, np.uint64)
+        self._purpose = np.frombuffer(digest, np.uint64)[0]
 
-    def add_to(self, values: NDArray[np.float32], env_ids: Any = ...) -> NDArray[np.float32]:
+    def add_to(self, values: Array, env_ids: Any = ...) -> Array:
         """Values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the very same array if there is none."""
         if not self.std:
             return values
-        keys = self._world.noise_keys[env_ids] + mix(self._world.times[env_ids].view(np.uint64) ^ self._purpose)
-        count = int(np.prod(values.shape[1:]))
-        counters = keys[:, None] + np.arange(1, 2 * count + 1, dtype=np.uint64) * STEP
-        uniform = ((mix(counters) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53  # (0, 1]
+        world = self._world
+        xp, count = world.arrays.xp, math.prod(values.shape[1:])
+        steps = np.arange(1, 2 * count + 1, dtype=np.uint64) * STEP
+        if isinstance(world, DeviceWorld):
+            keys, times, purpose = world.device_noise_keys, world.times.view(xp.int64), signed(self._purpose)
+            steps = world.arrays.index(steps.view(np.int64))
+        else:
+            keys, times, purpose = world.noise_keys, world.times.view(np.uint64), self._purpose
+        counters = (keys[env_ids] + mix(times[env_ids] ^ purpose))[:, None] + steps
+        uniform = xp.astype(shift(mix(counters), 11) + 1, xp.float64) * 2.0**-53  # (0, 1]
         radius, angle = uniform[:, :count], uniform[:, count:]
-        normal = np.sqrt(-2.0 * np.log(radius)) * np.cos(2.0 * np.pi * angle)  # Box and Muller
-        return values + (self.std * normal.reshape(values.shape)).astype(np.float32)
+        normal = xp.sqrt(-2.0 * xp.log(radius)) * xp.cos(2.0 * np.pi * angle)  # Box and Muller
+        return values + xp.astype(self.std * normal.reshape(values.shape), xp.float32)

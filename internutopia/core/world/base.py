@@ -432,6 +432,7 @@ class DeviceWorld(World):
     """
 
     device: Any  # torch.device
+    device_noise_keys: Any  # int64 (env_num,): what `noise_keys` are, told by whoever starts the episodes
 
     @contextmanager
     def masked_writes(self, mask: Any) -> Iterator[None]:

@@ -155,7 +155,7 @@ class WarpBatch:
         self._launch(('reset',), self._reset_selected)
 
     def forward(self) -> None:
-        """Compute everything that follows from the state of all worlds, sensors included."""
+        """Compute everything that follows from the state of all worlds, sensors included; the state stays as it is."""
         self._call(('forward',), self._forward)
 
     def kinematics(self) -> None:
@@ -243,6 +243,8 @@ class WarpBatch:
     def _resettable(self) -> Iterator[tuple[str, Any]]:
         """What differs between the beginnings of worlds."""
         yield from self._state.items()
+        if self.sensors.array.size:
+            yield 'sensors', self.sensors.array
         for name, mirror in self._batched.items():
             yield name, as_rows(mirror.array)
 
@@ -329,9 +331,9 @@ class WarpBatch:
             self._kinematics()
 
     def _reset_selected(self) -> None:
+        self._forget(self.selected)
         for name, rows in self._resettable():
             self._copy_rows(self.selected, True, self._starts[name], rows)
-        self._forget(self.selected)
 
     def _forget(self, worlds: HostMirror) -> None:
         """Nothing was measured in these worlds yet."""
@@ -342,6 +344,8 @@ class WarpBatch:
         self._begin()
         mjw.forward(self._model, self._data)
         self._look_for_overflow()
+        for name, array in self._moving.items():  # the warm start of the solver
+            wp.copy(array, self._before[name])
 
     def _kinematics(self) -> None:
         mjw.fwd_kinematics(self._model, self._data)

@@ -32,6 +32,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         self.arrays: ArrayMaker = DeviceArrays(device)
         self.device = self.arrays.device
         self.times: Any = self.arrays.zeros(self.env_num, 'float64')
+        self.device_noise_keys: Any = self.arrays.zeros(self.env_num, 'int64')
         self._tensor_arrays: dict[int, TensorArrays] = {}  # by id of their batches
         if self._device.is_cuda:  # one order for what the engine does and what torch does
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(self.device)), self._device)
@@ -155,8 +156,9 @@ class TensorArrays(BatchArrays):
 
     @override
     def measured(self) -> Any:
-        """Only for envs that were started by the host."""
-        self.env_batch.measured()
+        """Where the device started an env afresh, what was measured when the host did."""
+        if self.env_batch.fresh:  # else the host would wait for nothing
+            self.env_batch.measured()
         return self.sensors
 
     @override
@@ -174,8 +176,7 @@ class TensorArrays(BatchArrays):
 
     @override
     def expand(self, name: str) -> Any:
-        self.env_batch.expand(name)
-        return self.batch.expand(name).tensor()
+        return self.env_batch.expanded(name).tensor()
 
     @override
     def values(self, name: str) -> Any:
@@ -195,6 +196,7 @@ class TensorArrays(BatchArrays):
 
     def store_starts(self, slots: Index) -> None:
         """Envs were given to these slots: they will be started again as they are now."""
+        self.env_batch.measure_fresh()
         selected = np.zeros(self.env_batch.capacity, bool)
         selected[slots] = True
         self.batch.store_starts(selected)

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
-from internutopia.core.world.warp.arrays import BAD_QUANTITIES
+from internutopia.core.world.warp.arrays import BAD_QUANTITIES, HostMirror
 from internutopia.core.world.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.core.world.warp.model import BATCHED_FIELDS, warp_scene
 
@@ -44,15 +44,24 @@ class WarpEnvBatch(EnvBatch):
     def sensors(self) -> NDArray[np.float32]:
         return self.batch.sensors.read()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether there are slots that have made no substep yet, and whose probes nobody asked."""
+        return bool(self._unmeasured.any())
+
     @override
     def measured(self) -> NDArray[np.float32]:
+        self.measure_fresh()
+        self._unmeasured[:] = False
+        return self.sensors
+
+    def measure_fresh(self) -> None:
+        """Let probes of the slots that have made no substep yet measure this instant."""
         if self._unmeasured.any() and len(self._probed):
             self.batch.forward()
             self._stale = False
             where = np.ix_(self._unmeasured, self._probed)
             self.batch.sensors.write()[where] = self.batch.field('sensordata').read()[where]
-        self._unmeasured[:] = False
-        return self.sensors
 
     @override
     def read(self, name: str) -> NDArray[Any]:
@@ -78,9 +87,13 @@ class WarpEnvBatch(EnvBatch):
 
     @override
     def expand(self, name: str) -> NDArray[Any]:
+        return self.expanded(name).write()
+
+    def expanded(self, name: str) -> HostMirror:
+        """A model field with values of its own in each slot, which are about to be written to."""
         self._expanded.add(name)
         self.model_version += 1
-        return self.batch.expand(name).write()
+        return self.batch.expand(name)
 
     @override
     def values(self, name: str) -> NDArray[Any]:
