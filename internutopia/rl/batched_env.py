@@ -31,10 +31,11 @@ from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
-from internutopia.rl.actions import offset_and_scale
+from internutopia.rl.actions import command, offset_and_scale
 from internutopia.rl.checks import checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
+from internutopia.rl.judging import EpisodeArrays, Judgement, judge
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -118,8 +119,11 @@ class BatchedRLEnv:
         self.arrays = arrays = self.runner.world.arrays
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
-        self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._nobody: Bools = arrays.zeros(self.env_num, 'bool')
+        limits = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._episodes = EpisodeArrays(self.running, limits, self.returns, self._nobody, self._nobody, ())
         self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
+        self._no_envs = select_envs(self.runner.world, self._nobody)
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
         self._asked: set[int] = set()  # envs whose task may end itself
@@ -177,9 +181,11 @@ class BatchedRLEnv:
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
-        state, running = self.state, self.running
-        masked_assign(state.last_actions, running, state.actions)
-        masked_assign(state.actions, running, actions)
+        if self._compiled is not None and self._compiled.commands:
+            self._compiled.take(actions)
+        else:
+            masked_assign(self.state.last_actions, self.running, self.state.actions)
+            masked_assign(self.state.actions, self.running, actions)
         outcome = self.runner.step(self)
         if starting is not None and starting.any:
             self._reset(starting)
@@ -195,7 +201,7 @@ class BatchedRLEnv:
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
         self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
-        self._limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
+        self._episodes.limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
         self._bind(started)
@@ -210,14 +216,12 @@ class BatchedRLEnv:
 
     def apply(self, envs: EnvSelection) -> None:
         """Give the actions to the controller of these envs."""
-        state = self.state
-        values = envs.take(state.actions)
-        if self.learning.action.scale is not None:
-            values = state.action_offset + state.action_scale * values
-        assert self._batch is not None
+        if self._compiled is not None and self._compiled.commands:
+            self._compiled.command()
+            return
+        state, cfg = self.state, self.learning.action
         with envs.masked_writes():
-            control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), envs.ids)
-            self._batch.robot.articulation.apply_action(control, envs.ids)
+            command(state, self.controller, self._action_shape, cfg.scale is not None, envs.take(state.actions), envs.ids)
 
     def observe(self, envs: EnvSelection) -> None:
         """What was computed of the robots before does not hold any more; terms compute what they need."""
@@ -225,28 +229,31 @@ class BatchedRLEnv:
 
     def judge(self, envs: EnvSelection, failures: Failures) -> StepOutcome:
         """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
+        nobody = self._nobody
         if not envs.any:
-            nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
-            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), nobody.copy(), {}, envs, {})
-        state = self.state
-        failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
-        healthy = self.running & ~failed
-        terminated, truncated, values = self._compute_judgement()
-        terminated = terminated & healthy
-        truncated = (truncated | (state.steps >= self._limits)) & healthy | failed
-        self._ask_tasks(terminated, healthy)
-        rewards = self.arrays.xp.where(healthy, values, 0.0)
-        self.returns += rewards
-        ended = select_envs(self.runner.world, terminated | truncated)
-        metrics = self.metrics.compute()
-        assert self._batch is not None
-        stuck = healthy & self._batch.robot.find_stuck()
-        outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, failures.errors, ended, metrics)
+            terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
+            return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, nobody, nobody, {}, envs, {})
+        episodes = self._episodes
+        episodes.failed = nobody if failures.mask is None else failures.mask
+        episodes.done = self._ask_tasks() if self._asked else nobody
+        judgement = self._judge()
+        ended = self._no_envs if judgement.ended is None else select_envs(self.runner.world, judgement.ended)
+        outcome = StepOutcome(
+            judgement.rewards,
+            judgement.terminated,
+            judgement.truncated,
+            episodes.failed,
+            self._find_stuck(),
+            failures.errors,
+            ended,
+            self.metrics.compute(),
+        )
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it
-        self.commands.pass_time(self.running)
-        self.randomizations.pass_time(self.running)
+        commands, randomizations = judgement.expired
+        self.commands.resample(commands)
+        self.randomizations.repeat(randomizations)
         for observations in (self.observations, self.critic_observations):
             observations.pass_time(envs)
         return outcome
@@ -298,7 +305,7 @@ class BatchedRLEnv:
         prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
         where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
         self.episode_ids[where] = -1
-        self._limits[where] = _NEVER
+        self._episodes.limits[where] = _NEVER
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         envs.put(self.returns, 0.0)
         self._not_seen(envs)
@@ -366,17 +373,17 @@ class BatchedRLEnv:
         self.metrics = MetricManager(cfg.metrics, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
+        self._episodes.timers = self.commands.timers, self.randomizations.timers
         if cfg.compiled:
             from internutopia.rl.compiled import compile_terms
 
             observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
             self._compiled = compile_terms(cfg, state, self.rewards, observers)
 
-    def _compute_judgement(self) -> tuple[Bools, Bools, NDArray[np.float32]]:
-        """Which envs terminate, which are truncated and their rewards, `(n,)` each, whether they run or not."""
+    def _judge(self) -> Judgement:
         if self._compiled is not None:
             return self._compiled.judge()
-        return *self.terminations.compute(), self.rewards.compute()
+        return judge(self.state, self._episodes, self.terminations, self.rewards)
 
     def _observe(self, observations: ObservationManager) -> NDArray[np.float32]:
         """The observations of a manager now `(n, dim)`, the caller's own."""
@@ -395,10 +402,18 @@ class BatchedRLEnv:
         for observations in (self.observations, self.critic_observations):
             observations.reset(rows)
 
-    def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
+    def _ask_tasks(self) -> Bools:
+        """In which envs the task says that the episode is over."""
+        healthy = to_host(self.running & ~self._episodes.failed)
+        done = np.zeros(self.env_num, bool)
         for env_id in sorted(self._asked):
-            if healthy[env_id]:
-                terminated[env_id] |= bool(self.runner.slot(env_id).task.is_done())
+            done[env_id] = healthy[env_id] and self.runner.slot(env_id).task.is_done()
+        return self.arrays.asarray(done)
+
+    def _find_stuck(self) -> Bools:
+        assert self._batch is not None
+        stuck = self._batch.robot.find_stuck()
+        return self._nobody if stuck is False else stuck & self.running & ~self._episodes.failed
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""
