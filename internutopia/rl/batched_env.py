@@ -48,7 +48,7 @@ from internutopia.rl.managers import (
 from internutopia.rl.state import RobotState
 
 if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledTerms
+    from internutopia.rl.compiled import CompiledStep
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
@@ -131,7 +131,7 @@ class BatchedRLEnv:
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
-        self._compiled: CompiledTerms | None = None
+        self._compiled: CompiledStep | None = None
 
     @property
     def step_dt(self) -> float:
@@ -201,7 +201,9 @@ class BatchedRLEnv:
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
         self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
-        self._episodes.limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
+        self._episodes.limits[where] = self.arrays.asarray(
+            [_NEVER if limit is None else limit for limit in limits], 'int64'
+        )
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
         self._bind(started)
@@ -221,7 +223,9 @@ class BatchedRLEnv:
             return
         state, cfg = self.state, self.learning.action
         with envs.masked_writes():
-            command(state, self.controller, self._action_shape, cfg.scale is not None, envs.take(state.actions), envs.ids)
+            command(
+                state, self.controller, self._action_shape, cfg.scale is not None, envs.take(state.actions), envs.ids
+            )
 
     def observe(self, envs: EnvSelection) -> None:
         """What was computed of the robots before does not hold any more; terms compute what they need."""
@@ -375,10 +379,10 @@ class BatchedRLEnv:
         self.curriculum = CurriculumManager(cfg.curricula, state)
         self._episodes.timers = self.commands.timers, self.randomizations.timers
         if cfg.compiled:
-            from internutopia.rl.compiled import compile_terms
+            from internutopia.rl.compiled import compile_step
 
             observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
-            self._compiled = compile_terms(cfg, state, self.rewards, observers)
+            self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
 
     def _judge(self) -> Judgement:
         if self._compiled is not None:

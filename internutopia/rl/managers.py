@@ -310,9 +310,7 @@ class Timers:
     def of(cls, state: RobotState, things: Sequence[Any]) -> Timers:
         """Timers that are not set yet, but for the things that are None."""
         n, arrays = state.env_num, state.arrays
-        return cls(
-            [None if thing is None else arrays.zeros(n, 'float64') + np.inf for thing in things], state.step_dt
-        )
+        return cls([None if thing is None else arrays.zeros(n, 'float64') + np.inf for thing in things], state.step_dt)
 
     def set(self, index: int, selection: EnvSelection, time: Any) -> None:
         """It happens in these envs after a time [s], one number or `(m,)`."""

@@ -19,6 +19,7 @@ from internutopia.rl.compiled.nodes import TYPES, Node, Writer
 from internutopia.rl.compiled.traced import Traced, cast, nodes_of
 
 _MEMORY = {'bool': 'i8'}  # a bool takes a byte
+_Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
 
 
 @dataclass(frozen=True)
@@ -64,32 +65,35 @@ class Kernel:
     Args:
         inputs: what was read, and maybe written.
         outputs: traced arrays `(1, ...)`, and what gives the array `(n, ...)` that they are written to.
+        where: traced bool `(1,)`, the rows that are computed and written; None means all.
     """
 
-    def __init__(self, inputs: Inputs, outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = ()):
-        sources = inputs.sources
-        stores: list[tuple[int, int, Any]] = []
-        for index, source in enumerate(sources):
+    def __init__(
+        self,
+        inputs: Inputs,
+        outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = (),
+        where: Traced | None = None,
+    ):
+        sources = [(source.get, source.by_slot) for source in inputs.sources]
+        stores: list[_Store] = []
+        for index, source in enumerate(inputs.sources):
             after, array = nodes_of(source.traced), source.get()
             stores += [
                 (index, _offset(array, place), node)
                 for place, node in np.ndenumerate(after)
                 if node is not source.before[place]
             ]
-        gets = [(source.get, source.by_slot) for source in sources]
         for traced, get in outputs:
             array = get()
             nodes = nodes_of(cast(traced, array.dtype)).reshape(1, *array.shape[1:])
-            stores += [(len(gets), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
-            gets.append((get, False))
-        used = sorted(_used(stores))
-        self._gets = [gets[index] for index in used]
+            stores += [(len(sources), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
+            sources.append((get, False))
+        text, used = _text(stores, None if where is None else nodes_of(where)[0], [slots for _, slots in sources])
+        self._gets = [sources[index][0] for index in used]
         self._arrays: list[Any] = [None] * len(used)
-        self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get, _ in self._gets]
+        self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get in self._gets]
         self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
         self._address = self._table.ctypes.data
-        text = _text(stores, {index: k for k, index in enumerate(used)}, [by_slot for _, by_slot in self._gets])
-        self.size = text.count('\n')
         self._engine, self._function = _compiled(text)
 
     def of_rows(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> Callable[[], None]:
@@ -99,7 +103,7 @@ class Kernel:
 
     def _compute(self, rows: NDArray[np.int64], envs: int, slots: int) -> None:
         arrays = self._arrays
-        for index, (get, _) in enumerate(self._gets):
+        for index, get in enumerate(self._gets):
             array = get()
             if array is not arrays[index]:
                 self._point(index, array)
@@ -118,25 +122,12 @@ def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
     return int(sum(step * stride for step, stride in zip(place[1:], array.strides[1:], strict=True)))
 
 
-def _used(stores: Sequence[tuple[int, int, Any]]) -> set[int]:
-    """Sources that are read or written."""
-    found, seen, stack = {index for index, _, _ in stores}, set[Node](), [node for _, _, node in stores]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op == 'load':
-            found.add(node.args[0])
-        stack += [arg for arg in node.args if isinstance(arg, Node)]
-    return found
-
-
-def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_slot: Sequence[bool]) -> str:
-    """The function in LLVM's language."""
+def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool]) -> tuple[str, list[int]]:
+    """The function in LLVM's language, and the sources that it reads or writes, in the order of its table."""
+    columns: dict[int, int] = {}
 
     def place(source: int, offset: int) -> str:
-        return writer.line(f'getelementptr i8, ptr %row{columns[source]}, i64 {offset}')
+        return writer.line(f'getelementptr i8, ptr %row{columns.setdefault(source, len(columns))}, i64 {offset}')
 
     def load(node: Node) -> str:
         kind, memory = TYPES[node.dtype.name], _MEMORY.get(node.dtype.name, TYPES[node.dtype.name])
@@ -144,55 +135,51 @@ def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_sl
         return value if memory == kind else writer.line(f'icmp ne {memory} {value}, 0')
 
     writer = Writer(load)
+    writer.lines.append(f'br i1 {"true" if where is None else writer.name(where)}, label %row, label %next')
+    writer.lines.append('row:')
     values = [(source, offset, node, writer.name(node)) for source, offset, node in stores]
     for source, offset, node, name in values:
         kind = TYPES[node.dtype.name]
         if kind == 'i1':
             kind, name = 'i8', writer.line(f'zext i1 {name} to i8')
         writer.lines.append(f'store {kind} {name}, ptr {place(source, offset)}, align 1')
-    count = len(columns)
-    entry = [
-        line
-        for k in range(count)
-        for line in (
+    entry, rows = list[str](), list[str]()
+    for source, k in columns.items():
+        entry += [
             f'%at{k} = getelementptr i64, ptr %table, i64 {k}',
             f'%base{k} = load ptr, ptr %at{k}',
-            f'%far{k} = getelementptr i64, ptr %table, i64 {count + k}',
+            f'%far{k} = getelementptr i64, ptr %table, i64 {len(columns) + k}',
             f'%stride{k} = load i64, ptr %far{k}',
-        )
-    ]
-    rows = [
-        line
-        for k in range(count)
-        for line in (
-            f'%shift{k} = mul i64 %{"slot" if by_slot[k] else "env"}, %stride{k}',
-            f'%row{k} = getelementptr i8, ptr %base{k}, i64 %shift{k}',
-        )
-    ]
-    return '\n'.join(
-        [
-            *sorted(writer.declared),
-            'define void @kernel(ptr %table, ptr %envs, ptr %slots, i64 %n) {',
-            *entry,
-            '%some = icmp sgt i64 %n, 0',
-            'br i1 %some, label %body, label %end',
-            'body:',
-            '%i = phi i64 [0, %0], [%next, %body]',
-            '%env.at = getelementptr i64, ptr %envs, i64 %i',
-            '%env = load i64, ptr %env.at',
-            '%slot.at = getelementptr i64, ptr %slots, i64 %i',
-            '%slot = load i64, ptr %slot.at',
-            *rows,
-            *writer.lines,
-            '%next = add i64 %i, 1',
-            '%more = icmp slt i64 %next, %n',
-            'br i1 %more, label %body, label %end',
-            'end:',
-            'ret void',
-            '}',
-            '',
         ]
-    )
+        rows += [
+            f'%shift{k} = mul i64 %{"slot" if by_slot[source] else "env"}, %stride{k}',
+            f'%row{k} = getelementptr i8, ptr %base{k}, i64 %shift{k}',
+        ]
+    lines = [
+        *sorted(writer.declared),
+        'define void @kernel(ptr %table, ptr %envs, ptr %slots, i64 %n) {',
+        *entry,
+        '%some = icmp sgt i64 %n, 0',
+        'br i1 %some, label %body, label %end',
+        'body:',
+        '%i = phi i64 [0, %0], [%after, %next]',
+        '%env.at = getelementptr i64, ptr %envs, i64 %i',
+        '%env = load i64, ptr %env.at',
+        '%slot.at = getelementptr i64, ptr %slots, i64 %i',
+        '%slot = load i64, ptr %slot.at',
+        *rows,
+        *writer.lines,
+        'br label %next',
+        'next:',
+        '%after = add i64 %i, 1',
+        '%more = icmp slt i64 %after, %n',
+        'br i1 %more, label %body, label %end',
+        'end:',
+        'ret void',
+        '}',
+        '',
+    ]
+    return '\n'.join(lines), list(columns)
 
 
 def _machine() -> Any:
