@@ -87,10 +87,10 @@ class ActionFormat:
             wrong = (actions < 0) | (actions >= self.space.n)
             fault = f'is none of the choices 0 to {self.space.n - 1}'
         else:
-            right = np.abs(actions) <= LARGEST_NUMBER
-            if right.all():
+            # no arrays in between where all is well; what is no number is never in between
+            if not actions.size or (actions.min() >= -LARGEST_NUMBER and actions.max() <= LARGEST_NUMBER):
                 return
-            wrong = ~right.all(axis=-1)
+            wrong = ~(np.abs(actions) <= LARGEST_NUMBER).all(axis=-1)
             fault = f'is not finite, or beyond {LARGEST_NUMBER:g}'
         wrong &= counts
         if wrong.any():

@@ -22,11 +22,15 @@ _MEMORY = {'bool': 'i8'}  # a bool takes a byte
 _Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
 
 
-@dataclass(frozen=True)
-class Source:
-    """An array with a row for each env, or for each slot of a batch, whichever array that is at the moment."""
+Source = NDArray[Any] | Callable[[], NDArray[Any]]
+"""An array with a row for each env, or for each slot of a batch; or what gives the one that this is at the moment."""
 
-    get: Callable[[], NDArray[Any]]
+
+@dataclass(frozen=True)
+class Input:
+    """What a kernel reads, and maybe writes."""
+
+    source: Source
     by_slot: bool
     traced: Traced
     before: np.ndarray  # its nodes before anybody wrote to it
@@ -36,12 +40,12 @@ class Inputs:
     """What a kernel reads."""
 
     def __init__(self) -> None:
-        self.sources: list[Source] = []
+        self.all: list[Input] = []
         self._writer = Writer(lambda node: '')
 
-    def add(self, get: Callable[[], NDArray[Any]], by_slot: bool = False, written: bool = False) -> Traced:
+    def add(self, source: Source, by_slot: bool = False, written: bool = False) -> Traced:
         """A traced array `(1, ...)` in place of one `(n, ...)` with a row per env or slot, that may be `written` to."""
-        array, index = get(), len(self.sources)
+        array, index = _array_of(source), len(self.all)
         row = np.empty((1, *array.shape[1:]), object)
         strides = array.strides[1:]
         for place in np.ndindex(*array.shape[1:]):
@@ -49,7 +53,7 @@ class Inputs:
             row[0, *place] = Node('load', array.dtype, (index, offset))
         traced = Traced.of(row, array.dtype)
         traced.flags.writeable = written
-        self.sources.append(Source(get, by_slot, traced, row.copy()))
+        self.all.append(Input(source, by_slot, traced, row.copy()))
         return traced
 
     def check(self, value: Any) -> None:
@@ -64,35 +68,36 @@ class Kernel:
 
     Args:
         inputs: what was read, and maybe written.
-        outputs: traced arrays `(1, ...)`, and what gives the array `(n, ...)` that they are written to.
+        outputs: traced arrays `(1, ...)`, and the array `(n, ...)` that they are written to.
         where: traced bool `(1,)`, the rows that are computed and written; None means all.
     """
 
     def __init__(
         self,
         inputs: Inputs,
-        outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = (),
+        outputs: Sequence[tuple[Any, Source]] = (),
         where: Traced | None = None,
     ):
-        sources = [(source.get, source.by_slot) for source in inputs.sources]
+        sources = [(each.source, each.by_slot) for each in inputs.all]
         stores: list[_Store] = []
-        for index, source in enumerate(inputs.sources):
-            after, array = nodes_of(source.traced), source.get()
+        for index, each in enumerate(inputs.all):
+            after, array = nodes_of(each.traced), _array_of(each.source)
             stores += [
                 (index, _offset(array, place), node)
                 for place, node in np.ndenumerate(after)
-                if node is not source.before[place]
+                if node is not each.before[place]
             ]
-        for traced, get in outputs:
-            array = get()
+        for traced, source in outputs:
+            array = _array_of(source)
             nodes = nodes_of(cast(traced, array.dtype)).reshape(1, *array.shape[1:])
             stores += [(len(sources), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
-            sources.append((get, False))
+            sources.append((source, False))
         text, used = _text(stores, None if where is None else nodes_of(where)[0], [slots for _, slots in sources])
-        self._gets = [sources[index][0] for index in used]
-        self._arrays: list[Any] = [None] * len(used)
-        self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get in self._gets]
+        self._arrays = [_array_of(sources[index][0]) for index in used]
+        self._varying = [(k, get) for k, index in enumerate(used) if callable(get := sources[index][0])]
         self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
+        for k, array in enumerate(self._arrays):
+            self._table[:, k] = array.ctypes.data, array.strides[0]
         self._address = self._table.ctypes.data
         self._engine, self._function = _compiled(text)
 
@@ -103,18 +108,24 @@ class Kernel:
 
     def _compute(self, rows: NDArray[np.int64], envs: int, slots: int) -> None:
         arrays = self._arrays
-        for index, get in enumerate(self._gets):
+        for column, get in self._varying:
             array = get()
-            if array is not arrays[index]:
-                self._point(index, array)
+            if array is not arrays[column]:
+                self._replace(column, array)
         self._function(self._address, envs, slots, rows.shape[1])
 
-    def _point(self, index: int, array: NDArray[Any]) -> None:
+    def _replace(self, column: int, array: NDArray[Any]) -> None:
         """Another array takes the place of an input or output."""
-        if (array.dtype, array.shape[1:], array.strides[1:]) != self._layouts[index]:
+        old = self._arrays[column]
+        if (array.dtype, array.shape[1:], array.strides[1:]) != (old.dtype, old.shape[1:], old.strides[1:]):
             raise ValueError(f'an array of another layout than before: {array.dtype}, {array.shape}')
-        self._arrays[index] = array
-        self._table[:, index] = array.ctypes.data, array.strides[0]
+        self._arrays[column] = array
+        self._table[:, column] = array.ctypes.data, array.strides[0]
+
+
+def _array_of(source: Source) -> NDArray[Any]:
+    """The array that it is now."""
+    return source() if callable(source) else source
 
 
 def _offset(array: NDArray[Any], place: Sequence[int]) -> int:

@@ -27,7 +27,7 @@ from internutopia.rl.state import RobotState
 
 _FIRST = slice(0, 1)  # the one row of traced arrays
 _FACTS = 'name', 'feet', 'base_link', 'config'  # of a robot, that stay the same
-_PER_ENV = 'steps', 'actions', 'last_actions', 'levels', 'start_positions', 'task_ids'
+_PER_ENV = 'steps', 'actions', 'last_actions', 'start_positions', 'task_ids'  # arrays that stay the same objects
 
 
 class TracedBatch:
@@ -125,10 +125,11 @@ class TracedState(RobotState):
 
     def __init__(self, state: RobotState, batch: EnvBatch, inputs: Inputs):
         world: Any = TracedWorld(batch, inputs)
-        rng = EnvRandom(1, inputs.add(lambda: state.rng.counters, written=True))
+        rng = EnvRandom(1, inputs.add(state.rng.counters, written=True))
         super().__init__(world, state.step_dt, rng, 0, state.tasks)
         for name in _PER_ENV:
-            setattr(self, name, inputs.add(lambda name=name: getattr(state, name)))
+            setattr(self, name, inputs.add(getattr(state, name)))
+        self.levels = inputs.add(lambda: state.levels)
         self.action_offset, self.action_scale = state.action_offset, state.action_scale
         self.elevation = state.elevation
         self._commands = _Inputs(inputs, state.command)

@@ -93,16 +93,10 @@ class CompiledStep:
         self._anywhere[:] = False
         self._judge.run()
         terminated, truncated, *masks = self._masks
-        found = (mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True))
-        return Judgement(
-            rewards=self._rewarded.copy(),
-            terminated=terminated.copy(),
-            truncated=truncated.copy(),
-            ended=next(found),
-            expired=[
-                [None if left is None else next(found) for left in timers.left] for timers in self._episodes.timers
-            ],
-        )
+        found = iter([mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)])
+        ended = next(found)
+        expired = [[left if left is None else next(found) for left in timers.left] for timers in self._episodes.timers]
+        return Judgement(self._rewarded.copy(), terminated.copy(), truncated.copy(), ended, expired)
 
     def observe(self, manager: ObservationManager) -> Array:
         """What a manager observes `(n, dim)`, the caller's own."""
@@ -125,45 +119,38 @@ class CompiledStep:
     def _trace_command(self, first: bool, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
         real = self._state
         if first:
-            last, actions = (
-                inputs.add(lambda name=name: getattr(real, name), written=True) for name in ('last_actions', 'actions')
-            )
-            last[...] = actions
-            actions[...] = inputs.add(lambda: self._actions)
-            state.actions = actions
+            last, state.actions = (inputs.add(array, written=True) for array in (real.last_actions, real.actions))
+            last[...] = state.actions
+            state.actions[...] = inputs.add(self._actions)
         controller = state.controller(self._controller)
         shape, scaled = controller.action_space().shape or (), self._learning.action.scale is not None
         command(state, controller, shape, scaled, state.actions, np.zeros(1, np.intp))
-        return Kernel(inputs, where=inputs.add(lambda: self._episodes.running))
+        return Kernel(inputs, where=inputs.add(self._episodes.running))
 
     def _trace_judge(self, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
         real, episodes = self._state, self._episodes
         terminations = TerminationManager(self._learning.terminations, state, look_up)
         rewards = RewardManager(self._learning.rewards, state, real.reward_sums, look_up)
-        state.reward_sums = {
-            name: inputs.add(lambda name=name: real.reward_sums[name], written=True) for name in real.reward_sums
-        }
-        arrays: dict[str, Any] = {
-            name: inputs.add(lambda name=name: getattr(episodes, name), written=name == 'returns')
-            for name in ('running', 'limits', 'returns', 'failed', 'done')
-        }
-        timers = [
-            Timers(
-                [None if left is None else inputs.add(lambda left=left: left, written=True) for left in each.left],
-                state.step_dt,
-            )
-            for each in episodes.timers
-        ]
-        judged = judge(state, EpisodeArrays(**arrays, timers=timers), terminations, rewards)
+        state.reward_sums = {name: inputs.add(total, written=True) for name, total in real.reward_sums.items()}
+        traced = EpisodeArrays(
+            running=inputs.add(episodes.running),
+            limits=inputs.add(episodes.limits),
+            returns=inputs.add(episodes.returns, written=True),
+            failed=inputs.add(lambda: episodes.failed),
+            done=inputs.add(lambda: episodes.done),
+            timers=[
+                Timers([left if left is None else inputs.add(left, written=True) for left in each.left], state.step_dt)
+                for each in episodes.timers
+            ],
+        )
+        judged = judge(state, traced, terminations, rewards)
         found = [judged.ended, *(mask for masks in judged.expired for mask in masks if mask is not None)]
-        anywhere = inputs.add(lambda: self._in_each_env, written=True)
+        anywhere = inputs.add(self._in_each_env, written=True)
         anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
         outputs = [judged.rewards, judged.terminated, judged.truncated, *found, *rewards.values]
         places = [self._rewarded, *self._masks, *own]
-        return Kernel(
-            inputs, [(value, lambda place=place: place) for value, place in zip(outputs, places, strict=True)]
-        )
+        return Kernel(inputs, list(zip(outputs, places, strict=True)))
 
     def _trace_observer(
         self,
@@ -176,11 +163,11 @@ class CompiledStep:
         traced = ObservationManager(terms, state, look_up)
         for index, history in enumerate(manager.histories):
             if history is not None:
-                traced.histories[index] = [inputs.add(lambda history=history: history[0])]
+                traced.histories[index] = [inputs.add(history[0])]
         observed = traced.compute()
         if manager.last.shape[1] != observed.shape[1]:
             manager.last = np.zeros((self._state.env_num, observed.shape[1]), np.float32)
-        return Kernel(inputs, [(observed, lambda: manager.last)])
+        return Kernel(inputs, [(observed, manager.last)])
 
 
 class _Kernels:
