@@ -10,7 +10,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +26,14 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
-from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
-from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.rl.actions import command, offset_and_scale
-from internutopia.rl.checks import checked_controller, checked_learning, combined_seed
+from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
-from internutopia.rl.judging import EpisodeArrays, Judgement, judge
+from internutopia.rl.judging import EpisodeArrays, StepOutcome, judge
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -52,28 +50,6 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
-
-
-@dataclass
-class StepOutcome:
-    """One step of all envs, arrays `(n,)`; rows of envs that did not run are zero.
-
-    Attributes:
-        failed: which envs were cut because something went wrong.
-        stuck: which robots stand still although their controller is told to move; on a device it is not known.
-        errors: what it was, by env id; on a device it is not known.
-        ended: the envs whose episode is over.
-        metrics: of the episodes so far, by name.
-    """
-
-    rewards: NDArray[np.float32]
-    terminated: Bools
-    truncated: Bools
-    failed: Bools
-    stuck: Bools
-    errors: dict[int, str]
-    ended: EnvSelection
-    metrics: Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -240,7 +216,8 @@ class BatchedRLEnv:
         episodes = self._episodes
         episodes.failed = nobody if failures.mask is None else failures.mask
         episodes.done = self._ask_tasks() if self._asked else nobody
-        judgement = self._judge()
+        compiled = self._compiled
+        judgement = compiled.judge() if compiled else judge(self.state, episodes, self.terminations, self.rewards)
         ended = self._no_envs if judgement.ended is None else select_envs(self.runner.world, judgement.ended)
         outcome = StepOutcome(
             judgement.rewards,
@@ -326,31 +303,10 @@ class BatchedRLEnv:
 
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""
-        name = self.learning.robot
-        batches: dict[int, Any] = {}
-        for env_id in started.tolist():
-            robots = self.runner.slot(env_id).task.robots
-            if not robots:
-                raise EnvValueError(env_id, f'env {env_id}: the task has no robot to learn with')
-            robot = robots.get(name) if name is not None else next(iter(robots.values()))
-            if robot is None:
-                hint = did_you_mean(name, robots)
-                raise EnvValueError(env_id, f'learning.robot: env {env_id} has no robot {name!r}; {hint}')
-            batches[env_id] = robot.batch
-        distinct = {id(batch): batch for batch in batches.values()}
         waiting = to_host(self.running).copy()
         waiting[started] = False
-        if waiting.any() and self._batch is not None:
-            distinct[id(self._batch)] = self._batch
-        batch = next(iter(distinct.values()))
-        if batch is None:
-            raise ValueError('the array API needs a batched robot class (`batched = True` in its own body)')
-        if len(distinct) > 1:
-            raise ValueError(
-                'the array API needs one robot model and configuration for all tasks (only poses may differ): '
-                f'robot {batch.name!r} differs between episodes'
-            )
-        self._batch = batch
+        robots = {env_id: self.runner.slot(env_id).task.robots for env_id in started.tolist()}
+        self._batch = batch = checked_batch(robots, self.learning.robot, self._batch if waiting.any() else None)
         if self._state is None:
             self._set_up(batch, int(started[0]))
         self.state.bind(batch.robot, int(started[0]))
@@ -383,11 +339,6 @@ class BatchedRLEnv:
 
             observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
-
-    def _judge(self) -> Judgement:
-        if self._compiled is not None:
-            return self._compiled.judge()
-        return judge(self.state, self._episodes, self.terminations, self.rewards)
 
     def _observe(self, observations: ObservationManager) -> NDArray[np.float32]:
         """The observations of a manager now `(n, dim)`, the caller's own."""

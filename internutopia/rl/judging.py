@@ -5,13 +5,14 @@ So the same code serves numpy, torch and, with traced arrays, machine code (`rl/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.world.env_selection import EnvSelection
 from internutopia.rl.managers import RewardManager, TerminationManager, Timers
 from internutopia.rl.state import RobotState
 
@@ -55,6 +56,28 @@ class Judgement(NamedTuple):
     truncated: Bools
     ended: Bools | None
     expired: Sequence[Sequence[Bools | None]]
+
+
+@dataclass
+class StepOutcome:
+    """One step of all envs, arrays `(n,)`; rows of envs that did not run are zero.
+
+    Attributes:
+        failed: which envs were cut because something went wrong.
+        stuck: which robots stand still although their controller is told to move; on a device it is not known.
+        errors: what it was, by env id; on a device it is not known.
+        ended: the envs whose episode is over.
+        metrics: of the episodes so far, by name.
+    """
+
+    rewards: NDArray[np.float32]
+    terminated: Bools
+    truncated: Bools
+    failed: Bools
+    stuck: Bools
+    errors: dict[int, str]
+    ended: EnvSelection
+    metrics: Mapping[str, NDArray[np.float32]]
 
 
 def judge(
