@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from internutopia.core.config.learning import ActionCfg
 from internutopia.core.robot.articulation_subset import ArticulationSubset
+from internutopia.core.robot.controller import BaseController
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, is_tensor
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.rl.state import RobotState
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ class ActionFormat:
             wrong = (actions < 0) | (actions >= self.space.n)
             fault = f'is none of the choices 0 to {self.space.n - 1}'
         else:
-            right = np.abs(actions) <= LARGEST_NUMBER
-            if right.all():
+            # no arrays in between where all is well; what is no number is never in between
+            if not actions.size or (actions.min() >= -LARGEST_NUMBER and actions.max() <= LARGEST_NUMBER):
                 return
-            wrong = ~right.all(axis=-1)
+            wrong = ~(np.abs(actions) <= LARGEST_NUMBER).all(axis=-1)
             fault = f'is not finite, or beyond {LARGEST_NUMBER:g}'
         wrong &= counts
         if wrong.any():
@@ -121,6 +123,25 @@ class ActionFormat:
         wrong = (tensor < 0) | (tensor >= len(self.choices))
         chosen = arrays.constant(tuple(map(tuple, self.choices.tolist())))[tensor.clip(0, len(self.choices) - 1)]
         return arrays.xp.where(wrong[:, None], float('nan'), chosen)
+
+
+def command(
+    state: RobotState, controller: BaseController, shape: Sequence[int], scaled: bool, actions: Any, env_ids: Any
+) -> None:
+    """Have a controller follow a learner's actions in some envs.
+
+    Args:
+        state: of the robots.
+        controller: of the robots.
+        shape: of its action in an env.
+        scaled: whether actions are offsets from `state.action_offset`, in units of `state.action_scale`.
+        actions: `(m, k)`.
+        env_ids: of the envs `(m,)`.
+    """
+    if scaled:
+        actions = state.action_offset + state.action_scale * actions
+    control = controller.action_to_control(actions.reshape(-1, *shape), env_ids)
+    state.articulation.apply_action(control, env_ids)
 
 
 def _table(

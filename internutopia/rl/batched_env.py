@@ -10,7 +10,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,14 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
-from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.call_guard import CallGuard, closing, exclusive
-from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.env_selection import EnvSelection, select_envs
-from internutopia.rl.actions import offset_and_scale
-from internutopia.rl.checks import checked_controller, checked_learning, combined_seed
+from internutopia.rl.actions import command, offset_and_scale
+from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
+from internutopia.rl.judging import EpisodeArrays, StepOutcome, judge
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -47,32 +46,10 @@ from internutopia.rl.managers import (
 from internutopia.rl.state import RobotState
 
 if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledTerms
+    from internutopia.rl.compiled import CompiledStep
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
-
-
-@dataclass
-class StepOutcome:
-    """One step of all envs, arrays `(n,)`; rows of envs that did not run are zero.
-
-    Attributes:
-        failed: which envs were cut because something went wrong.
-        stuck: which robots stand still although their controller is told to move; on a device it is not known.
-        errors: what it was, by env id; on a device it is not known.
-        ended: the envs whose episode is over.
-        metrics: of the episodes so far, by name.
-    """
-
-    rewards: NDArray[np.float32]
-    terminated: Bools
-    truncated: Bools
-    failed: Bools
-    stuck: Bools
-    errors: dict[int, str]
-    ended: EnvSelection
-    metrics: Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -118,8 +95,11 @@ class BatchedRLEnv:
         self.arrays = arrays = self.runner.world.arrays
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
-        self._limits: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._nobody: Bools = arrays.zeros(self.env_num, 'bool')
+        limits = arrays.zeros(self.env_num, 'int64') + _NEVER
+        self._episodes = EpisodeArrays(self.running, limits, self.returns, self._nobody, self._nobody, ())
         self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
+        self._no_envs = select_envs(self.runner.world, self._nobody)
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
         self._asked: set[int] = set()  # envs whose task may end itself
@@ -127,7 +107,7 @@ class BatchedRLEnv:
         self._action_shape: tuple[int, ...] = ()
         self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
-        self._compiled: CompiledTerms | None = None
+        self._compiled: CompiledStep | None = None
 
     @property
     def step_dt(self) -> float:
@@ -177,9 +157,11 @@ class BatchedRLEnv:
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
-        state, running = self.state, self.running
-        masked_assign(state.last_actions, running, state.actions)
-        masked_assign(state.actions, running, actions)
+        if self._compiled is not None and self._compiled.commands:
+            self._compiled.take(actions)
+        else:
+            masked_assign(self.state.last_actions, self.running, self.state.actions)
+            masked_assign(self.state.actions, self.running, actions)
         outcome = self.runner.step(self)
         if starting is not None and starting.any:
             self._reset(starting)
@@ -195,7 +177,9 @@ class BatchedRLEnv:
         self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
         limits = [slot.task_config.max_episode_steps for slot in slots]
         self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
-        self._limits[where] = self.arrays.asarray([_NEVER if limit is None else limit for limit in limits], 'int64')
+        self._episodes.limits[where] = self.arrays.asarray(
+            [_NEVER if limit is None else limit for limit in limits], 'int64'
+        )
         for env_id, slot in zip(env_ids, slots, strict=True):
             (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
         self._bind(started)
@@ -210,14 +194,14 @@ class BatchedRLEnv:
 
     def apply(self, envs: EnvSelection) -> None:
         """Give the actions to the controller of these envs."""
-        state = self.state
-        values = envs.take(state.actions)
-        if self.learning.action.scale is not None:
-            values = state.action_offset + state.action_scale * values
-        assert self._batch is not None
+        if self._compiled is not None and self._compiled.commands:
+            self._compiled.command()
+            return
+        state, cfg = self.state, self.learning.action
         with envs.masked_writes():
-            control = self.controller.action_to_control(values.reshape(-1, *self._action_shape), envs.ids)
-            self._batch.robot.articulation.apply_action(control, envs.ids)
+            command(
+                state, self.controller, self._action_shape, cfg.scale is not None, envs.take(state.actions), envs.ids
+            )
 
     def observe(self, envs: EnvSelection) -> None:
         """What was computed of the robots before does not hold any more; terms compute what they need."""
@@ -225,28 +209,32 @@ class BatchedRLEnv:
 
     def judge(self, envs: EnvSelection, failures: Failures) -> StepOutcome:
         """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
+        nobody = self._nobody
         if not envs.any:
-            nothing, nobody = self.arrays.zeros(self.env_num), self.arrays.zeros(self.env_num, 'bool')
-            return StepOutcome(nothing, nobody, nobody.copy(), nobody.copy(), nobody.copy(), {}, envs, {})
-        state = self.state
-        failed = self.arrays.zeros(self.env_num, 'bool') if failures.mask is None else failures.mask
-        healthy = self.running & ~failed
-        terminated, truncated, values = self._compute_judgement()
-        terminated = terminated & healthy
-        truncated = (truncated | (state.steps >= self._limits)) & healthy | failed
-        self._ask_tasks(terminated, healthy)
-        rewards = self.arrays.xp.where(healthy, values, 0.0)
-        self.returns += rewards
-        ended = select_envs(self.runner.world, terminated | truncated)
-        metrics = self.metrics.compute()
-        assert self._batch is not None
-        stuck = healthy & self._batch.robot.find_stuck()
-        outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, failures.errors, ended, metrics)
+            terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
+            return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, nobody, nobody, {}, envs, {})
+        episodes = self._episodes
+        episodes.failed = nobody if failures.mask is None else failures.mask
+        episodes.done = self._ask_tasks() if self._asked else nobody
+        compiled = self._compiled
+        judgement = compiled.judge() if compiled else judge(self.state, episodes, self.terminations, self.rewards)
+        ended = self._no_envs if judgement.ended is None else select_envs(self.runner.world, judgement.ended)
+        outcome = StepOutcome(
+            judgement.rewards,
+            judgement.terminated,
+            judgement.truncated,
+            episodes.failed,
+            self._find_stuck(),
+            failures.errors,
+            ended,
+            self.metrics.compute(),
+        )
         self._end(outcome)
         self._unseen = None
         # only now: what was learned in this step was told the commands of before it
-        self.commands.pass_time(self.running)
-        self.randomizations.pass_time(self.running)
+        commands, randomizations = judgement.expired
+        self.commands.resample(commands)
+        self.randomizations.repeat(randomizations)
         for observations in (self.observations, self.critic_observations):
             observations.pass_time(envs)
         return outcome
@@ -298,7 +286,7 @@ class BatchedRLEnv:
         prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
         where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
         self.episode_ids[where] = -1
-        self._limits[where] = _NEVER
+        self._episodes.limits[where] = _NEVER
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         envs.put(self.returns, 0.0)
         self._not_seen(envs)
@@ -315,31 +303,10 @@ class BatchedRLEnv:
 
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""
-        name = self.learning.robot
-        batches: dict[int, Any] = {}
-        for env_id in started.tolist():
-            robots = self.runner.slot(env_id).task.robots
-            if not robots:
-                raise EnvValueError(env_id, f'env {env_id}: the task has no robot to learn with')
-            robot = robots.get(name) if name is not None else next(iter(robots.values()))
-            if robot is None:
-                hint = did_you_mean(name, robots)
-                raise EnvValueError(env_id, f'learning.robot: env {env_id} has no robot {name!r}; {hint}')
-            batches[env_id] = robot.batch
-        distinct = {id(batch): batch for batch in batches.values()}
         waiting = to_host(self.running).copy()
         waiting[started] = False
-        if waiting.any() and self._batch is not None:
-            distinct[id(self._batch)] = self._batch
-        batch = next(iter(distinct.values()))
-        if batch is None:
-            raise ValueError('the array API needs a batched robot class (`batched = True` in its own body)')
-        if len(distinct) > 1:
-            raise ValueError(
-                'the array API needs one robot model and configuration for all tasks (only poses may differ): '
-                f'robot {batch.name!r} differs between episodes'
-            )
-        self._batch = batch
+        robots = {env_id: self.runner.slot(env_id).task.robots for env_id in started.tolist()}
+        self._batch = batch = checked_batch(robots, self.learning.robot, self._batch if waiting.any() else None)
         if self._state is None:
             self._set_up(batch, int(started[0]))
         self.state.bind(batch.robot, int(started[0]))
@@ -366,17 +333,12 @@ class BatchedRLEnv:
         self.metrics = MetricManager(cfg.metrics, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
+        self._episodes.timers = self.commands.timers, self.randomizations.timers
         if cfg.compiled:
-            from internutopia.rl.compiled import compile_terms
+            from internutopia.rl.compiled import compile_step
 
             observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
-            self._compiled = compile_terms(cfg, state, self.rewards, observers)
-
-    def _compute_judgement(self) -> tuple[Bools, Bools, NDArray[np.float32]]:
-        """Which envs terminate, which are truncated and their rewards, `(n,)` each, whether they run or not."""
-        if self._compiled is not None:
-            return self._compiled.judge()
-        return *self.terminations.compute(), self.rewards.compute()
+            self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
 
     def _observe(self, observations: ObservationManager) -> NDArray[np.float32]:
         """The observations of a manager now `(n, dim)`, the caller's own."""
@@ -395,10 +357,18 @@ class BatchedRLEnv:
         for observations in (self.observations, self.critic_observations):
             observations.reset(rows)
 
-    def _ask_tasks(self, terminated: Bools, healthy: Bools) -> None:
+    def _ask_tasks(self) -> Bools:
+        """In which envs the task says that the episode is over."""
+        healthy = to_host(self.running & ~self._episodes.failed)
+        done = np.zeros(self.env_num, bool)
         for env_id in sorted(self._asked):
-            if healthy[env_id]:
-                terminated[env_id] |= bool(self.runner.slot(env_id).task.is_done())
+            done[env_id] = healthy[env_id] and self.runner.slot(env_id).task.is_done()
+        return self.arrays.asarray(done)
+
+    def _find_stuck(self) -> Bools:
+        assert self._batch is not None
+        stuck = self._batch.robot.find_stuck()
+        return self._nobody if stuck is False else stuck & self.running & ~self._episodes.failed
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""

@@ -12,7 +12,9 @@ from internutopia.core.config import Config
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.errors import EnvValueError
 
 
 def check_open(closed: bool, call: str) -> None:
@@ -61,6 +63,38 @@ def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCf
     learning = learning or _learning_of(config)
     _check_robots(config, learning)
     return learning
+
+
+def checked_batch(
+    robots: Mapping[int, Mapping[str, BaseRobot]], name: str | None, waiting: BatchedRobot | None
+) -> BatchedRobot:
+    """The batched robot that learns in all envs.
+
+    ValueError if there is none: no robot of that name, none that is batched, or several.
+
+    Args:
+        robots: those of each env that starts an episode, by name, by env id.
+        name: of the robot that learns; None means the first.
+        waiting: that of the other envs; None if there are no others.
+    """
+    batches: list[Any] = []
+    for env_id, own in robots.items():
+        if not own:
+            raise EnvValueError(env_id, f'env {env_id}: the task has no robot to learn with')
+        robot = own.get(name) if name is not None else next(iter(own.values()))
+        if robot is None:
+            hint = did_you_mean(name, own)
+            raise EnvValueError(env_id, f'learning.robot: env {env_id} has no robot {name!r}; {hint}')
+        batches.append(robot.batch)
+    batch = batches[0]
+    if batch is None:
+        raise ValueError('the array API needs a batched robot class (`batched = True` in its own body)')
+    if any(each is not batch for each in (*batches, waiting or batch)):
+        raise ValueError(
+            'the array API needs one robot model and configuration for all tasks (only poses may differ): '
+            f'robot {batch.name!r} differs between episodes'
+        )
+    return batch
 
 
 def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, tuple[int, ...]]:

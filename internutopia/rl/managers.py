@@ -223,18 +223,17 @@ class CommandManager:
     def __init__(self, configs: Mapping[str, CommandTermCfg], state: RobotState):
         self._state = state
         self._terms = {name: (cfg, look_up_term('command', cfg.term, cfg.params)) for name, cfg in configs.items()}
-        self._timers = Timers(state, [cfg.resample_time for cfg in configs.values()])
+        self.timers = Timers.of(state, [cfg.resample_time for cfg in configs.values()])
 
     def sample(self, selection: EnvSelection) -> None:
         """Sample all commands of these envs."""
         for index, name in enumerate(self._terms):
             self._sample(index, name, selection)
 
-    def pass_time(self, running: Bools) -> None:
-        """A step went by in the running envs, bool `(n,)`."""
-        for index, name in enumerate(self._terms):
-            selection = self._timers.expired(index, running)
-            if selection is not None:
+    def resample(self, expired: Sequence[Bools | None]) -> None:
+        """Sample each command anew where its timer has expired."""
+        for index, (name, mask) in enumerate(zip(self._terms, expired, strict=True)):
+            if mask is not None and (selection := self._state.select(mask)).any:
                 self._sample(index, name, selection)
 
     def _sample(self, index: int, name: str, selection: EnvSelection) -> None:
@@ -249,7 +248,7 @@ class CommandManager:
         if name not in self._state.commands:
             self._state.commands[name] = arrays.zeros((n, values.shape[1]))
         selection.put(self._state.commands[name], values)
-        self._timers.set(index, selection, cfg.resample_time)
+        self.timers.set(index, selection, cfg.resample_time)
 
 
 class RandomizationManager:
@@ -258,7 +257,7 @@ class RandomizationManager:
     def __init__(self, configs: Sequence[RandomizationTermCfg], state: RobotState):
         self._state = state
         self._terms = [(cfg, look_up_term('randomization', cfg.term, cfg.params)) for cfg in configs]
-        self._timers = Timers(state, [cfg.interval for cfg in configs])
+        self.timers = Timers.of(state, [cfg.interval for cfg in configs])
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start."""
@@ -267,16 +266,15 @@ class RandomizationManager:
                 if cfg.interval is None:
                     function(self._state, selection.ids)
                 else:
-                    self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
+                    self.timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
 
-    def pass_time(self, running: Bools) -> None:
-        """A step went by in the running envs, bool `(n,)`."""
-        for index, (cfg, function) in enumerate(self._terms):
-            selection = self._timers.expired(index, running)
-            if selection is not None and cfg.interval is not None:
+    def repeat(self, expired: Sequence[Bools | None]) -> None:
+        """Change envs again where the timer of a term has expired."""
+        for index, ((cfg, function), mask) in enumerate(zip(self._terms, expired, strict=True)):
+            if mask is not None and cfg.interval is not None and (selection := self._state.select(mask)).any:
                 with selection.masked_writes(), self._state.rng.for_envs(selection.ids):
                     function(self._state, selection.ids)
-                    self._timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
+                    self.timers.set(index, selection, self._state.rng.uniform(*cfg.interval, len(selection.ids)))
                 self._state.changed()
 
 
@@ -297,28 +295,36 @@ class CurriculumManager:
 
 
 class Timers:
-    """How long envs have until something happens to them again, one time for each of several things."""
+    """How long envs have until something happens to them again, one time for each of several things.
 
-    def __init__(self, state: RobotState, things: Sequence[Any]):
-        self._state = state
-        self._left = [  # [s]; None: it never happens again
-            None if thing is None else state.arrays.zeros(state.env_num, 'float64') + np.inf for thing in things
-        ]
+    Args:
+        left: for each thing, `(n,)` [s]; None if it never happens again.
+        step_dt: length of an env step [s].
+    """
+
+    def __init__(self, left: Sequence[NDArray[np.float64] | None], step_dt: float):
+        self.left = left
+        self._step_dt = step_dt
+
+    @classmethod
+    def of(cls, state: RobotState, things: Sequence[Any]) -> Timers:
+        """Timers that are not set yet, but for the things that are None."""
+        n, arrays = state.env_num, state.arrays
+        return cls([None if thing is None else arrays.zeros(n, 'float64') + np.inf for thing in things], state.step_dt)
 
     def set(self, index: int, selection: EnvSelection, time: Any) -> None:
         """It happens in these envs after a time [s], one number or `(m,)`."""
-        left = self._left[index]
+        left = self.left[index]
         if left is not None:
             selection.put(left, time)
 
-    def expired(self, index: int, running: Bools) -> EnvSelection | None:
-        """A step goes by in the running envs: those where it happens now, at the nearest step, None if nowhere."""
-        left = self._left[index]
-        if left is None:
-            return None
-        masked_assign(left, running, left - self._state.step_dt)
-        selection = self._state.select(running & (left < self._state.step_dt / 2.0))
-        return selection if selection.any else None
+    def advance(self, going: Bools) -> list[Bools | None]:
+        """A step goes by in some envs, bool `(n,)`: where each thing happens now, at the nearest step."""
+        return [None if left is None else self._advance(left, going) for left in self.left]
+
+    def _advance(self, left: NDArray[np.float64], going: Bools) -> Bools:
+        masked_assign(left, going, left - self._step_dt)
+        return going & (left < self._step_dt / 2.0)
 
 
 def per_env(value: Any, state: RobotState, kind: str, name: str) -> Any:

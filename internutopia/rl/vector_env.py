@@ -120,6 +120,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
                 *(self.core.learning.robot, functools.partial(command_markers, self.core)),
             )
         self._nobody = self.core.select(np.zeros(self.num_envs, bool))
+        self._everywhere = self.core.arrays.asarray(np.ones(self.num_envs, bool))
         self._ended = self._nobody  # who ended and was not started anew yet
         self._observed = False
 
@@ -276,7 +277,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
         core, ids = self.core, self.core.episode_ids
-        active, everywhere = ids >= 0, core.arrays.zeros(self.num_envs, 'bool') == 0
+        active, everywhere = ids >= 0, core.arrays.xp.asarray(self._everywhere, copy=True)
         copied = core.arrays.xp.asarray(ids, copy=True)
         info: dict[str, Any] = {'active': active, '_active': everywhere, 'episode_id': copied, '_episode_id': active}
         if outcome is None:

@@ -30,6 +30,7 @@ class ActuatorController(BoxActionController):
     """
 
     batched = True
+    pure = True
     commands = 'actuators'
     action_meaning = 'controls of the actuators'
 

@@ -30,6 +30,7 @@ class JointController(BaseController):
     """
 
     batched = True
+    pure = True
     commands = 'drives'
 
     def __init__(self, config: JointControllerCfg, robot: BaseRobot, scene: IScene):

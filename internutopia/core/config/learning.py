@@ -144,8 +144,9 @@ class LearningCfg(BaseCfg):
     curricula: list[TermCfg] = []
     """What changes with the progress of learning; each term sees the envs whose episodes ended."""
     compiled: bool = False
-    """Whether observations, rewards and ends are compiled to machine code: a step takes less time beside physics, the
-    first one more. Observations and rewards may differ from what is computed otherwise by what float32 rounds."""
+    """Whether controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
+    physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32
+    rounds."""
 
     @model_validator(mode='after')
     def _check_metrics(self) -> Self:

@@ -66,6 +66,8 @@ class BaseController(OrderedKeys, ABC):
     """Base class of controllers.
 
     Attributes:
+        pure: whether what a batched class makes of an action, in `action_to_control`, follows from it and from what the
+            robot's articulation shows, so that `LearningCfg.compiled` may compile it; in the class's own body.
         config: its config; extra fields are attributes.
         robot: the robot it drives.
         scene: the scene of its env.
@@ -78,6 +80,7 @@ class BaseController(OrderedKeys, ABC):
     """
 
     batched: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
     commands: ClassVar[Literal['drives', 'actuators'] | None] = None
 

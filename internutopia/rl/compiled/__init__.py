@@ -11,29 +11,33 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
 from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.core.robot.controller import BaseController
 from internutopia.core.util.install import install_hint
 from internutopia.core.util.log import warn_once
 from internutopia.core.world.batched.world import BatchedWorld
-from internutopia.rl.compiled.terms import CompiledTerms
+from internutopia.rl.compiled.step import CompiledStep
+from internutopia.rl.judging import EpisodeArrays
 from internutopia.rl.managers import ObservationManager, RewardManager
 from internutopia.rl.state import RobotState
 
-__all__ = ['CompiledTerms', 'compile_terms']
+__all__ = ['CompiledStep', 'compile_step']
 
 
-def compile_terms(
+def compile_step(
     learning: LearningCfg,
     state: RobotState,
+    episodes: EpisodeArrays,
+    controller: BaseController,
     rewards: RewardManager,
     observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
-) -> CompiledTerms | None:
-    """Terms that will be compiled, see `CompiledTerms`; None, and a warning that says why, if they cannot be here."""
+) -> CompiledStep | None:
+    """What will be compiled of steps, see `CompiledStep`; None, and a warning that says why, if nothing can be here."""
     world = state.world
     if state.arrays.on_device or not isinstance(world, BatchedWorld):
         reason = "the arrays are a device's" if state.arrays.on_device else 'the physics engine shows no arrays'
     elif find_spec('llvmlite') is None:
         reason = f'llvmlite is not installed: {install_hint("compile")}'
     else:
-        return CompiledTerms(learning, state, world, rewards, observers)
+        return CompiledStep(learning, state, world, episodes, controller, rewards, observers)
     warn_once('LearningCfg.compiled: terms are not compiled, %s', reason)
     return None

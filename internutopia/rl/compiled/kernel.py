@@ -19,13 +19,18 @@ from internutopia.rl.compiled.nodes import TYPES, Node, Writer
 from internutopia.rl.compiled.traced import Traced, cast, nodes_of
 
 _MEMORY = {'bool': 'i8'}  # a bool takes a byte
+_Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
+
+
+Source = NDArray[Any] | Callable[[], NDArray[Any]]
+"""An array with a row for each env, or for each slot of a batch; or what gives the one that this is at the moment."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """An array with a row for each env, or for each slot of a batch, whichever array that is at the moment."""
+class Input:
+    """What a kernel reads, and maybe writes."""
 
-    get: Callable[[], NDArray[Any]]
+    source: Source
     by_slot: bool
     traced: Traced
     before: np.ndarray  # its nodes before anybody wrote to it
@@ -35,12 +40,12 @@ class Inputs:
     """What a kernel reads."""
 
     def __init__(self) -> None:
-        self.sources: list[Source] = []
+        self.all: list[Input] = []
         self._writer = Writer(lambda node: '')
 
-    def add(self, get: Callable[[], NDArray[Any]], by_slot: bool = False, written: bool = False) -> Traced:
+    def add(self, source: Source, by_slot: bool = False, written: bool = False) -> Traced:
         """A traced array `(1, ...)` in place of one `(n, ...)` with a row per env or slot, that may be `written` to."""
-        array, index = get(), len(self.sources)
+        array, index = _array_of(source), len(self.all)
         row = np.empty((1, *array.shape[1:]), object)
         strides = array.strides[1:]
         for place in np.ndindex(*array.shape[1:]):
@@ -48,7 +53,7 @@ class Inputs:
             row[0, *place] = Node('load', array.dtype, (index, offset))
         traced = Traced.of(row, array.dtype)
         traced.flags.writeable = written
-        self.sources.append(Source(get, by_slot, traced, row.copy()))
+        self.all.append(Input(source, by_slot, traced, row.copy()))
         return traced
 
     def check(self, value: Any) -> None:
@@ -63,33 +68,37 @@ class Kernel:
 
     Args:
         inputs: what was read, and maybe written.
-        outputs: traced arrays `(1, ...)`, and what gives the array `(n, ...)` that they are written to.
+        outputs: traced arrays `(1, ...)`, and the array `(n, ...)` that they are written to.
+        where: traced bool `(1,)`, the rows that are computed and written; None means all.
     """
 
-    def __init__(self, inputs: Inputs, outputs: Sequence[tuple[Any, Callable[[], NDArray[Any]]]] = ()):
-        sources = inputs.sources
-        stores: list[tuple[int, int, Any]] = []
-        for index, source in enumerate(sources):
-            after, array = nodes_of(source.traced), source.get()
+    def __init__(
+        self,
+        inputs: Inputs,
+        outputs: Sequence[tuple[Any, Source]] = (),
+        where: Traced | None = None,
+    ):
+        sources = [(each.source, each.by_slot) for each in inputs.all]
+        stores: list[_Store] = []
+        for index, each in enumerate(inputs.all):
+            after, array = nodes_of(each.traced), _array_of(each.source)
             stores += [
                 (index, _offset(array, place), node)
                 for place, node in np.ndenumerate(after)
-                if node is not source.before[place]
+                if node is not each.before[place]
             ]
-        gets = [(source.get, source.by_slot) for source in sources]
-        for traced, get in outputs:
-            array = get()
+        for traced, source in outputs:
+            array = _array_of(source)
             nodes = nodes_of(cast(traced, array.dtype)).reshape(1, *array.shape[1:])
-            stores += [(len(gets), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
-            gets.append((get, False))
-        used = sorted(_used(stores))
-        self._gets = [gets[index] for index in used]
-        self._arrays: list[Any] = [None] * len(used)
-        self._layouts = [(get().dtype, get().shape[1:], get().strides[1:]) for get, _ in self._gets]
+            stores += [(len(sources), _offset(array, place), node) for place, node in np.ndenumerate(nodes)]
+            sources.append((source, False))
+        text, used = _text(stores, None if where is None else nodes_of(where)[0], [slots for _, slots in sources])
+        self._arrays = [_array_of(sources[index][0]) for index in used]
+        self._varying = [(k, get) for k, index in enumerate(used) if callable(get := sources[index][0])]
         self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
+        for k, array in enumerate(self._arrays):
+            self._table[:, k] = array.ctypes.data, array.strides[0]
         self._address = self._table.ctypes.data
-        text = _text(stores, {index: k for k, index in enumerate(used)}, [by_slot for _, by_slot in self._gets])
-        self.size = text.count('\n')
         self._engine, self._function = _compiled(text)
 
     def of_rows(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> Callable[[], None]:
@@ -99,18 +108,24 @@ class Kernel:
 
     def _compute(self, rows: NDArray[np.int64], envs: int, slots: int) -> None:
         arrays = self._arrays
-        for index, (get, _) in enumerate(self._gets):
+        for column, get in self._varying:
             array = get()
-            if array is not arrays[index]:
-                self._point(index, array)
+            if array is not arrays[column]:
+                self._replace(column, array)
         self._function(self._address, envs, slots, rows.shape[1])
 
-    def _point(self, index: int, array: NDArray[Any]) -> None:
+    def _replace(self, column: int, array: NDArray[Any]) -> None:
         """Another array takes the place of an input or output."""
-        if (array.dtype, array.shape[1:], array.strides[1:]) != self._layouts[index]:
+        old = self._arrays[column]
+        if (array.dtype, array.shape[1:], array.strides[1:]) != (old.dtype, old.shape[1:], old.strides[1:]):
             raise ValueError(f'an array of another layout than before: {array.dtype}, {array.shape}')
-        self._arrays[index] = array
-        self._table[:, index] = array.ctypes.data, array.strides[0]
+        self._arrays[column] = array
+        self._table[:, column] = array.ctypes.data, array.strides[0]
+
+
+def _array_of(source: Source) -> NDArray[Any]:
+    """The array that it is now."""
+    return source() if callable(source) else source
 
 
 def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
@@ -118,25 +133,12 @@ def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
     return int(sum(step * stride for step, stride in zip(place[1:], array.strides[1:], strict=True)))
 
 
-def _used(stores: Sequence[tuple[int, int, Any]]) -> set[int]:
-    """Sources that are read or written."""
-    found, seen, stack = {index for index, _, _ in stores}, set[Node](), [node for _, _, node in stores]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op == 'load':
-            found.add(node.args[0])
-        stack += [arg for arg in node.args if isinstance(arg, Node)]
-    return found
-
-
-def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_slot: Sequence[bool]) -> str:
-    """The function in LLVM's language."""
+def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool]) -> tuple[str, list[int]]:
+    """The function in LLVM's language, and the sources that it reads or writes, in the order of its table."""
+    columns: dict[int, int] = {}
 
     def place(source: int, offset: int) -> str:
-        return writer.line(f'getelementptr i8, ptr %row{columns[source]}, i64 {offset}')
+        return writer.line(f'getelementptr i8, ptr %row{columns.setdefault(source, len(columns))}, i64 {offset}')
 
     def load(node: Node) -> str:
         kind, memory = TYPES[node.dtype.name], _MEMORY.get(node.dtype.name, TYPES[node.dtype.name])
@@ -144,55 +146,51 @@ def _text(stores: Sequence[tuple[int, int, Any]], columns: dict[int, int], by_sl
         return value if memory == kind else writer.line(f'icmp ne {memory} {value}, 0')
 
     writer = Writer(load)
+    writer.lines.append(f'br i1 {"true" if where is None else writer.name(where)}, label %row, label %next')
+    writer.lines.append('row:')
     values = [(source, offset, node, writer.name(node)) for source, offset, node in stores]
     for source, offset, node, name in values:
         kind = TYPES[node.dtype.name]
         if kind == 'i1':
             kind, name = 'i8', writer.line(f'zext i1 {name} to i8')
         writer.lines.append(f'store {kind} {name}, ptr {place(source, offset)}, align 1')
-    count = len(columns)
-    entry = [
-        line
-        for k in range(count)
-        for line in (
+    entry, rows = list[str](), list[str]()
+    for source, k in columns.items():
+        entry += [
             f'%at{k} = getelementptr i64, ptr %table, i64 {k}',
             f'%base{k} = load ptr, ptr %at{k}',
-            f'%far{k} = getelementptr i64, ptr %table, i64 {count + k}',
+            f'%far{k} = getelementptr i64, ptr %table, i64 {len(columns) + k}',
             f'%stride{k} = load i64, ptr %far{k}',
-        )
-    ]
-    rows = [
-        line
-        for k in range(count)
-        for line in (
-            f'%shift{k} = mul i64 %{"slot" if by_slot[k] else "env"}, %stride{k}',
-            f'%row{k} = getelementptr i8, ptr %base{k}, i64 %shift{k}',
-        )
-    ]
-    return '\n'.join(
-        [
-            *sorted(writer.declared),
-            'define void @kernel(ptr %table, ptr %envs, ptr %slots, i64 %n) {',
-            *entry,
-            '%some = icmp sgt i64 %n, 0',
-            'br i1 %some, label %body, label %end',
-            'body:',
-            '%i = phi i64 [0, %0], [%next, %body]',
-            '%env.at = getelementptr i64, ptr %envs, i64 %i',
-            '%env = load i64, ptr %env.at',
-            '%slot.at = getelementptr i64, ptr %slots, i64 %i',
-            '%slot = load i64, ptr %slot.at',
-            *rows,
-            *writer.lines,
-            '%next = add i64 %i, 1',
-            '%more = icmp slt i64 %next, %n',
-            'br i1 %more, label %body, label %end',
-            'end:',
-            'ret void',
-            '}',
-            '',
         ]
-    )
+        rows += [
+            f'%shift{k} = mul i64 %{"slot" if by_slot[source] else "env"}, %stride{k}',
+            f'%row{k} = getelementptr i8, ptr %base{k}, i64 %shift{k}',
+        ]
+    lines = [
+        *sorted(writer.declared),
+        'define void @kernel(ptr %table, ptr %envs, ptr %slots, i64 %n) {',
+        *entry,
+        '%some = icmp sgt i64 %n, 0',
+        'br i1 %some, label %body, label %end',
+        'body:',
+        '%i = phi i64 [0, %0], [%after, %next]',
+        '%env.at = getelementptr i64, ptr %envs, i64 %i',
+        '%env = load i64, ptr %env.at',
+        '%slot.at = getelementptr i64, ptr %slots, i64 %i',
+        '%slot = load i64, ptr %slot.at',
+        *rows,
+        *writer.lines,
+        'br label %next',
+        'next:',
+        '%after = add i64 %i, 1',
+        '%more = icmp slt i64 %after, %n',
+        'br i1 %more, label %body, label %end',
+        'end:',
+        'ret void',
+        '}',
+        '',
+    ]
+    return '\n'.join(lines), list(columns)
 
 
 def _machine() -> Any:

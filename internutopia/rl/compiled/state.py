@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.world.base import World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.env_batch import EnvBatch, Index
@@ -24,17 +27,17 @@ from internutopia.rl.state import RobotState
 
 _FIRST = slice(0, 1)  # the one row of traced arrays
 _FACTS = 'name', 'feet', 'base_link', 'config'  # of a robot, that stay the same
-_PER_ENV = 'steps', 'actions', 'last_actions', 'levels', 'start_positions', 'task_ids'
+_PER_ENV = 'steps', 'actions', 'last_actions', 'start_positions', 'task_ids'  # arrays that stay the same objects
 
 
 class TracedBatch:
-    """The arrays of a batch, traced; what a kernel may read of `BatchArrays`."""
+    """The arrays of a batch, traced; what a kernel may read and write of `BatchArrays`."""
 
     def __init__(self, batch: EnvBatch, inputs: Inputs):
         self.id, self.scene = batch.id, batch.scene
         self.occupied = _FIRST, _FIRST
         self._batch, self._inputs = batch, inputs
-        self._read: dict[Hashable, Traced] = {}
+        self._found: dict[Hashable, Traced] = {}
 
     @property
     def efforts(self) -> Traced:
@@ -54,10 +57,14 @@ class TracedBatch:
         """See `BatchArrays`."""
         return self._array(('field', name), lambda: self._batch.read(name))
 
-    def _array(self, key: Hashable, get: Callable[[], NDArray[Any]]) -> Traced:
-        if key not in self._read:
-            self._read[key] = self._inputs.add(get, by_slot=True)
-        return self._read[key]
+    def write(self, name: str) -> Traced:
+        """See `BatchArrays`."""
+        return self._array(('written', name), lambda: self._batch.write(name), written=True)
+
+    def _array(self, key: Hashable, get: Callable[[], NDArray[Any]], written: bool = False) -> Traced:
+        if key not in self._found:
+            self._found[key] = self._inputs.add(get, by_slot=True, written=written)
+        return self._found[key]
 
 
 class TracedWorld:
@@ -70,6 +77,7 @@ class TracedWorld:
     def __init__(self, batch: EnvBatch, inputs: Inputs):
         self.arrays = TracedArrays()
         self.env_batches = [TracedBatch(batch, inputs)]
+        self.batch_id, self.slot = np.array([batch.id]), np.zeros(1, np.intp)
         self._views: dict[str, MujocoBodyView] = {}
 
     def batch_arrays(self, env_batch: TracedBatch) -> TracedBatch:
@@ -89,11 +97,21 @@ class TracedWorld:
 
 
 class TracedRobot:
-    """What terms may know of a robot."""
+    """What terms and controllers may know of a robot."""
 
-    def __init__(self, robot: Any):
+    def __init__(self, robot: Any, articulation: IArticulation):
+        self.articulation = articulation
         for name in _FACTS:
             setattr(self, name, getattr(robot, name))
+
+
+class TracedScene:
+    """What controllers may know of the scene of all envs."""
+
+    env_id = ...
+
+    def __init__(self, world: World):
+        self.world = world
 
 
 class TracedState(RobotState):
@@ -107,10 +125,11 @@ class TracedState(RobotState):
 
     def __init__(self, state: RobotState, batch: EnvBatch, inputs: Inputs):
         world: Any = TracedWorld(batch, inputs)
-        rng = EnvRandom(1, inputs.add(lambda: state.rng.counters, written=True))
+        rng = EnvRandom(1, inputs.add(state.rng.counters, written=True))
         super().__init__(world, state.step_dt, rng, 0, state.tasks)
         for name in _PER_ENV:
-            setattr(self, name, inputs.add(lambda name=name: getattr(state, name)))
+            setattr(self, name, inputs.add(getattr(state, name)))
+        self.levels = inputs.add(lambda: state.levels)
         self.action_offset, self.action_scale = state.action_offset, state.action_scale
         self.elevation = state.elevation
         self._commands = _Inputs(inputs, state.command)
@@ -118,14 +137,20 @@ class TracedState(RobotState):
         real, layout = state.articulation, batch.scene.articulation(state.articulation.name)
         assert layout is not None
         view = MujocoArticulationView(world, layout)
-        robot: Any = TracedRobot(state.robot)
-        self._show(robot, IArticulation(view, world, ..., real.name, real.prim_path), state.base_link)
+        articulation = IArticulation(view, world, ..., real.name, real.prim_path)
+        robot: Any = TracedRobot(state.robot, articulation)
+        self._show(robot, articulation, state.base_link)
         self._facts['home'] = state.home
         self._env_id = 0
 
     @override
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
         raise UntraceableError('it keeps what may differ between envs')
+
+    def controller(self, real: BaseController) -> BaseController:
+        """A controller like a real one, of the robot that is traced."""
+        scene: Any = TracedScene(self.world)
+        return type(real)(real.config, self.robot, scene)
 
     def traced(self, function: Callable[[RobotState], Any]) -> Any:
         """What a term makes of this state. An exception if it does what no kernel can do."""

@@ -186,6 +186,10 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Traced]:
     return join
 
 
+def _broadcast_to(array: Any, shape: Any) -> Traced:
+    return Traced.of(np.broadcast_to(nodes_of(array), shape), array.element)
+
+
 def _full_like(like: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Traced:
     dtype = np.dtype(_kind(like) if dtype is None else dtype)
     return cast(np.full(np.shape(like) if shape is None else shape, value), dtype)
@@ -209,6 +213,7 @@ def _copyto(target: Any, values: Any, where: Any = True, **_: Any) -> None:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     'where': _where,
+    'broadcast_to': _broadcast_to,
     'stack': _joined(np.stack),
     'concatenate': _joined(np.concatenate),
     'clip': _clip,
@@ -239,6 +244,7 @@ class _Namespace:
 class TracedArrays(HostArrays):
     """Makes traced arrays; what is constant stays an array of numbers."""
 
+    on_device = True  # nobody can look at values here, either
     xp = _Namespace()
 
     @override

@@ -57,6 +57,9 @@ class TrainingCfg(BaseCfg):
     better than random."""
     save_every: Count = 25
     """Updates between two checkpoints."""
+    compiled: bool = False
+    """Whether the envs step with `LearningCfg.compiled`: sooner, with other last bits. It needs llvmlite and the engine
+    `mujoco`."""
     logger: Literal['tensorboard', 'wandb'] = 'tensorboard'
     """Who gets the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
     wandb_project: str = 'internutopia'

@@ -119,14 +119,15 @@ def train(
     Raises:
         ValueError: the folder holds another run, an option or setting is wrong, the envs cannot be shared out evenly,
             both `workers` and several processes are asked for, or there are too few GPUs. Nothing was written.
-        ImportError: the package of the logger, or Ray for workers, is missing. Nothing was written.
+        ImportError: the package of the logger, llvmlite for `compiled`, or Ray for workers, is missing. Nothing was
+            written.
         ChildProcessError: one of several processes died; all have ended.
     """
     folder, settings = Path(folder), dict(settings or {})
     record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
     if resume and engine is None:
         engine = choose_engine(record.backend, record.device)
-    _check_logger(record.training)
+    _check_packages(record.training)
     record.commands.append(command)
     if nproc is not None:
         record = record.update(nproc=nproc)
@@ -178,9 +179,12 @@ def train_rank(
         config = Engine.of(config).of_rank(rank).compute(config)
     if workers is not None:
         config = _distributed(config, workers)
+    engine = Engine.of(config)
+    if record.training.compiled:
+        config = _compiled(config, engine)
+        record.versions |= _versions(('llvmlite',))
     envs = RslRlVecEnv(config)
     try:
-        engine = Engine.of(config)
         log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
         record.backend, record.device = engine.backend, engine.device
         record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
@@ -214,6 +218,17 @@ def _distributed(config: Config, workers: int) -> Config:
     return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
+def _compiled(config: Config, engine: Engine) -> Config:
+    """The same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
+    if engine.backend != 'mujoco':
+        raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
+    tasks = [
+        task if task.learning is None else task.update(learning=task.learning.update(compiled=True))
+        for task in config.task_configs
+    ]
+    return config.update(task_configs=tasks)
+
+
 def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
     check_new(folder)
     return RunRecord(
@@ -240,9 +255,11 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def _check_logger(settings: TrainingCfg) -> None:
+def _check_packages(settings: TrainingCfg) -> None:
     if settings.logger == 'wandb' and importlib.util.find_spec('wandb') is None:
         raise ImportError(f"logger 'wandb' needs the package wandb: {install_hint('wandb')}")
+    if settings.compiled and importlib.util.find_spec('llvmlite') is None:
+        raise ImportError(f'compiled=True needs the package llvmlite: {install_hint("compile")}')
 
 
 def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:

@@ -15,6 +15,7 @@ from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import term
+from internutopia_extension.controllers.joint_controller import JointController
 from internutopia_extension.learning_tasks import TASKS, velocity
 
 pytest.importorskip('llvmlite')
@@ -78,6 +79,28 @@ def test_walkers_in_two_scenes(make_vector_env: MakeVectorEnv, mode: AutoresetMo
     one, other = (envs.core.rewards.contributions(4) for envs in (plain, compiled))
     assert [name for name, _ in one] == [name for name, _ in other]
     np.testing.assert_allclose([value for _, value in other], [value for _, value in one], atol=TOLERANCE)
+
+
+def test_repeated_actions(make_vector_env: MakeVectorEnv, caplog: pytest.LogCaptureFixture) -> None:
+    config = of_task(*TASKS['InternUtopia/H1-Velocity-v0'])
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    learning = learning.update(action=learning.action.update(repeat=2))
+    plain, compiled = (make_vector_env(config, learning.update(compiled=flag)) for flag in (False, True))
+    assert_alike(rollout(plain, 40), rollout(compiled, 40))
+    targets = [envs.core.runner.world.env_batches[0].read('ctrl') for envs in (plain, compiled)]
+    np.testing.assert_allclose(targets[1], targets[0], rtol=TOLERANCE, atol=TOLERANCE)
+    assert not any('is called as ever' in message for message in caplog.messages)
+
+
+def test_a_controller_that_is_not_pure_is_called_as_ever(
+    make_vector_env: MakeVectorEnv, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = of_task(*TASKS['InternUtopia/Franka-Reach-v0'])
+    monkeypatch.setattr(JointController, 'pure', False)
+    plain, compiled = (make_vector_env(each) for each in (config, with_terms_compiled(config)))
+    assert_alike(rollout(plain, 6), rollout(compiled, 6))
+    assert "LearningCfg.compiled: controller 'arm' is called as ever: its class is not `pure`" in caplog.messages
 
 
 def of_task(module: str, options: dict[str, Any]) -> Config:

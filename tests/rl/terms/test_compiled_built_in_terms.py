@@ -34,5 +34,5 @@ def test_values_of_a_kernel(host: RobotState, kind: Any, name: str, params: dict
     wanted = function(host)
     output = np.zeros(wanted.shape, wanted.dtype)
     slots = np.flatnonzero(batch.envs >= 0)
-    Kernel(inputs, [(state.traced(function), lambda: output)]).of_rows(batch.envs[slots], slots)()
+    Kernel(inputs, [(state.traced(function), output)]).of_rows(batch.envs[slots], slots)()
     np.testing.assert_allclose(output, wanted, rtol=TOLERANCE, atol=TOLERANCE)

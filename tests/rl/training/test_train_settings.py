@@ -1,4 +1,4 @@
-"""Settings of `internutopia train` from a file, and the logger that they choose."""
+"""Settings of `internutopia train` from a file, and what they choose: the logger, and whether steps are compiled."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from toy_walker import ID
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.app import app
+from internutopia.rl.compiled import CompiledStep
+from internutopia.rl.judging import Judgement
 from internutopia.rl.training.run_folder import read_progress, read_run
 
 
@@ -50,6 +52,40 @@ def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     content = log.read_bytes()
     assert b'toys' in content and b'Loss/' in content and b'hidden_dims' in content
     assert list((tmp_path / 'run').glob('events.out.tfevents.*'))
+
+
+def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip('llvmlite')
+    compiled, judge = list[CompiledStep](), CompiledStep.judge
+
+    def judged(step: CompiledStep) -> Judgement:
+        compiled.append(step)
+        return judge(step)
+
+    monkeypatch.setattr(CompiledStep, 'judge', judged)
+    plain, same = tmp_path / 'plain', tmp_path / 'compiled'
+    assert train('--iterations', 2, '--out', plain).exit_code == 0 and not compiled
+    result = train('--setting', 'compiled=true', '--iterations', 2, '--out', same)
+    assert result.exit_code == 0 and compiled, result.output
+    record = read_run(same)
+    assert record.training.compiled and 'llvmlite' in record.versions and not read_run(plain).training.compiled
+    for one, other in zip(read_progress(plain), read_progress(same), strict=True):
+        assert other.mean_return == pytest.approx(one.mean_return, rel=1e-4)
+    result = train('--setting', 'compiled=false', '--out', same, '--resume')
+    assert result.exit_code == 2 and 'compiled = True instead of False' in result.stderr
+
+
+def test_what_cannot_be_compiled_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = '--setting', 'compiled=true', '--out', tmp_path / 'run'
+    if importlib.util.find_spec('mujoco_warp') is not None:
+        result = train(*arguments, '--backend', 'mujoco_warp')
+        assert result.exit_code == 2 and "needs backend 'mujoco', not 'mujoco_warp'" in result.stderr, result.output
+    monkeypatch.setitem(sys.modules, 'llvmlite', None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name, *_: None if name == 'llvmlite' else find(name, *_))
+    result = train(*arguments)
+    assert result.exit_code == 2 and "pip install -e '.[compile]'" in result.stderr, result.output
+    assert not (tmp_path / 'run').exists()
 
 
 def test_without_wandb_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,257 @@
+"""Compiled step: what is computed in a step beside physics, as kernels for each batch of envs.
+
+One has actions become targets of joints, one says what the step comes to (ends, rewards, timers), and one for each
+observer has the observations. The first step of a batch traces what they do and compiles it. A term that is not pure
+or cannot be traced is called as ever, once a step, and what it returns is an input of the kernel; such a controller is
+called as ever altogether.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.core.robot.controller import BaseController
+from internutopia.core.util.log import warn_once
+from internutopia.core.world.batched.env_batch import EnvBatch
+from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.rl.actions import command
+from internutopia.rl.compiled.kernel import Inputs, Kernel
+from internutopia.rl.compiled.state import TracedState
+from internutopia.rl.judging import EpisodeArrays, Judgement, judge
+from internutopia.rl.managers import ObservationManager, RewardManager, TerminationManager, Timers, columns, per_env
+from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import is_pure, look_up_term
+
+Array = NDArray[np.float32]
+Trace = Callable[[TracedState, Inputs, Any], Kernel]
+
+
+class CompiledStep:
+    """Kernels of a step.
+
+    Args:
+        learning: names the terms.
+        state: what they see.
+        world: whose envs it is the state of.
+        episodes: of these envs.
+        controller: gets the actions.
+        rewards: whose values and sums are kept.
+        observers: managers whose last observations are kept, with their terms.
+
+    Attributes:
+        commands: whether the controller is compiled, too, so that `take` and `command` can be called.
+    """
+
+    def __init__(
+        self,
+        learning: LearningCfg,
+        state: RobotState,
+        world: BatchedWorld,
+        episodes: EpisodeArrays,
+        controller: BaseController,
+        rewards: RewardManager,
+        observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
+    ):
+        self._learning, self._state, self._episodes = learning, state, episodes
+        self._controller, self._rewards = controller, rewards
+        n, things = state.env_num, sum(left is not None for timers in episodes.timers for left in timers.left)
+        self._actions = np.zeros_like(state.actions)
+        self._rewarded = np.zeros(n, np.float32)
+        self._masks = list(np.zeros((3 + things, n), bool))  # who is terminated, truncated, ended; whose timers expired
+        self._anywhere = np.zeros(1 + things, bool)  # whether anybody has ended, or timers expired
+        self._in_each_env = as_strided(self._anywhere, (n, 1 + things), (0, 1))  # the same bytes for all
+
+        def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
+            return _Kernels(world, state, functools.partial(trace, *arguments))
+
+        self._judge = kernels(self._trace_judge)
+        self._observe = {manager: kernels(self._trace_observer, manager, terms) for manager, terms in observers}
+        self._first_command = self._command = kernels(self._trace_command, True)
+        self._repeated_command = kernels(self._trace_command, False)
+        self.commands = self._can_command()
+
+    def take(self, actions: Array) -> None:
+        """Have the actions `(n, k)` of the next step; rows of envs that do not run do not count."""
+        self._actions[...] = actions
+        self._command = self._first_command
+
+    def command(self) -> None:
+        """Have the robots of the running envs follow their actions."""
+        self._command.run()
+        self._command = self._repeated_command
+
+    def judge(self) -> Judgement:
+        """See `rl.judging.judge`."""
+        self._anywhere[:] = False
+        self._judge.run()
+        terminated, truncated, *masks = self._masks
+        found = iter([mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)])
+        ended = next(found)
+        expired = [[left if left is None else next(found) for left in timers.left] for timers in self._episodes.timers]
+        return Judgement(self._rewarded.copy(), terminated.copy(), truncated.copy(), ended, expired)
+
+    def observe(self, manager: ObservationManager) -> Array:
+        """What a manager observes `(n, dim)`, the caller's own."""
+        self._observe[manager].run()
+        return manager.last.copy()
+
+    def _can_command(self) -> bool:
+        """Whether the controller can be compiled; a warning says why if not."""
+        if not vars(type(self._controller)).get('pure', False):
+            reason = 'its class is not `pure`'
+        else:
+            try:
+                self._first_command.find_calls()
+                return True
+            except Exception as error:
+                reason = f'{type(error).__name__}: {error}'
+        warn_once('LearningCfg.compiled: controller %r is called as ever: %s', self._controller.config.name, reason)
+        return False
+
+    def _trace_command(self, first: bool, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
+        real = self._state
+        if first:
+            last, state.actions = (inputs.add(array, written=True) for array in (real.last_actions, real.actions))
+            last[...] = state.actions
+            state.actions[...] = inputs.add(self._actions)
+        controller = state.controller(self._controller)
+        shape, scaled = controller.action_space().shape or (), self._learning.action.scale is not None
+        command(state, controller, shape, scaled, state.actions, np.zeros(1, np.intp))
+        return Kernel(inputs, where=inputs.add(self._episodes.running))
+
+    def _trace_judge(self, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
+        real, episodes = self._state, self._episodes
+        terminations = TerminationManager(self._learning.terminations, state, look_up)
+        rewards = RewardManager(self._learning.rewards, state, real.reward_sums, look_up)
+        state.reward_sums = {name: inputs.add(total, written=True) for name, total in real.reward_sums.items()}
+        traced = EpisodeArrays(
+            running=inputs.add(episodes.running),
+            limits=inputs.add(episodes.limits),
+            returns=inputs.add(episodes.returns, written=True),
+            failed=inputs.add(lambda: episodes.failed),
+            done=inputs.add(lambda: episodes.done),
+            timers=[
+                Timers([left if left is None else inputs.add(left, written=True) for left in each.left], state.step_dt)
+                for each in episodes.timers
+            ],
+        )
+        judged = judge(state, traced, terminations, rewards)
+        found = [judged.ended, *(mask for masks in judged.expired for mask in masks if mask is not None)]
+        anywhere = inputs.add(self._in_each_env, written=True)
+        anywhere |= np.stack(found, axis=-1)
+        own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
+        outputs = [judged.rewards, judged.terminated, judged.truncated, *found, *rewards.values]
+        places = [self._rewarded, *self._masks, *own]
+        return Kernel(inputs, list(zip(outputs, places, strict=True)))
+
+    def _trace_observer(
+        self,
+        manager: ObservationManager,
+        terms: Sequence[ObservationTermCfg],
+        state: TracedState,
+        inputs: Inputs,
+        look_up: Any,
+    ) -> Kernel:
+        traced = ObservationManager(terms, state, look_up)
+        for index, history in enumerate(manager.histories):
+            if history is not None:
+                traced.histories[index] = [inputs.add(history[0])]
+        observed = traced.compute()
+        if manager.last.shape[1] != observed.shape[1]:
+            manager.last = np.zeros((self._state.env_num, observed.shape[1]), np.float32)
+        return Kernel(inputs, [(observed, manager.last)])
+
+
+class _Kernels:
+    """A kernel for each batch of envs, traced when it is needed first.
+
+    Args:
+        world: has the batches.
+        state: of its envs.
+        trace: traces what is computed, with what looks up terms for managers.
+    """
+
+    def __init__(self, world: BatchedWorld, state: RobotState, trace: Trace):
+        self._world, self._state, self._trace = world, state, trace
+        self._plain = _PlainTerms(state)
+        self._kernels: dict[int, Kernel] = {}  # by id of the batch
+        self._calls: list[Callable[[], None]] = []
+        self._placement = b''  # of the envs when the calls were found
+
+    def run(self) -> None:
+        """Compute for all envs that hold a scene."""
+        self._plain.compute()
+        if self._placement != self._world.placement:
+            self.find_calls()
+        for call in self._calls:
+            call()
+
+    def find_calls(self) -> None:
+        """Have a kernel for each batch, and know the envs that it is called for."""
+        kernels, self._kernels, self._calls = self._kernels, {}, []
+        for batch in self._world.env_batches:
+            if batch.id in kernels:
+                self._kernels[batch.id] = kernels[batch.id]
+            if batch.used:
+                if batch.id not in self._kernels:
+                    self._kernels[batch.id] = self._compiled(batch)
+                slots = np.flatnonzero(batch.envs >= 0)
+                self._calls.append(self._kernels[batch.id].of_rows(batch.envs[slots], slots))
+        self._placement = self._world.placement
+
+    def _compiled(self, batch: EnvBatch) -> Kernel:
+        inputs = Inputs()
+        state = TracedState(self._state, batch, inputs)
+        look_up = functools.partial(self._plain.look_up, inputs, itertools.count())
+        return self._trace(state, inputs, look_up)
+
+
+class _PlainTerms:
+    """Terms that are called as ever; their values are inputs."""
+
+    def __init__(self, state: RobotState):
+        self._state = state
+        self._functions: dict[int, Callable[[], NDArray[Any]]] = {}
+        self._values: dict[int, NDArray[Any]] = {}
+
+    def compute(self) -> None:
+        """Call them for this step."""
+        for key, function in self._functions.items():
+            self._values[key] = function()
+
+    def look_up(
+        self, inputs: Inputs, numbers: Iterator[int], kind: Any, name: str, params: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """A term for a manager of a traced state; in every trace, terms get the same `numbers`."""
+        function, key = look_up_term(kind, name, params), next(numbers)
+        check = functools.partial(columns, name=name) if kind == 'observation' else _per_env_of(kind, name)
+
+        def value(state: TracedState) -> Any:
+            if key not in self._functions:
+                if not is_pure(kind, name):
+                    reason = 'it was not registered as `pure`'
+                else:
+                    try:
+                        traced = check(state.traced(function), state)
+                        inputs.check(traced)
+                        return traced
+                    except Exception as error:
+                        reason = f'{type(error).__name__}: {error}'
+                warn_once('LearningCfg.compiled: %s term %r is called as ever: %s', kind, name, reason)
+                self._functions[key] = lambda: np.ascontiguousarray(check(function(self._state), self._state))
+                self._values[key] = self._functions[key]()
+            return inputs.add(lambda: self._values[key])
+
+        return value
+
+
+def _per_env_of(kind: str, name: str) -> Callable[[Any, RobotState], Any]:
+    return lambda value, state: per_env(value, state, kind, name)
