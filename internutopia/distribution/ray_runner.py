@@ -118,21 +118,8 @@ class RayRunner(EnvRunner):
         self._settle(self._pending)
         for watcher in self.watchers:
             watcher.on_step_start()
-        outcomes: dict[int, StepResult] = {}
-        errors: list[Exception] = []
         self._start_step(range(len(self.groups)), actions)
-        for group, outcome in self._gather_steps(self._pending).items():
-            if isinstance(outcome, Reply):
-                outcomes.update(self._take_results(group, outcome))
-            elif not isinstance(outcome, WorkerDiedError):
-                errors.append(outcome)
-        if errors:
-            self.results.flush()
-            raise errors[0]
-        results = [self._episodes.result_of(env_id, outcomes) for env_id in range(self.env_num)]
-        self.results.flush()
-        self._tell_change()
-        return results
+        return self._finish_step(range(len(self.groups)))
 
     @override
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
@@ -150,16 +137,7 @@ class RayRunner(EnvRunner):
 
     @override
     def step_wait(self, group: int) -> list[StepResult]:
-        outcomes: dict[int, StepResult] = {}
-        for outcome in self._gather_steps([group]).values():
-            if isinstance(outcome, Reply):
-                outcomes = self._take_results(group, outcome)
-            elif not isinstance(outcome, WorkerDiedError):
-                raise outcome
-        results = [self._episodes.result_of(env_id, outcomes) for env_id in self.groups[group]]
-        self.results.flush()
-        self._tell_change()
-        return results
+        return self._finish_step([group])
 
     @override
     def get_obs(self) -> list[dict[str, Any] | None]:
@@ -301,23 +279,49 @@ class RayRunner(EnvRunner):
                 self._signatures[group].add(packed[group], tasks[group])
         return not died
 
-    def _gather_steps(self, groups: Iterable[int]) -> dict[int, Any]:
-        """What came of the steps of groups, where any was made."""
-        calls = {group: call for group in groups if (call := self._pending[group]) is not None}
-        outcomes = self._pool.gather(calls)
-        for group in list(groups):  # not before: whoever interrupts this can have them later
-            del self._pending[group]
-            self._steps[group] += 1
-        return outcomes
+    def _finish_step(self, groups: Sequence[int]) -> list[StepResult]:
+        """What the envs of groups report whose step was begun. Raises what a step ended with."""
+        outcomes, errors = self._take_in(groups)
+        if errors:
+            raise errors[min(errors)]
+        env_ids = (env_id for group in groups for env_id in self.groups[group])
+        results = [outcomes.get(env_id) or self._episodes.result_without_step(env_id) for env_id in env_ids]
+        self._tell_change()
+        return results
 
     def _settle(self, groups: Iterable[int]) -> None:
         """Take in what came of steps of these groups that were interrupted."""
         left = [group for group in groups if group in self._pending]
-        for group, outcome in self._gather_steps(left).items():
-            if isinstance(outcome, Reply):
-                self._take_results(group, outcome)
         if left:
+            self._take_in(left)
+
+    def _take_in(self, groups: Sequence[int]) -> tuple[dict[int, StepResult], dict[int, Exception]]:
+        """Wait for steps, and take each in while others are still made: results by env id, exceptions by group.
+
+        A step stays pending until it has come: whoever interrupts this can have it later.
+        """
+        outcomes, errors = dict[int, StepResult](), dict[int, Exception]()
+        records: dict[int, Sequence[EpisodeRecord]] = {}
+        calls = {group: call for group in groups if (call := self._pending[group]) is not None}
+        try:
+            for group, outcome in self._pool.as_done(calls):
+                self._on_stepped(group)
+                if isinstance(outcome, Reply):
+                    outcomes |= self._episodes.on_step(group, unpack(outcome.values))
+                    records[group] = outcome.results
+                elif not isinstance(outcome, WorkerDiedError):
+                    errors[group] = outcome
+            for group in set(groups) - calls.keys():
+                self._on_stepped(group)
+        finally:
+            for group in sorted(records):
+                self._record(records[group])
             self.results.flush()
+        return outcomes, errors
+
+    def _on_stepped(self, group: int) -> None:
+        del self._pending[group]
+        self._steps[group] += 1
 
     def _prepare_and_reset(self, env_ids: Sequence[int], started: Mapping[int, RemoteEpisode]) -> None:
         """Have workers reset envs; those that get no episode are left without one."""
@@ -372,15 +376,6 @@ class RayRunner(EnvRunner):
         config = None if episode.task_index in known else pickled(episode.snapshot())
         known.add(episode.task_index)
         return Assignment(env_id, episode.id, episode.task_index, config, self._joints.of(env_id))
-
-    def _take_results(self, group: int, reply: Reply) -> dict[int, StepResult]:
-        """Take in what came of a step."""
-        env_ids = self._episodes.active(group)
-        outcomes = {i: StepResult(*values) for i, values in zip(env_ids, unpack(reply.values), strict=True)}
-        for env_id, result in outcomes.items():
-            self._episodes[env_id].on_step(result)
-        self._record(reply.results)
-        return outcomes
 
     def _record(self, results: Iterable[EpisodeRecord]) -> None:
         for result in results:

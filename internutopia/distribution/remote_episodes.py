@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,10 @@ class RemoteEpisode:
 
     def on_step(self, result: StepResult) -> None:
         """It has made a step."""
-        self.ended = bool(result.terminated or result.truncated)
-        self.last = copy.deepcopy(result) if self.ended else result  # to be repeated, whatever the caller does with it
+        self.last = result
+        if result.terminated or result.truncated:
+            self.ended = True
+            self.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
 
     def on_loss_reported(self) -> None:
         """It was lost, and its env says so from now on."""
@@ -105,14 +107,20 @@ class RemoteEpisodes:
 
     def reported_finished(self) -> list[str]:
         """Names of the tasks that are here and were reported to have reached their goal."""
-        reported = DataHub.finished_episodes()
+        if not (reported := DataHub.finished_episodes()):
+            return []
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
 
-    def result_of(self, env_id: int, outcomes: Mapping[int, StepResult]) -> StepResult:
-        """What an env reports after a step of which these are the outcomes."""
+    def on_step(self, group: int, values: Sequence[Any]) -> dict[int, StepResult]:
+        """A group has made a step, of which the active envs report these values; they are returned by env id."""
+        results = dict(zip(self.active(group), map(StepResult._make, values), strict=True))
+        for env_id, result in results.items():
+            self[env_id].on_step(result)
+        return results
+
+    def result_without_step(self, env_id: int) -> StepResult:
+        """What an env reports that has made no step: nothing, or its last result again."""
         env = self.envs[env_id]
-        if env_id in outcomes:
-            return outcomes[env_id]
         if env is None:
             return EMPTY_RESULT
         if env.lost is not None and not env.ended:
