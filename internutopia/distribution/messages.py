@@ -44,8 +44,8 @@ def from_message(message: bytearray) -> Any:
 def _pickled(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
     """A value without its arrays, and these.
 
-    What pickles classes by value is written in Python, and takes twice as long right after physics, which leaves nothing
-    in the caches of the processor: it has its turn only where there are such classes.
+    What pickles classes by value is written in Python, and takes twice as long: it has its turn only where there are
+    such classes.
     """
     from ray import cloudpickle
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -102,6 +102,10 @@ class WorkerPool:
     def poll(self, calls: Mapping[int, Call], block: bool) -> list[int]:
         """The workers whose call is done; with `block`, at least one."""
         return [call.worker for call in self._patience.wait(calls.values(), int(block))]
+
+    def call_each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of workers, each with arguments of its own, and wait; see `gather`."""
+        return self.gather({worker: self.call_async(worker, method, *own) for worker, own in arguments.items()})
 
     def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:
         """Wait for calls; the result of each by worker. See `as_done`."""
@@ -306,3 +310,10 @@ def _with_traceback(error: Any) -> Exception:
     if not isinstance(cause, ValueError | KeyError | OSError):
         cause.add_note(str(error))  # its traceback there
     return cause
+
+
+def raise_first(answers: Mapping[int, Any], but: Collection[int] = ()) -> None:
+    """Raise the first exception, those of some workers aside."""
+    for worker, answer in answers.items():
+        if isinstance(answer, Exception) and worker not in but:
+            raise answer
