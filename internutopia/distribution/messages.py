@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from contextlib import suppress
 from typing import Any
 
 from internutopia.distribution.message_pipe import Part
@@ -16,10 +17,7 @@ def to_message(value: Any) -> list[Part]:
 
     These are the number of further parts and their sizes (int64); what was pickled; each array.
     """
-    from ray import cloudpickle
-
-    arrays: list[pickle.PickleBuffer] = []
-    rest = cloudpickle.dumps(value, protocol=5, buffer_callback=arrays.append)  # pyright: ignore[reportPrivateImportUsage]
+    rest, arrays = _pickled(value)
     contents: list[Part] = [rest, *(array.raw() for array in arrays)]
     parts: list[Part] = [struct.pack(f'<{1 + len(contents)}q', len(contents), *map(len, contents))]
     end = len(parts[0])
@@ -41,3 +39,21 @@ def from_message(message: bytearray) -> Any:
         end = start + size
         contents.append(memory[start:end])
     return pickle.loads(contents[0], buffers=contents[1:])
+
+
+def _pickled(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """A value without its arrays, and these.
+
+    What pickles classes by value is written in Python, and takes twice as long: it has its turn only where there are
+    such classes.
+    """
+    from ray import cloudpickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    by_value = ('__main__', *cloudpickle.list_registry_pickle_by_value())  # pyright: ignore[reportPrivateImportUsage]
+    with suppress(Exception):  # a function without a name, say
+        rest = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
+        if not any(module.encode() in rest for module in by_value):
+            return rest, arrays
+    arrays.clear()
+    return cloudpickle.dumps(value, protocol=5, buffer_callback=arrays.append), arrays  # pyright: ignore[reportPrivateImportUsage]

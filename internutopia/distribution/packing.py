@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ Layout = tuple[Any, ...]
 Column = NDArray[Any] | list[Any]
 
 _LEAF: Layout = ('leaf',)
+_DTYPE, _SHAPE = attrgetter('dtype'), attrgetter('shape')
 
 
 @dataclass(frozen=True)
 class LeafGroup:
     """Values of one layout: where they stand in the sequence, and a column for every leaf, in order."""
 
-    rows: list[int]
+    rows: Sequence[int]
     layout: Layout
     columns: list[Column]
 
@@ -44,7 +46,7 @@ def pack(values: Sequence[Any]) -> Packed:
     """Gather values."""
     rows_by_layout: dict[Layout, list[int]] = {}
     try:
-        groups = [_group(list(range(len(values))), values)] if values else []
+        groups = [_group(range(len(values)), values)] if values else []
     except _LayoutMismatchError:
         for row, value in enumerate(values):
             rows_by_layout.setdefault(_layout(value), []).append(row)
@@ -54,6 +56,9 @@ def pack(values: Sequence[Any]) -> Packed:
 
 def unpack(packed: Packed) -> list[Any]:
     """The values that were packed."""
+    if len(packed.groups) == 1:
+        (group,) = packed.groups
+        return list(_unflatten(group.layout, iter(group.columns), packed.count))
     values: list[Any] = [None] * packed.count
     for group in packed.groups:
         for row, value in zip(group.rows, _unflatten(group.layout, iter(group.columns), len(group.rows)), strict=True):
@@ -70,7 +75,7 @@ class _LayoutMismatchError(Exception):
     """Values are not of one layout."""
 
 
-def _group(rows: list[int], values: Sequence[Any]) -> LeafGroup:
+def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
     columns: list[Column] = []
     return LeafGroup(rows, _flatten(values, columns), columns)
 
@@ -82,17 +87,17 @@ def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
     if len(set(map(type, values))) > 1 and any(_is_nested(value) for value in values):
         raise _LayoutMismatchError
     if kind is dict or kind is OrderedDict:
-        keys = tuple(first)
         if len(set(map(tuple, values))) > 1:
             raise _LayoutMismatchError
-        return ('dict', kind, keys, tuple([_flatten([value[key] for value in values], columns) for key in keys]))
+        items = zip(*[value.values() for value in values], strict=True)
+        return ('dict', kind, tuple(first), tuple([_flatten(each, columns) for each in items]))
     if kind is list or kind is tuple:
         if len(set(map(len, values))) > 1:
             raise _LayoutMismatchError
         return ('list', kind, tuple([_flatten(items, columns) for items in zip(*values, strict=True)]))
     if _is_nested(first):
         dtype, shape = first.dtype, first.shape
-        if any(value.dtype != dtype or value.shape != shape for value in values):
+        if len(set(map(_DTYPE, values))) > 1 or len(set(map(_SHAPE, values))) > 1:
             raise _LayoutMismatchError
         columns.append(np.concatenate(values).reshape(len(values), *shape) if shape else np.array(values))
         return ('array', dtype.str, shape)

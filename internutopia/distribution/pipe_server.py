@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from internutopia.core.util.errors import located
+from internutopia.core.util.garbage import collections_put_off
 from internutopia.distribution.message_pipe import MessagePipe, Part
 from internutopia.distribution.messages import from_message, to_message
 from internutopia.distribution.worker_process import pickled, this_node, this_place
@@ -50,7 +51,8 @@ class PipeServer:
         try:
             pipe.send()
             while (request := pipe.receive()) is not None:
-                pipe.send(*self._answer_message(request))
+                with collections_put_off():
+                    pipe.send(*self._answer_message(request))
         except BrokenPipeError:
             """Nobody waits for the reply."""
         finally:

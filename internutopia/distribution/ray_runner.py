@@ -8,7 +8,7 @@ and another worker takes its place. Envs of other workers do not notice.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,12 +28,11 @@ from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.task.scene_builder import check_implemented
-from internutopia.distribution.packing import Packed, pack, unpack
+from internutopia.distribution.packing import unpack
 from internutopia.distribution.remote_episodes import RemoteEpisode, RemoteEpisodes
-from internutopia.distribution.signatures import SignatureCache
-from internutopia.distribution.waiting import Call
+from internutopia.distribution.remote_steps import RemoteSteps
 from internutopia.distribution.worker import Assignment, Reply, Worker
-from internutopia.distribution.worker_pool import WorkerDiedError, WorkerPool
+from internutopia.distribution.worker_pool import WorkerDiedError, WorkerPool, raise_first
 from internutopia.distribution.worker_process import WorkerSpec, pickled
 
 
@@ -57,10 +56,7 @@ class RayRunner(EnvRunner):
         self._episodes = RemoteEpisodes(self.groups, queue, results, distribution.episode_retries)
         self._joints = EnvJoints(self._episodes.envs)
         self._known: list[set[int]] = [set() for _ in self.groups]  # tasks that each worker has
-        self._signatures = [SignatureCache() for _ in self.groups]
-        self._steps = [0] * len(self.groups)
         self._action_spaces: dict[tuple[int, str, str], gymnasium.spaces.Space[Any] | None] = {}  # by task
-        self._pending: dict[int, Call | None] = {}  # steps that were begun, by group; None if no env runs
         try:
             self._pool = WorkerPool(
                 config, distribution, Worker, self._worker_spec, lambda _: (self._watcher,), self._on_worker_death
@@ -68,6 +64,7 @@ class RayRunner(EnvRunner):
         except BaseException:
             self.results.close()
             raise
+        self._steps = RemoteSteps(self._pool, self._episodes, results)
 
     @property
     @override
@@ -87,7 +84,7 @@ class RayRunner(EnvRunner):
     @override
     def reset(self, env_ids: Sequence[int]) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
         """Episodes on a worker that dies meanwhile are started again on the next one."""
-        self._settle(self._episodes.by_group(env_ids))
+        self._steps.settle(self._episodes.by_group(env_ids))
         envs = self._episodes.envs
         episodes = [self.queue.take() for _ in env_ids]
         started = {
@@ -109,65 +106,42 @@ class RayRunner(EnvRunner):
             self.queue.put_back([*episodes, *missed])
             raise
         self._tell_change()
-        first = [copy.copy(started[i].last[0]) if i in started else None for i in env_ids]
+        first = [copy.copy(self._episodes.last[i].observation) for i in env_ids]
         return first, [started[i].task_config if i in started else None for i in env_ids]
 
     @override
     def step(self, actions: Sequence[Action]) -> list[StepResult]:
         self._pool.check()  # also if no worker has anything to do
-        self._settle(self._pending)
+        self._steps.settle(range(len(self.groups)))
         for watcher in self.watchers:
             watcher.on_step_start()
-        outcomes: dict[int, StepResult] = {}
-        errors: list[Exception] = []
-        self._start_step(range(len(self.groups)), actions)
-        for group, outcome in self._gather_steps(self._pending).items():
-            if isinstance(outcome, Reply):
-                outcomes.update(self._take_results(group, outcome))
-            elif not isinstance(outcome, WorkerDiedError):
-                errors.append(outcome)
-        if errors:
-            self.results.flush()
-            raise errors[0]
-        results = [self._episodes.result_of(env_id, outcomes) for env_id in range(self.env_num)]
-        self.results.flush()
-        self._tell_change()
-        return results
+        groups = range(len(self.groups))
+        self._steps.begin(groups, actions)
+        return self._finish_step(groups)
 
     @override
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
-        self._settle([group])
+        self._steps.settle([group])
         if group == 0:  # it sets the pace for all
             for watcher in self.watchers:
                 watcher.on_step_start()
-        self._start_step([group], actions)
+        self._steps.begin([group], actions)
 
     @override
     def poll(self) -> list[int]:
-        idle = [group for group, call in self._pending.items() if call is None]
-        calls = {group: call for group, call in self._pending.items() if call is not None}
-        return idle + self._pool.poll(calls, block=not idle)
+        return self._steps.poll()
 
     @override
     def step_wait(self, group: int) -> list[StepResult]:
-        outcomes: dict[int, StepResult] = {}
-        for outcome in self._gather_steps([group]).values():
-            if isinstance(outcome, Reply):
-                outcomes = self._take_results(group, outcome)
-            elif not isinstance(outcome, WorkerDiedError):
-                raise outcome
-        results = [self._episodes.result_of(env_id, outcomes) for env_id in self.groups[group]]
-        self.results.flush()
-        self._tell_change()
-        return results
+        return self._finish_step([group])
 
     @override
     def get_obs(self) -> list[dict[str, Any] | None]:
         self._pool.check()
-        self._settle(self._pending)
-        observations = [None if env is None else copy.deepcopy(env.last[0]) for env in self.envs]
+        self._steps.settle(range(len(self.groups)))
+        observations = [copy.deepcopy(last.observation) for last in self._episodes.last]
         active = self._episodes.active
-        for group, reply in self._call_all('get_obs', lambda group: (active(group),)).items():
+        for group, reply in self._call_all('get_obs', lambda group: (list(active(group)),)).items():
             for env_id, obs in zip(active(group), unpack(reply.values), strict=True):
                 observations[env_id] = obs
         return observations
@@ -175,7 +149,7 @@ class RayRunner(EnvRunner):
     @override
     def warm_up(self, steps: int, physics: bool) -> None:
         self._pool.check()
-        self._settle(self._pending)
+        self._steps.settle(range(len(self.groups)))
         for reply in self._call_all('warm_up', lambda group: (steps, physics)).values():
             self._record(reply.results)
         self.results.flush()
@@ -196,34 +170,33 @@ class RayRunner(EnvRunner):
     @override
     def get_state(self, env_ids: Sequence[int]) -> SceneState:
         by_group = self._episodes.by_group(env_ids)
-        self._settle(by_group)
+        self._steps.settle(by_group)
         states: dict[int, EnvState] = {}
         for group, ids in by_group.items():
             states.update(zip(ids, self._pool.call(group, 'get_state', ids).envs, strict=True))
-        return SceneState(tuple(env_ids), tuple(states[env_id] for env_id in env_ids), max(self._steps))
+        return SceneState(tuple(env_ids), tuple(states[env_id] for env_id in env_ids), max(self._steps.counts))
 
     @override
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
-        self._settle(self._pending)
+        self._steps.settle(range(len(self.groups)))
         states = rows_of(state, self.env_num, env_ids)
         by_group = {
             group: SceneState(tuple(ids), tuple(states[i] for i in ids), state.step_count)
             for group, ids in self._episodes.by_group(states).items()
         }
-        _raise_first(self._call_groups('check_state', {g: (own, own.env_ids) for g, own in by_group.items()}))
-        outcomes = self._call_groups('set_state', {g: (own, own.env_ids) for g, own in by_group.items()})
+        raise_first(self._pool.call_each('check_state', {g: (own, own.env_ids) for g, own in by_group.items()}))
+        outcomes = self._pool.call_each('set_state', {g: (own, own.env_ids) for g, own in by_group.items()})
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, Exception)]
         if errors:
             changed = [group for group, outcome in outcomes.items() if not isinstance(outcome, Exception)]
-            for problems in self._call_groups('undo_set_state', dict.fromkeys(changed, ())).values():
+            for problems in self._pool.call_each('undo_set_state', dict.fromkeys(changed, ())).values():
                 for problem in [problems] if isinstance(problems, Exception) else problems:
                     errors[0].add_note(str(problem))
             raise errors[0]
         for env_id, env_state in states.items():
-            env = self._episodes[env_id]
-            env.ended, env.last = env_state.ended, copy.deepcopy(env_state.last)
+            self._episodes.restore(env_id, env_state)
         if states.keys() >= {env_id for env_id, env in enumerate(self.envs) if env is not None}:
-            self._steps = [state.step_count] * len(self.groups)
+            self._steps.counts[:] = [state.step_count] * len(self.groups)
 
     @override
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
@@ -245,7 +218,7 @@ class RayRunner(EnvRunner):
         """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
         if self._closed:
             return {}
-        idle = [group for group in questions if group not in self._pending]
+        idle = [group for group in questions if group not in self._steps.pending]
         return self._call_all('ask', lambda group: (pickled(questions[group]),), idle)
 
     @override
@@ -272,52 +245,10 @@ class RayRunner(EnvRunner):
     def _worker_spec(self, config: DistributedConfig) -> WorkerSpec:
         return WorkerSpec.of(config.model_copy(update={'env_num': self.env_num, 'task_configs': []}))
 
-    def _start_step(self, groups: Collection[int], actions: Any) -> None:
-        """Have workers make a step with the envs that run. ValueError or KeyError for a bad action: none has moved."""
-        packed, known = dict[int, Packed](), False
-        while todo := {group: ids for group in groups if (ids := self._episodes.active(group))}:
-            packed = {group: pack([actions[env_id] for env_id in env_ids]) for group, env_ids in todo.items()}
-            tasks = {g: [self._episodes[i].episode.task_index for i in ids] for g, ids in todo.items()}
-            known = all(self._signatures[group].covers(packed[group], tasks[group]) for group in todo)
-            if known or self._validate(todo, packed, tasks):
-                break
-        finished = self._episodes.reported_finished()
-        self._pending.update(dict.fromkeys(groups))
-        for group, env_ids in todo.items():
-            unchecked = packed[group] if known else None
-            self._pending[group] = self._pool.call_async(
-                group, 'step', env_ids, self._steps[group], finished, unchecked
-            )
-
-    def _validate(
-        self, todo: Mapping[int, list[int]], packed: Mapping[int, Packed], tasks: Mapping[int, list[int]]
-    ) -> bool:
-        """Have actions checked; whether all workers have done that. ValueError or KeyError for a bad one."""
-        answers = self._call_groups('validate', {group: (ids, packed[group]) for group, ids in todo.items()})
-        died = [group for group, answer in answers.items() if isinstance(answer, WorkerDiedError)]
-        _raise_first(answers, but=died)
-        for group, answer in answers.items():
-            if answer is True:
-                self._signatures[group].add(packed[group], tasks[group])
-        return not died
-
-    def _gather_steps(self, groups: Iterable[int]) -> dict[int, Any]:
-        """What came of the steps of groups, where any was made."""
-        calls = {group: call for group in groups if (call := self._pending[group]) is not None}
-        outcomes = self._pool.gather(calls)
-        for group in list(groups):  # not before: whoever interrupts this can have them later
-            del self._pending[group]
-            self._steps[group] += 1
-        return outcomes
-
-    def _settle(self, groups: Iterable[int]) -> None:
-        """Take in what came of steps of these groups that were interrupted."""
-        left = [group for group in groups if group in self._pending]
-        for group, outcome in self._gather_steps(left).items():
-            if isinstance(outcome, Reply):
-                self._take_results(group, outcome)
-        if left:
-            self.results.flush()
+    def _finish_step(self, groups: Sequence[int]) -> list[StepResult]:
+        results = self._steps.finish(groups)
+        self._tell_change()
+        return results
 
     def _prepare_and_reset(self, env_ids: Sequence[int], started: Mapping[int, RemoteEpisode]) -> None:
         """Have workers reset envs; those that get no episode are left without one."""
@@ -328,18 +259,18 @@ class RayRunner(EnvRunner):
                 group: [self._assignment(group, i, started[i].episode) for i in ids if i in started]
                 for group, ids in todo.items()
             }
-            prepared = self._call_groups('prepare', {g: (own, self.queue.seed) for g, own in assignments.items()})
+            prepared = self._pool.call_each('prepare', {g: (own, self.queue.seed) for g, own in assignments.items()})
             died = self._note_deaths(prepared, todo, started)
-            _raise_first(prepared, but=died)  # nothing has changed
+            raise_first(prepared, but=died)  # nothing has changed
             if died:
                 continue
-            outcomes = self._call_groups('reset', {group: (ids,) for group, ids in todo.items()})
+            outcomes = self._pool.call_each('reset', {group: (ids,) for group, ids in todo.items()})
             died = self._note_deaths(outcomes, todo, started)
             for group, outcome in outcomes.items():
                 if isinstance(outcome, Reply):
                     self._note_reset(todo[group], outcome, started)
             try:
-                _raise_first(outcomes, but=died)
+                raise_first(outcomes, but=died)
             except Exception:
                 self._clear(env_ids)
                 raise
@@ -356,16 +287,15 @@ class RayRunner(EnvRunner):
     def _note_reset(self, env_ids: Sequence[int], reply: Reply, started: Mapping[int, RemoteEpisode]) -> None:
         for env_id, obs in zip(env_ids, unpack(reply.values), strict=True):
             if env_id in started:
-                started[env_id].on_reset(obs)
                 DataHub.clear(started[env_id].episode.task_name)  # what was reported of another run of it
-            self._episodes.envs[env_id] = started.get(env_id)
+            self._episodes.put(env_id, started.get(env_id), obs)
         self._record(reply.results)
 
     def _clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
-        self._call_groups('clear', {group: (ids,) for group, ids in self._episodes.by_group(env_ids).items()})
+        self._pool.call_each('clear', {group: (ids,) for group, ids in self._episodes.by_group(env_ids).items()})
         for env_id in env_ids:
-            self._episodes.envs[env_id] = None
+            self._episodes.put(env_id, None)
 
     def _assignment(self, group: int, env_id: int, episode: Episode) -> Assignment:
         known = self._known[group]
@@ -373,22 +303,13 @@ class RayRunner(EnvRunner):
         known.add(episode.task_index)
         return Assignment(env_id, episode.id, episode.task_index, config, self._joints.of(env_id))
 
-    def _take_results(self, group: int, reply: Reply) -> dict[int, StepResult]:
-        """Take in what came of a step."""
-        env_ids = self._episodes.active(group)
-        outcomes = {i: StepResult(*values) for i, values in zip(env_ids, unpack(reply.values), strict=True)}
-        for env_id, result in outcomes.items():
-            self._episodes[env_id].on_step(result)
-        self._record(reply.results)
-        return outcomes
-
     def _record(self, results: Iterable[EpisodeRecord]) -> None:
         for result in results:
             self.results.write(result)
 
     def _on_worker_death(self, group: int, reason: str) -> None:
         self._known[group] = set()
-        self._signatures[group] = SignatureCache()
+        self._steps.on_worker_death(group)
         self._episodes.on_worker_death(group, reason)
 
     def _call_all(
@@ -396,26 +317,13 @@ class RayRunner(EnvRunner):
     ) -> dict[int, Any]:
         """Call a method of all workers whose envs run (or of some); those that die are not in the answer."""
         asked = [g for g in range(len(self.groups)) if self._episodes.active(g)] if groups is None else groups
-        answers = self._call_groups(method, {group: arguments(group) for group in asked})
+        answers = self._pool.call_each(method, {group: arguments(group) for group in asked})
         died = [group for group, answer in answers.items() if isinstance(answer, WorkerDiedError)]
-        _raise_first(answers, but=died)
+        raise_first(answers, but=died)
         return {group: answer for group, answer in answers.items() if group not in died}
-
-    def _call_groups(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of the workers of groups; what each answers, or the exception that its call ended with."""
-        return self._pool.gather(
-            {group: self._pool.call_async(group, method, *own) for group, own in arguments.items()}
-        )
 
     def _group_of_camera(self, camera: str | tuple[Any, Any] | None) -> int:
         if not isinstance(camera, str):
             return 0
         number = camera.removeprefix('/World/env_').partition('/')[0]
         return int(number) // len(self.groups[0]) if number.isdecimal() and int(number) < self.env_num else 0
-
-
-def _raise_first(answers: Mapping[int, Any], but: Collection[int] = ()) -> None:
-    """Raise the first exception, of those of some groups aside."""
-    for group, answer in answers.items():
-        if isinstance(answer, Exception) and group not in but:
-            raise answer

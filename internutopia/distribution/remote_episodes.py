@@ -17,6 +17,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results
+from internutopia.core.runner.state import EnvState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.util import log
 
@@ -31,33 +32,10 @@ class RemoteEpisode:
 
     episode: Episode
     task_config: TaskCfg
-    last: StepResult = EMPTY_RESULT
     ended: bool = False
     lost: str | None = None
     requeued: bool = False
     replaced: bool = False
-
-    def on_reset(self, obs: dict[str, Any]) -> None:
-        """It has begun with this observation."""
-        info = {'episode_id': self.episode.id, 'task_name': self.episode.task_name, 'step': 0}
-        self.last = StepResult(obs, 0.0, False, False, info)
-
-    def on_step(self, result: StepResult) -> None:
-        """It has made a step."""
-        self.ended = bool(result.terminated or result.truncated)
-        self.last = copy.deepcopy(result) if self.ended else result  # to be repeated, whatever the caller does with it
-
-    def on_loss_reported(self) -> None:
-        """It was lost, and its env says so from now on."""
-        info = {**(self.last.info or {}), 'metrics': {}, 'error': self.lost}
-        self.ended = True
-        info = {**info, 'requeued': True} if self.requeued else info
-        self.last = StepResult(self.last.observation, 0.0, False, True, info)
-
-    def failure_result(self, env_id: int) -> EpisodeRecord:
-        """The result of an episode that is not run again; what killed its workers is in `lost`."""
-        steps = (self.last.info or {}).get('step', 0)
-        return EpisodeRecord.of(self.episode, self.task_config.type, env_id, steps, False, True, {}, self.lost)
 
 
 class RemoteEpisodes:
@@ -71,11 +49,15 @@ class RemoteEpisodes:
 
     Attributes:
         envs: what each env holds.
+        last: what each env reported last, or showed when its episode began.
+        groups: env ids of each group.
     """
 
     def __init__(self, groups: Sequence[range], queue: EpisodeQueue, results: Results, retries: int):
         self.envs: list[RemoteEpisode | None] = [None] * sum(map(len, groups))
-        self._groups = groups
+        self.last = [EMPTY_RESULT] * len(self.envs)
+        self.groups = groups
+        self._active: dict[int, dict[int, int]] = {}  # what `active` returns, until it changes
         self._queue = queue
         self._results = results
         self._retries = retries
@@ -87,17 +69,29 @@ class RemoteEpisodes:
         assert env is not None
         return env
 
-    def active(self, group: int) -> list[int]:
-        """The envs of a group whose episode goes on in their worker."""
-        return [
-            env_id
-            for env_id in self._groups[group]
-            if (env := self.envs[env_id]) is not None and not env.ended and env.lost is None
-        ]
+    def put(self, env_id: int, env: RemoteEpisode | None, obs: dict[str, Any] | None = None) -> None:
+        """An env holds an episode that has begun with this observation, or none."""
+        self.envs[env_id], self.last[env_id] = env, EMPTY_RESULT
+        if env is not None:
+            info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
+            self.last[env_id] = StepResult(obs, 0.0, False, False, info)
+        self._active.clear()
+
+    def restore(self, env_id: int, state: EnvState) -> None:
+        """An env was put into a state."""
+        self[env_id].ended, self.last[env_id] = state.ended, copy.deepcopy(state.last)
+        self._active.clear()
+
+    def active(self, group: int) -> Mapping[int, int]:
+        """The envs of a group whose episode goes on in their worker, with the index of its task."""
+        if group not in self._active:
+            envs = ((env_id, self.envs[env_id]) for env_id in self.groups[group])
+            self._active[group] = {i: env.episode.task_index for i, env in envs if env and not (env.ended or env.lost)}
+        return self._active[group]
 
     def by_group(self, env_ids: Iterable[int]) -> dict[int, list[int]]:
         """Env ids by group, in their order."""
-        size = len(self._groups[0])
+        size = len(self.groups[0])
         sorted_out: dict[int, list[int]] = {}
         for env_id in env_ids:
             sorted_out.setdefault(env_id // size, []).append(env_id)
@@ -105,19 +99,32 @@ class RemoteEpisodes:
 
     def reported_finished(self) -> list[str]:
         """Names of the tasks that are here and were reported to have reached their goal."""
-        reported = DataHub.finished_episodes()
+        if not (reported := DataHub.finished_episodes()):
+            return []
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
 
-    def result_of(self, env_id: int, outcomes: Mapping[int, StepResult]) -> StepResult:
-        """What an env reports after a step of which these are the outcomes."""
-        env = self.envs[env_id]
-        if env_id in outcomes:
-            return outcomes[env_id]
+    def on_step(self, group: int, values: Sequence[Any]) -> dict[int, StepResult]:
+        """A group has made a step, of which the active envs report these values; they are returned by env id."""
+        results = dict(zip(self.active(group), map(StepResult._make, values), strict=True))
+        for env_id, result in results.items():
+            self.last[env_id] = result
+            if result.terminated or result.truncated:
+                self.last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
+                self[env_id].ended = True
+                self._active.pop(group, None)
+        return results
+
+    def result_without_step(self, env_id: int) -> StepResult:
+        """What an env reports that has made no step: nothing, or its last result again."""
+        env, last = self.envs[env_id], self.last[env_id]
         if env is None:
             return EMPTY_RESULT
         if env.lost is not None and not env.ended:
-            env.on_loss_reported()
-        return repeat_result(env.last)
+            env.ended = True
+            info = {**(last.info or {}), 'metrics': {}, 'error': env.lost}
+            info = {**info, 'requeued': True} if env.requeued else info
+            last = self.last[env_id] = StepResult(last.observation, 0.0, False, True, info)
+        return repeat_result(last)
 
     def on_worker_death(self, group: int, reason: str) -> None:
         """A worker has died: its running episodes go back to the queue, but for those that are given up."""
@@ -130,10 +137,11 @@ class RemoteEpisodes:
             self._deaths[env.episode.id] += 1
             if self._deaths[env.episode.id] > self._retries:
                 env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self._results.write(env.failure_result(env_id))
+                self._results.write(self._failure_result(env_id))
             else:
                 env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
                 back.append(env.episode)
+        self._active.pop(group, None)
         self._queue.put_back(back)
         log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
 
@@ -149,3 +157,8 @@ class RemoteEpisodes:
                     f'episode {env.episode.id} (task_configs[{env.episode.task_index}]): '
                     f'{self._deaths[env.episode.id]} workers have died while it was started or run'
                 )
+
+    def _failure_result(self, env_id: int) -> EpisodeRecord:
+        """The result of an episode that is not run again; what killed its workers is in `lost`."""
+        env, steps = self[env_id], (self.last[env_id].info or {}).get('step', 0)
+        return EpisodeRecord.of(env.episode, env.task_config.type, env_id, steps, False, True, {}, env.lost)

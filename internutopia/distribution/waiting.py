@@ -35,6 +35,7 @@ class Call:
         answer: what came through the link: see `PipeLink.receive`; an empty tuple as long as nothing was received.
         waited: time that this process has waited for it [s].
         warn_at: value of `waited` at which there is a warning [s].
+        begun: when it began, by the clock `time.monotonic`.
     """
 
     worker: int
@@ -45,6 +46,7 @@ class Call:
     answer: tuple[Any, ...] | None = ()
     waited: float = 0.0
     warn_at: float = field(default_factory=lambda: _WARN_AFTER)
+    begun: float = field(default_factory=time.monotonic)
 
     @property
     def settled(self) -> bool:
@@ -87,13 +89,12 @@ class Patience:
     def look(self, calls: Collection[Call]) -> None:
         """Count the time since the last look, a second ago, for calls that are not done. ConnectionError as above."""
         self._cluster.check()
-        now = time.monotonic()
-        waited = min(now - self._looked, _LOOK_INTERVAL)
-        if waited < _LOOK_INTERVAL / 2:
+        now, before = time.monotonic(), self._looked
+        if now - before < _LOOK_INTERVAL / 2:
             return
         self._looked = now
         for call in calls:
-            call.waited += waited
+            call.waited += min(now - max(before, call.begun), _LOOK_INTERVAL)
             if self._step_timeout is not None and call.waited >= self._step_timeout:
                 self._on_timeout(call)
             elif call.waited >= call.warn_at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -103,25 +103,34 @@ class WorkerPool:
         """The workers whose call is done; with `block`, at least one."""
         return [call.worker for call in self._patience.wait(calls.values(), int(block))]
 
+    def call_each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of workers, each with arguments of its own, and wait; see `gather`."""
+        return self.gather({worker: self.call_async(worker, method, *own) for worker, own in arguments.items()})
+
     def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Wait for calls; the result of each by worker, or the exception that it ended with.
+        """Wait for calls; the result of each by worker. See `as_done`."""
+        answers = dict(self.as_done(calls))
+        return {worker: answers[worker] for worker in calls}
 
-        Where a worker has died that is a `WorkerDiedError`. ConnectionError if Ray is gone.
+    def as_done(self, calls: Mapping[int, Call]) -> Iterator[tuple[int, Any]]:
+        """Wait for calls: each worker, as soon as it has answered, and its result or the exception that it ended with.
+
+        Where a worker has died that is a `WorkerDiedError`; these come last, in the order of workers.
+        ConnectionError if Ray is gone.
         """
-        import ray
-
-        self._patience.wait(calls.values(), len(calls))
-        answers = {worker: self._answer(call) for worker, call in calls.items()}
-        for worker, answer in answers.items():
-            if not isinstance(answer, WorkerDiedError):
-                continue
+        left, deaths = list(calls.values()), dict[int, WorkerDiedError]()
+        while left:
+            for call in self._patience.wait(left, 1):
+                answer = self._answer(call)
+                left.remove(call)
+                if isinstance(answer, WorkerDiedError):
+                    deaths[call.worker] = answer
+                else:
+                    yield call.worker, answer
+        for worker, death in sorted(deaths.items()):
             if calls[worker].generation == self._generations[worker]:  # else it is known
-                self._cluster.keep_logs()
-                with self._cluster.call():
-                    ray.kill(self._actors[worker])
-                self._spawn(worker)
-                self._on_death(worker, str(answer))
-        return answers
+                self._replace(worker, str(death))
+            yield worker, death
 
     def is_near(self, worker: int) -> bool:
         """Whether calls of a worker go through pipes: it is on this machine, and what this process has can be had."""
@@ -166,6 +175,16 @@ class WorkerPool:
         with self._cluster.call():
             self._actors[worker] = self._actor_class.remote()
             self._setups[worker] = self._actors[worker].set_up.remote(self._spec, *self._set_up_arguments(worker))
+
+    def _replace(self, worker: int, reason: str) -> None:
+        """Have another one in the place of a worker that has died."""
+        import ray
+
+        self._cluster.keep_logs()
+        with self._cluster.call():
+            ray.kill(self._actors[worker])
+        self._spawn(worker)
+        self._on_death(worker, reason)
 
     def _wait_ready(self, worker: int) -> None:
         """Wait until a new worker is ready. What goes wrong in it is raised."""
@@ -291,3 +310,10 @@ def _with_traceback(error: Any) -> Exception:
     if not isinstance(cause, ValueError | KeyError | OSError):
         cause.add_note(str(error))  # its traceback there
     return cause
+
+
+def raise_first(answers: Mapping[int, Any], but: Collection[int] = ()) -> None:
+    """Raise the first exception, those of some workers aside."""
+    for worker, answer in answers.items():
+        if isinstance(answer, Exception) and worker not in but:
+            raise answer

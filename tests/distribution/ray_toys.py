@@ -156,7 +156,7 @@ class Pair:
                 pass
             env.reset()
         self.local.runner.set_current_time_step_index(0)
-        self.ray._runner._steps = [0] * PROCS  # pyright: ignore[reportAttributeAccessIssue]
+        self.ray._runner._steps.counts[:] = [0] * PROCS  # pyright: ignore[reportAttributeAccessIssue]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):

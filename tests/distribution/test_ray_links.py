@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from markers import slow_but
 from ray_toys import ENVS, PROCS, Pair, kill, move, pid_of, results_of, same, wait_until
@@ -87,6 +89,67 @@ def test_every_way_brings_the_same(
     for text, its_way in ((NO_MEMORY, 'no memory'), (NO_PIPES, 'no pipes')):
         told = sum(text in message for message in caplog.messages)
         assert told == (PROCS if way == its_way else 0)
+
+
+def test_a_step_is_one_message_to_each_worker_and_back_in_which_all_envs_share_arrays(
+    pair: Pair, toy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.queue(*[toy(max_steps=99)] * ENVS)
+    pair.reset()
+    pair.step([move()] * ENVS)  # workers know what these actions are like
+    sent: list[list[Any]] = []
+    received: list[bytearray] = []
+    send, receive = MessagePipe.send, MessagePipe.receive
+    monkeypatch.setattr(MessagePipe, 'send', lambda pipe, *parts: sent.append(parts) or send(pipe, *parts))
+    monkeypatch.setattr(MessagePipe, 'receive', lambda pipe: received.append(receive(pipe)) or received[-1])
+    obs = pair.ray.step([{'arm': {'drive': np.full((1, 2), 0.1 * i)}} for i in range(ENVS)])[0]
+    pair.local.step([{'arm': {'drive': np.full((1, 2), 0.1 * i)}} for i in range(ENVS)])
+    assert len(sent) == len(received) == 2 * PROCS  # these actions are like no others before: they are checked first
+    del sent[:], received[:]
+    for k in range(3):
+        actions = [{'arm': {'drive': np.full((1, 2), 0.1 * i * k)}} for i in range(ENVS)]
+        obs = pair.ray.step(actions)[0]
+        pair.local.step(actions)
+    assert len(sent) == len(received) == 3 * PROCS
+    assert [arrays_in(b''.join(parts)) for parts in sent] == [1] * len(sent)
+    assert [arrays_in(message) for message in received] == [len(arrays_of(obs[0]))] * len(received)
+
+
+def arrays_in(message: bytes | bytearray) -> int:
+    """Number of arrays that lie in a message."""
+    return struct.unpack_from('<q', message)[0] - 1
+
+
+def arrays_of(value: Any) -> list[np.ndarray[Any, Any]]:
+    """The arrays of an observation."""
+    if isinstance(value, dict | list):
+        return [array for item in (value.values() if isinstance(value, dict) else value) for array in arrays_of(item)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def test_what_a_worker_has_done_is_taken_in_while_another_is_at_work(
+    pair: Pair, toy: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = {'where': 'is_done', 'step': 2, 'times': 1, 'what': 'wait', 'log': str(tmp_path / 'log')}
+    tasks = [toy(max_steps=2), toy(max_steps=9), toy(max_steps=9), toy(max_steps=9, fault=fault)]
+    ids = pair.queue(*[toy(max_steps=9)] * ENVS, ray=tasks)
+    pair.ray.reset()
+    pair.ray.step([move()] * ENVS)
+    looks = 0
+
+    def interrupt(_: Any, calls: Any) -> None:
+        nonlocal looks
+        looks += len(calls) == 1
+        if looks == 2:  # the other worker has answered, and this is the next time that somebody waits
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(waiting, '_LOOK_INTERVAL', 0.01)
+        patch.setattr(waiting.Patience, 'look', interrupt)
+        pair.ray.step([move()] * ENVS)
+    assert [line['env_id'] for line in results_of(pair.ray, ids)] == [0]
+    (tmp_path / 'go').touch()
+    assert pair.ray.step([move()] * ENVS)[2] == [True, False, False, False]
 
 
 def test_a_worker_that_dies_leaves_no_memory(pair: Pair, toy: Callable[..., Any]) -> None:
