@@ -88,7 +88,8 @@ def test_repeated_actions(make_vector_env: MakeVectorEnv, caplog: pytest.LogCapt
     learning = learning.update(action=learning.action.update(repeat=2))
     plain, compiled = (make_vector_env(config, learning.update(compiled=flag)) for flag in (False, True))
     assert_alike(rollout(plain, 40), rollout(compiled, 40))
-    targets = [envs.core.runner.world.env_batches[0].read('ctrl') for envs in (plain, compiled)]
+    worlds = [envs.core.runner.world for envs in (plain, compiled)]
+    targets = [world.env_batches[0].read('ctrl') for world in worlds if isinstance(world, BatchedWorld)]
     np.testing.assert_allclose(targets[1], targets[0], rtol=TOLERANCE, atol=TOLERANCE)
     assert not any('is called as ever' in message for message in caplog.messages)
 
