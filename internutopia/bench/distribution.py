@@ -16,6 +16,7 @@ from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, write_scenes
 from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.core.runner.step_result import StepResult
 from internutopia.core.vec_env import Env
 from internutopia.distribution.messages import to_message
 from internutopia.distribution.packing import pack
@@ -62,7 +63,7 @@ def _throughput(scenes: Sequence[Path], quick: bool) -> list[Row]:
         )
         if not all(np.array_equal(_states(env), _states(local)) for env in envs.values()):
             raise RuntimeError('workers and this process did not do the same physics: their times say nothing')
-        outcomes = list(zip(*local.step(actions[-1]), strict=True))
+        outcomes = list(map(StepResult, *local.step(actions[-1])))
     what = f'{env_num} envs, H1, joint control, {SUBSTEPS} substeps'
     rows = [
         Row(

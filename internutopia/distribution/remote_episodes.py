@@ -103,16 +103,16 @@ class RemoteEpisodes:
             return []
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
 
-    def on_step(self, group: int, values: Sequence[Any]) -> dict[int, StepResult]:
-        """A group has made a step, of which the active envs report these values; they are returned by env id."""
-        results = dict(zip(self.active(group), map(StepResult._make, values), strict=True))
-        for env_id, result in results.items():
+    def on_step(self, group: int, results: Sequence[StepResult]) -> dict[int, StepResult]:
+        """A group has made a step, of which the active envs report these results; they are returned by env id."""
+        by_env = dict(zip(self.active(group), results, strict=True))
+        for env_id, result in by_env.items():
             self.last[env_id] = result
             if result.terminated or result.truncated:
                 self.last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
                 self[env_id].ended = True
                 self._active.pop(group, None)
-        return results
+        return by_env
 
     def result_without_step(self, env_id: int) -> StepResult:
         """What an env reports that has made no step: nothing, or its last result again."""

@@ -166,7 +166,7 @@ class Worker(PipeServer):
         for name in finished:
             DataHub.set_episode_finished(name)
         self.runner.simulator.set_current_time_step_index(step_count)
-        return self._reply([tuple(result) for result in self.runner.advance(checked, env_ids)])
+        return self._reply(self.runner.advance(checked, env_ids))
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """The current observations of envs that hold an episode."""
