@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -70,6 +70,19 @@ def unpack(packed: Packed) -> list[Any]:
     return values
 
 
+def stacked(packed: Packed) -> Any:
+    """Values of one layout as arrays with a row for each, by the keys of their dicts; None if they make none.
+
+    `{'a': [1.0, 2.0]}` and `{'a': [3.0, 4.0]}` become `{'a': array([[1.0, 2.0], [3.0, 4.0]])}`.
+    """
+    if len(packed.groups) != 1:
+        return None
+    try:
+        return _stacked_tree(packed.groups[0].layout, iter(packed.groups[0].columns))
+    except ValueError:  # arrays of several shapes
+        return None
+
+
 def array_bytes(packed: Packed) -> int:
     """Size of the arrays."""
     return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
@@ -92,7 +105,7 @@ def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
         raise _LayoutMismatchError
     if kind in _MAPPINGS:
         keys = list(first)
-        if any(map(keys.__ne__, map(list, values))):
+        if any(map(keys.__ne__, map(list, values)) if keys else values):
             raise _LayoutMismatchError
         items = zip(*map(kind.values, values), strict=True)
         return ('dict', kind, tuple(keys), tuple([_flatten(each, columns) for each in items]))
@@ -101,13 +114,13 @@ def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
             raise _LayoutMismatchError
         return ('list', kind, tuple([_flatten(items, columns) for items in zip(*values, strict=True)]))
     if _is_nested(first):
-        columns.append(_stacked(values))
+        columns.append(_joined(values))
         return ('array', first.dtype.str, first.shape)
     columns.append(list(values))
     return _LEAF
 
 
-def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Arrays as rows of one; they are compared by what joins them, in C."""
     shape = arrays[0].shape
     try:
@@ -118,6 +131,13 @@ def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if shape or len(set(map(_DTYPE, arrays))) > 1 or any(map(np.ndim, arrays)):
         raise _LayoutMismatchError
     return np.array(arrays)
+
+
+def _stacked_tree(layout: Layout, columns: Iterator[Column]) -> Any:
+    if layout[0] in ('leaf', 'array'):
+        return np.asarray(next(columns))
+    items = [_stacked_tree(item, columns) for item in layout[-1]]
+    return dict(zip(layout[2], items, strict=True)) if layout[0] == 'dict' else np.stack(items, axis=1)
 
 
 def _layout(value: Any) -> Layout:

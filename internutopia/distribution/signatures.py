@@ -28,14 +28,14 @@ class SignatureCache:
         """Whether actions, each with the index of the task that runs in its env, are sure to be taken."""
         for group in actions.groups:
             known = self._tasks.get(_signature(group))
-            if known is None or not known.issuperset(tasks[row] for row in group.rows):
+            if known is None or not known.issuperset(map(tasks.__getitem__, group.rows)):
                 return False
         return True
 
     def add(self, actions: Packed, tasks: Sequence[int]) -> None:
         """These were taken, and only their signature mattered."""
         for group in actions.groups:
-            self._tasks.setdefault(_signature(group), set()).update(tasks[row] for row in group.rows)
+            self._tasks.setdefault(_signature(group), set()).update(map(tasks.__getitem__, group.rows))
 
 
 def _signature(group: LeafGroup) -> Signature:
@@ -53,9 +53,6 @@ def _kind(column: Column) -> str:
             return ''
     elif column.dtype.kind not in 'iuf':
         return ''
-    try:
-        with np.errstate(over='ignore'):
-            numbers = np.asarray(column, np.float64).astype(np.float32)
-            return 'number' if (np.abs(numbers) <= LARGEST_NUMBER).all() else ''
-    except OverflowError:
-        return ''
+    numbers = np.asarray(column)
+    taken = not numbers.size or (-LARGEST_NUMBER <= numbers.min() and numbers.max() <= LARGEST_NUMBER)  # NaN is neither
+    return 'number' if taken else ''

@@ -28,7 +28,7 @@ from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.preparer import PreparedEpisode
-from internutopia.distribution.packing import Packed, pack, unpack
+from internutopia.distribution.packing import Packed, pack, stacked, unpack
 from internutopia.distribution.pipe_server import PipeServer
 from internutopia.distribution.worker_process import WorkerSpec, this_place
 
@@ -159,8 +159,10 @@ class Worker(PipeServer):
             finished: names of tasks that were reported to have reached their goal.
             actions: None means those that were checked.
         """
-        if actions is not None:
-            self.validate(env_ids, actions)
+        if actions is not None:  # of a known signature
+            self._actions = self.runner.check_stacked(env_ids, stacked(actions))
+            if self._actions is None:
+                self.validate(env_ids, actions)
         checked, self._actions, self._before = self._actions, None, None
         assert checked is not None
         for name in finished:

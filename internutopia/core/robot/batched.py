@@ -102,6 +102,17 @@ class BatchedRobot:
             commands += self._validate_one(name, env_ids, controller_actions)
         return commands
 
+    def validate_stacked(self, env_ids: list[int], actions: Mapping[str, NDArray[Any]]) -> list[Command] | None:
+        """See `BatchedRobots.validate_stacked`."""
+        controllers = [self.robot.controllers.get(name) for name in actions]
+        if (
+            type(self.robot).apply_action is not BaseRobot.apply_action
+            or not all(controller is not None and controller.checks_signature_only() for controller in controllers)
+            or not self.robots.keys() >= set(env_ids)
+        ):
+            return None
+        return [command for name, each in actions.items() for command in self._validate_one(name, env_ids, each)]
+
     def apply(self, commands: Iterable[Command]) -> None:
         """Run controllers on checked actions and set the joint targets they ask for."""
         self.robot.command([(command.control(), command.env_ids) for command in commands])
@@ -134,7 +145,7 @@ class BatchedRobot:
             if name not in self.robot.sensors:
                 row['sensors'][name] = own_values(sensor.observe())
 
-    def _validate_one(self, name: str, env_ids: list[int], actions: list[Any]) -> list[Command]:
+    def _validate_one(self, name: str, env_ids: list[int], actions: Any) -> list[Command]:
         controller = self.robot.controllers.get(name)
         if controller is None:
             return [
@@ -171,6 +182,21 @@ class BatchedRobots:
             if not batch.robots:  # also one whose first robot failed to start
                 batch.robot.cleanup()
                 del self._batches[key]
+
+    def validate_stacked(self, env_ids: list[int], actions: Any) -> list[tuple[BatchedRobot, list[Command]]] | None:
+        """Check actions that differ in numbers alone: an array with a row per env, by robot and controller.
+
+        None if one of these does not take them so, or is not the same in all envs: they have to be seen one by one.
+        """
+        if not isinstance(actions, dict):
+            return None
+        validated: list[tuple[BatchedRobot, list[Command]]] = []
+        for name, of_robot in actions.items():
+            batches = [batch for batch in self._batches.values() if batch.name == name]
+            if len(batches) != 1 or (commands := batches[0].validate_stacked(env_ids, of_robot)) is None:
+                return None
+            validated.append((batches[0], commands))
+        return validated
 
     def forget(self, env_id: int) -> None:
         """What was observed in an env before does not hold."""

@@ -103,7 +103,8 @@ class BaseController(OrderedKeys, ABC):
     def checks_signature_only(cls) -> bool:
         """Whether it takes every action of the shapes and types of one that it took, as long as numbers are finite.
 
-        Distributed runs then need not wait until all workers have checked their actions.
+        Distributed runs then need not wait until all workers have checked their actions. `parse_actions` gets those as
+        one array there, as far as they make one.
         """
         return False
 

@@ -88,6 +88,18 @@ class LocalRunner:
         with self.simulator.scenes.entered():
             return self._validated(running, actions)
 
+    def check_stacked(self, env_ids: Sequence[int], actions: Any) -> BatchedActions | None:
+        """Check actions that differ in numbers alone, as arrays; see `BatchedRobots.validate_stacked`.
+
+        None if they have to be seen one by one, by `check_actions`.
+        """
+        simulator = self.simulator
+        if simulator.watchers or simulator.overrides or self._action_filter or not simulator.running[env_ids].all():
+            return None
+        with simulator.scenes.entered():
+            batches = simulator.batches.validate_stacked(list(env_ids), actions)
+        return None if batches is None else BatchedActions(list(batches), [], [])
+
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Check actions for the next step, which `step_wait` makes; there is one group."""
         self._actions = self.check_actions(actions)
