@@ -79,7 +79,7 @@ def stacked(packed: Packed) -> Any:
         return None
     try:
         return _stacked_tree(packed.groups[0].layout, iter(packed.groups[0].columns))
-    except ValueError:  # arrays of several shapes
+    except ValueError:  # arrays of several shapes, or no numbers
         return None
 
 
@@ -105,7 +105,7 @@ def _flatten(values: Sequence[Any], columns: list[Column]) -> Layout:
         raise _LayoutMismatchError
     if kind in _MAPPINGS:
         keys = list(first)
-        if any(map(keys.__ne__, map(list, values)) if keys else values):
+        if any(map(keys.__ne__, map(list, values))):
             raise _LayoutMismatchError
         items = zip(*map(kind.values, values), strict=True)
         return ('dict', kind, tuple(keys), tuple([_flatten(each, columns) for each in items]))
@@ -135,7 +135,10 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _stacked_tree(layout: Layout, columns: Iterator[Column]) -> Any:
     if layout[0] in ('leaf', 'array'):
-        return np.asarray(next(columns))
+        column = np.asarray(next(columns))
+        if column.dtype.hasobject:
+            raise ValueError(f'{column[0]!r} is no number')
+        return column
     items = [_stacked_tree(item, columns) for item in layout[-1]]
     return dict(zip(layout[2], items, strict=True)) if layout[0] == 'dict' else np.stack(items, axis=1)
 

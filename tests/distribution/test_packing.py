@@ -4,12 +4,13 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ray_toys import same
 
-from internutopia.distribution.packing import array_bytes, pack, unpack
+from internutopia.distribution.packing import array_bytes, pack, stacked, unpack
 
 ARRAYS = arrays.arrays(
     st.sampled_from(['<f4', '<f8', '<i8', '?', '|u1', '<U3']), arrays.array_shapes(min_dims=0, min_side=0, max_side=3)
@@ -59,3 +60,27 @@ def test_values_that_differ_in_form_keep_their_places():
     values = [None, {'a': np.zeros(2)}, None, {'a': np.ones(3)}, {'a': np.ones(2)}]
     assert same(unpack(pack(values)), values)
     assert len(pack(values).groups) == 3
+
+
+def test_actions_of_one_form_are_stacked_as_arrays():
+    actions = [{'robot': {'legs': [[0.5, i], [1, 2]], 'arm': np.full(3, i), 'gripper': i}} for i in range(4)]
+    robot = stacked(pack(actions))['robot']
+    np.testing.assert_array_equal(robot['legs'], [[[0.5, i], [1, 2]] for i in range(4)])
+    np.testing.assert_array_equal(robot['arm'], [[i] * 3 for i in range(4)])
+    np.testing.assert_array_equal(robot['gripper'], range(4))
+
+
+@pytest.mark.parametrize(
+    'actions',
+    [
+        [{'a': [1.0]}, {'a': [1.0, 2.0]}],
+        [{'a': [1.0]}, {'b': [1.0]}],
+        [{'a': [1.0, [2.0, 3.0]]}] * 2,
+        [{'a': [1.0, None]}] * 2,
+        [{'a': 'left'}, {'a': None}],
+        [{'a': 10**30}] * 2,
+    ],
+    ids=['length', 'keys', 'shape', 'none', 'text', 'huge'],
+)
+def test_actions_that_make_no_arrays_are_not_stacked(actions):
+    assert stacked(pack(actions)) is None
