@@ -6,7 +6,8 @@
 In warehouse and apartment a path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. On
 the course it leads straight over 20 m of random ground, a slope and stairs, from another place beside its middle each
 time. A robot that is at its end within the controller's threshold has arrived; one whose base is below 0.6 of its
-height above the ground has fallen. The error is the distance of the base from the path, seen from above.
+height above the mean ground around it, or leans by more than 0.9 rad, has fallen. The error is the distance of the base
+from the path, seen from above.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ SCENES = {  # file, and what is looked at of it along x and y [m]
 INDOORS = ('warehouse', 'apartment')
 CLEARANCE = 0.6  # m
 POINTS, LEGS = 3, (1.0, 4.0)  # of a path: number, and lengths between them [m]
+LEAN = 0.9  # rad, that a robot has fallen with
+# m, around a base, where the ground is looked at: on stairs that under the base itself is not what its feet are on
+AROUND = np.stack(np.meshgrid(np.arange(-0.3, 0.31, 0.1), np.arange(-0.3, 0.31, 0.1)), axis=-1).reshape(-1, 2)
 COURSE, ASIDE = 20.0, 0.8  # m: length of the course, and how far from its middle paths may be
 LIMIT = 90.0  # s, of an episode
 ENVS = 20
@@ -157,8 +161,9 @@ def walk(name: str, scene: str, episodes: int, policy: str | None) -> None:
                 off[i].append(off_path(place[:2], np.array(cfg.path)[:, :2]))
                 arrived = robot['controllers']['move_along_path']['finished']
                 # furniture is no ground: a robot that leans over a table has not fallen
-                level = 0.0 if scene in INDOORS else ground.heights(place)
-                down = place[2] < level + lowest
+                level = 0.0 if scene in INDOORS else ground.heights((place[:2] + AROUND).astype(np.float32)).mean()
+                w, x, y, z = robot['orientation']
+                down = place[2] < level + lowest or 1.0 - 2.0 * (x * x + y * y) < np.cos(LEAN)
                 if not (arrived or down or len(off[i]) >= limit):
                     continue
                 fallen, late = fallen + down, late + (not arrived and not down)

@@ -53,9 +53,10 @@ def config(
 
     The action `(k,)` moves the targets of the robot's leg joints around the home pose. The observation is the base's
     angular velocity (scaled by 0.25), the direction of gravity in its frame, the command (forward, lateral [m/s], yaw
-    rate [rad/s]), positions relative to home and velocities (scaled by 0.05) of all joints that it drives, the last
-    action, and the clock of the gait (cosine, sine). A critic also sees the base's velocity and height and the feet's
-    contacts. An episode ends when the base is lower than 0.6 of its height at home or leans by more than 0.9 rad.
+    rate [rad/s]), positions relative to home of all joints that it drives and of those that are held in some pose
+    (`Walker.held`), velocities of the former (scaled by 0.05), the last action, and the clock of the gait (cosine,
+    sine). A critic also sees the base's velocity and height and the feet's contacts. An episode ends when the base is
+    lower than 0.6 of its height at home or leans by more than 0.9 rad.
 
     Args:
         num_envs: number of envs.
@@ -100,6 +101,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
+    seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
     command = CommandTermCfg(
         term='velocity',
         params={
@@ -118,7 +120,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='base_angular_velocity', scale=0.25, noise=0.1 * randomize),
             ObservationTermCfg(term='projected_gravity', noise=0.03 * randomize),
             ObservationTermCfg(term='command', params={'name': COMMAND}),
-            ObservationTermCfg(term='joint_positions', params=joints | {'relative': True}, noise=0.01 * randomize),
+            ObservationTermCfg(term='joint_positions', params=seen | {'relative': True}, noise=0.01 * randomize),
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
             ObservationTermCfg(term='phase', params={'period': robot.period}),

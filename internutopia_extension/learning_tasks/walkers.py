@@ -32,7 +32,7 @@ class Walker:
         swing_height: how far a foot is lifted [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
-        held: ranges that joints above the legs are held in, sampled anew for every episode [rad].
+        held: ranges that joints above the legs are held in, sampled anew for every episode [rad]; the policy sees them.
         armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
@@ -165,6 +165,7 @@ WALKERS = {
         base_height=1.226,
         sole=0.0547,
         period=0.65,
+        updates=1600,
         # between the straight arms of the model and the bent ones that its walking controller asks for
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),

@@ -77,6 +77,7 @@ def test_a_robot_of_2x_walks(start, kind):
     module, config, height, least = WALKERS[kind]
     env = start(kind, module, config, height)
     walk(env, 1.0, [0.0, 0.0, 0.0])
+    walk(env, 1.0, [SPEED, 0.0, 0.0])  # until it is under way
     before = [robot_of(env, env_id).get_pose()[0] for env_id in range(2)]
     after = walk(env, 4.0, [SPEED, 0.0, 0.0])
     for old, new in zip(before, after, strict=True):
