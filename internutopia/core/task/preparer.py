@@ -58,6 +58,8 @@ class EpisodePreparer:
     ) -> dict[int, PreparedEpisode]:
         """Prepare the episodes that envs shall start in one reset.
 
+        Envs that go on with what they have keep their scenes, too, unless all envs are reset: files are not looked at.
+
         Args:
             episodes: the episodes, by env id.
             joints: joints that the scenes of these envs get, with positions on the world in the world frame.
@@ -68,31 +70,43 @@ class EpisodePreparer:
         """
         handles: dict[tuple[object, ...], SceneHandle] = {}
         prepared: dict[int, PreparedEpisode] = {}
+        all_envs = len(episodes) == self._world.env_num
         for env_id, episode in episodes.items():
             try:
                 origin = self._world.env_origins[env_id]
                 key = episode.task_index, *(in_env_frame(joint, origin) for joint in joints[env_id])
                 model = self._spec(key, episode)
-                known = key in handles
-                if not known:
-                    handles[key] = self._world.prepare(model)
-                handle, last = handles[key], before.get(env_id)
-                if last and last.model is model and last.handle is handle and last.task and is_reusable(last.task):
-                    prepared[env_id] = replace(last, episode=episode)
-                    continue
-                task_config = episode.snapshot()
-                if not known:
-                    check_sensors(task_config, handle)
-                    if isinstance(handle, CompiledScene):
-                        self._checks.check(episode.task_index, model, handle)
-                # shares nothing with what a user gets
-                runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-                prepared[env_id] = PreparedEpisode(episode, task_config, runtime_config, model, handle)
+                last = before.get(env_id)
+                if last and not (last.model is model and last.task and is_reusable(last.task)):
+                    last = None
+                if last is None or all_envs:
+                    if key not in handles:
+                        handles[key] = self._handle(episode, model)
+                    if last is None or last.handle is not handles[key]:
+                        last = self._fresh(env_id, episode, shown, model, handles[key])
+                prepared[env_id] = replace(last, episode=episode)
             except Exception as error:
                 where = f'episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}'
                 error.add_note(f'while loading {where}')
                 raise
         return prepared
+
+    def _handle(self, episode: Episode, model: SceneSpec) -> SceneHandle:
+        """The scene of an episode, compiled and checked."""
+        handle = self._world.prepare(model)
+        check_sensors(episode.snapshot(), handle)
+        if isinstance(handle, CompiledScene):
+            self._checks.check(episode.task_index, model, handle)
+        return handle
+
+    def _fresh(
+        self, env_id: int, episode: Episode, shown: bool, model: SceneSpec, handle: SceneHandle
+    ) -> PreparedEpisode:
+        """An episode that starts with objects of its own."""
+        task_config = episode.snapshot()
+        # shares nothing with what a user gets
+        runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
+        return PreparedEpisode(episode, task_config, runtime_config, model, handle)
 
     def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
         """What the scene of an episode is made of: the very same object for all that are alike."""

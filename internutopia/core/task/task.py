@@ -122,11 +122,12 @@ def is_reusable(task: BaseTask) -> bool:
     robots = task.robots.values()
     if task.ends_itself or task.metrics or task.reward or any(not each.batch or each.controllers for each in robots):
         return False
-    sensors = (sensor for robot in robots for sensor in robot.sensors.values())
+    sensors = [sensor for robot in robots for sensor in robot.sensors.values()]
+    members = {BaseTask: [task], BaseRobot: robots, BaseObject: task.objects.values(), SensorHandle: sensors}
     return all(
-        isinstance(each, base) and all(getattr(type(each), name) is getattr(base, name) for name in methods)
-        for parts, (base, methods) in zip(((task,), robots, task.objects.values(), sensors), _LIFE.items(), strict=True)
-        for each in parts
+        isinstance(member, base) and all(getattr(type(member), name) is getattr(base, name) for name in _LIFE[base])
+        for base, of_base in members.items()
+        for member in of_base
     )
 
 
