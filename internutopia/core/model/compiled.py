@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -19,6 +20,8 @@ from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import IDENTITY_QUAT, SCENE_PREFIX, RobotSpec, SceneSpec
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_multiply, quat_rotate
+
+_STARTS_KEPT = 64  # of a scene, by spec
 
 
 class CompiledScene:
@@ -37,6 +40,7 @@ class CompiledScene:
             if name.startswith(SCENE_PREFIX) and self.model.body_weldid[i] != 0:
                 short = name.removeprefix(SCENE_PREFIX).lstrip('/')  # names from USD are prim paths
                 self.bodies[short] = body_layout(self.model, name, short)
+        self._starts: OrderedDict[int, tuple[SceneSpec, dict[str, NDArray[np.float64]]]] = OrderedDict()
         self._scene_articulations: dict[str, ArticulationLayout | None] = {}
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
@@ -123,7 +127,17 @@ class CompiledScene:
                 raise ValueError(f'robot {robot.name!r} has no joint {unknown!r}; {did_you_mean(unknown, names)}')
 
     def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
-        """State fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
+        """Read-only state fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
+        if id(scene) not in self._starts:
+            state = self._initial_state(scene)
+            for value in state.values():
+                value.flags.writeable = False
+            self._starts[id(scene)] = scene, state  # it lives as long as its id is here
+            if len(self._starts) > _STARTS_KEPT:
+                self._starts.popitem(last=False)
+        return self._starts[id(scene)][1]
+
+    def _initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         data = {name: value.copy() for name, value in self._default_state.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]

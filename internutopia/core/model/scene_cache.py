@@ -53,8 +53,8 @@ class SceneCache:
         if limits().own_process:
             _try(scene, timestep, contact)
         robots = [_robot_key(robot) for robot in scene.robots]
-        scene = exclude_overlaps(scene, robots, timestep)
-        key = _cache_key(scene, robots, timestep, contact)
+        build, scene = scene.build, exclude_overlaps(scene, robots, timestep)
+        key = _cache_key(scene, build, robots, timestep, contact)
         compiled = self._alive.get(key)
         if compiled is None:
             get = compile_scene if self._files is None else functools.partial(self._files.get, key=key)
@@ -115,32 +115,14 @@ def _asset_key(path: str | None) -> str | None:
 
 def _robot_key(r: RobotSpec) -> str:
     """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
-    return repr(
-        (
-            *(r.name, _asset_key(r.asset), r.scale, r.fixed_base, r.contact_links, r.frozen, r.probes, r.cameras),
-            r.drives,
-            *(r.synonyms, r.frames, r.weightless, r.at_root, r.joint_order, r.raw_lengths, r.self_collisions),
-        )
-    )
+    return f'{_asset_key(r.asset)} {r.build}'
 
 
-def _cache_key(scene: SceneSpec, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
+def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
     """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
 
-    `robots`: the keys of its robots.
+    `build`: that of the scene; `robots`: the keys of its robots.
     """
-    objects = [
-        (
-            *(o.name, o.prim_path, _asset_key(o.asset), o.scale, o.color, o.mass, o.density, o.dynamic, o.collider),
-            o.raw_lengths,
-        )
-        for o in scene.objects
-    ]
-    joined = scene.joints and (
-        scene.joints,
-        *((r.prim_path, r.position, r.orientation, r.joint_positions) for r in scene.robots),
-        *((o.position, o.orientation) for o in scene.objects),
-    )
-    contact_excludes = [robot.contact_excludes for robot in scene.robots]
-    base = _asset_key(scene.asset), scene.scale, scene.raw_lengths, scene.decompose, scene.position, scene.orientation
-    return repr((timestep, contact, base, robots, contact_excludes, objects, joined))
+    assets = [_asset_key(scene.asset), *(_asset_key(each.asset) for each in scene.objects)]
+    excludes = [robot.contact_excludes for robot in scene.robots]
+    return f'{timestep!r} {contact and contact.model_dump_json()} {assets} {build} {robots} {excludes}'

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 Vec3 = tuple[float, float, float]
@@ -141,6 +142,17 @@ class RobotSpec:
     self_collisions: bool | None = None
     contact_excludes: tuple[tuple[str, str], ...] = ()
 
+    @cached_property
+    def build(self) -> str:
+        """What tells it from other robots that are made of its asset, but for `contact_excludes`: poses are state."""
+        return repr(
+            (
+                *(self.name, self.scale, self.fixed_base, self.contact_links, self.frozen, self.probes, self.cameras),
+                *(self.drives, self.synonyms, self.frames, self.weightless, self.at_root, self.joint_order),
+                *(self.raw_lengths, self.self_collisions),
+            )
+        )
+
 
 @dataclass(frozen=True)
 class ObjectSpec:
@@ -202,3 +214,21 @@ class SceneSpec:
     raw_lengths: bool = False
     decompose: bool = False
     joints: tuple[JointSpec, ...] = ()
+
+    @cached_property
+    def build(self) -> str:
+        """What tells it from other scenes of the same assets, robots aside; with poses if joints depend on them."""
+        objects = [
+            (
+                *(each.name, each.prim_path, each.scale, each.color, each.mass, each.density, each.dynamic),
+                *(each.collider, each.raw_lengths),
+            )
+            for each in self.objects
+        ]
+        joined = self.joints and (
+            self.joints,
+            *((each.prim_path, each.position, each.orientation, each.joint_positions) for each in self.robots),
+            *((each.position, each.orientation) for each in self.objects),
+        )
+        own = self.scale, self.raw_lengths, self.decompose, self.position, self.orientation
+        return repr((own, objects, joined))

@@ -7,7 +7,7 @@ This is where the list API meets the arrays: `validate` gathers the actions of m
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,16 +68,13 @@ class BatchedRobot:
         env_id = robot._scene.env_id
         self.robots[env_id] = robot
         self._rows.pop(env_id, None)
-        env_ids = np.array([env_id])
+        self.reset(np.array([env_id]))
+
+    def reset(self, env_ids: Any) -> None:
+        """Begin new episodes of the same robots in these envs, on a device in those of a mask."""
         self.robot.reset(env_ids)
         for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
             part.reset(env_ids)
-
-    def reset(self, mask: Any) -> None:
-        """Begin new episodes of the same robots in the envs of a mask on the device."""
-        self.robot.reset(mask)
-        for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
-            part.reset(mask)
 
     def forget(self, env_id: int) -> None:
         """The env was changed from outside: what was observed there before does not hold."""
@@ -197,6 +194,12 @@ class BatchedRobots:
                 return None
             validated.append((batches[0], commands))
         return validated
+
+    def restart(self, env_ids: Sequence[int]) -> None:
+        """New episodes start in envs that keep their robots."""
+        for batch in self._batches.values() if env_ids else ():
+            if own := [env_id for env_id in env_ids if env_id in batch.robots]:
+                batch.reset(np.array(own))
 
     def forget(self, env_id: int) -> None:
         """What was observed in an env before does not hold."""

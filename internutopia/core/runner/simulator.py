@@ -11,6 +11,7 @@ A reset: take episodes, prepare them, unload, load, set up tasks, begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,6 @@ from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
 from internutopia.core.task.scene_builder import check_implemented
-from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.errors import EnvKeyError
@@ -59,9 +59,11 @@ class EnvSlot:
         last: what its last step gave the list API.
         labels: what every `info` of the list API says of it.
         handle: the scene that it runs in.
+        prepared: the episode, with this task.
     """
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
+        self.prepared = replace(prepared, task=task)
         self.episode: Episode = prepared.episode
         self.task_config: TaskCfg = prepared.task_config
         self.task = task
@@ -142,7 +144,7 @@ class SimulatorRunner:
         self.actions: Sequence[Any] | Mapping[int, Any] = ()
         self._joints = EnvJoints(self.envs)
         self._step_count = 0
-        self._checks = StartChecks(config.compat)
+        self._preparer = EpisodePreparer(self.world, config.compat)
 
     def step(self, api: EnvApi) -> Any:
         """One step of the envs that run; returns what `api.judge` does."""
@@ -194,8 +196,9 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here, before anything has changed.
         """
-        preparer = EpisodePreparer(self.world, self._checks, self.config.compat)
-        return {env_id: preparer.prepare(env_id, each, shown, joints[env_id]) for env_id, each in episodes.items()}
+        # what a user has seen is not run again
+        before = {} if shown else {i: slot.prepared for i in episodes if (slot := self.envs[i]) is not None}
+        return self._preparer.prepare(episodes, joints, before, shown)
 
     def start(self, env_ids: Sequence[int], prepared: Mapping[int, PreparedEpisode], api: EnvApi) -> None:
         """Start prepared episodes; envs without one are left without an episode.
@@ -204,7 +207,7 @@ class SimulatorRunner:
         """
         with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
-            self.clear(env_ids)
+            self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
             try:
                 self._load(prepared)
                 api.begin(list(prepared))
@@ -363,19 +366,27 @@ class SimulatorRunner:
         self.steps[where], self.running[where] = 0, True
         for env_id, each in prepared.items():
             self.world.noise_keys[env_id] = noise_key(self.queue.seed, each.episode.id)
-            scene = EnvScene(self.world, env_id, self.batches)
-            scene.model = each.model
-            local, own = each.runtime_config, each.task_config
-            scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
-            scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
-            self.scenes.loaded[env_id] = scene
-            task = create_task(local, scene)
-            task.set_up_runtime(each.episode.task_name, env_id, self.world.env_origins[env_id].tolist())
-            task.set_up_scene(scene)
-            task.load()
+            task = self._create_task(env_id, each) if each.task is None else each.task
+            task.name = each.episode.task_name
             self.envs[env_id] = EnvSlot(self, env_id, each, task)
-        for env_id in prepared:
-            task = self.slot(env_id).task
-            task.post_reset()
-            if task.reward is not None:
-                task.reward.reset()
+        self.batches.restart([env_id for env_id, each in prepared.items() if each.task is not None])
+        for env_id, each in prepared.items():
+            if each.task is None:
+                task = self.slot(env_id).task
+                task.post_reset()
+                if task.reward is not None:
+                    task.reward.reset()
+
+    def _create_task(self, env_id: int, prepared: PreparedEpisode) -> BaseTask:
+        """The task of an episode, with its robots and objects, in an env whose scene is loaded."""
+        scene = EnvScene(self.world, env_id, self.batches)
+        scene.model = prepared.model
+        local, own = prepared.runtime_config, prepared.task_config
+        scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
+        scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
+        self.scenes.loaded[env_id] = scene
+        task = create_task(local, scene)
+        task.set_up_runtime(prepared.episode.task_name, env_id, self.world.env_origins[env_id].tolist())
+        task.set_up_scene(scene)
+        task.load()
+        return task

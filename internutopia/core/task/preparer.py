@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,61 +16,109 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import JointSpec, SceneSpec
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
+from internutopia.core.task.task import BaseTask, is_reusable
 from internutopia.core.world.base import SceneHandle, World
+
+_SPECS_KEPT = 1024
 
 
 @dataclass(frozen=True)
 class PreparedEpisode:
-    """An episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`."""
+    """An episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`.
+
+    `task`: the one that the env has already and that runs this episode, too; None if one is to be made.
+    """
 
     episode: Episode
     task_config: TaskCfg
     runtime_config: TaskCfg
     model: SceneSpec
     handle: SceneHandle
+    task: BaseTask | None = None
 
 
 class EpisodePreparer:
-    """Prepares the episodes of one reset: envs that start the same task share what is prepared for it."""
+    """Prepares the episodes of a run.
 
-    def __init__(self, world: World, checks: StartChecks, compat: Compat):
+    What a task's scene is made of is found out once. Each reset looks once at the files of each task.
+    """
+
+    def __init__(self, world: World, compat: Compat):
         self._world = world
-        self._checks = checks
+        self._checks = StartChecks(compat)
         self._compat = compat
-        self._scenes: dict[tuple[object, ...], tuple[SceneSpec, SceneHandle]] = {}  # by task and joints
+        self._specs: OrderedDict[tuple[object, ...], SceneSpec] = OrderedDict()  # by task and joints
 
     def prepare(
-        self, env_id: int, episode: Episode, shown: bool, world_joints: Sequence[JointSpec] = ()
-    ) -> PreparedEpisode:
-        """Prepare an episode for an env.
+        self,
+        episodes: Mapping[int, Episode],
+        joints: Mapping[int, Sequence[JointSpec]],
+        before: Mapping[int, PreparedEpisode],
+        shown: bool,
+    ) -> dict[int, PreparedEpisode]:
+        """Prepare the episodes that envs shall start in one reset.
+
+        Envs that go on with what they have keep their scenes, too, unless all envs are reset: files are not looked at.
 
         Args:
-            env_id: the env.
-            episode: the episode.
-            shown: whether its config is handed to a user, who may change it.
-            world_joints: joints that its scene gets, with positions on the world in the world frame.
+            episodes: the episodes, by env id.
+            joints: joints that the scenes of these envs get, with positions on the world in the world frame.
+            before: what runs in envs that may go on with the same objects, if their next episode is of the same task.
+            shown: whether their configs are handed to a user, who may change them.
 
-        Whatever the scene or a sensor raises names episode, task and env.
+        Whatever a scene or a sensor raises names episode, task and env.
         """
-        try:
-            task_config = episode.snapshot()
-            # shares nothing with what a user gets
-            runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-            joints = tuple(in_env_frame(joint, self._world.env_origins[env_id]) for joint in world_joints)
-            key = episode.task_index, *joints
-            if key not in self._scenes:
-                model = replace(scene_spec(task_config), joints=joints)
-                if self._compat == '2.x':
-                    model = as_in_2x(model)
-                handle = self._world.prepare(model)
-                check_sensors(task_config, handle)
-                if isinstance(handle, CompiledScene):
-                    self._checks.check(episode.task_index, model, handle)
-                self._scenes[key] = model, handle
-            return PreparedEpisode(episode, task_config, runtime_config, *self._scenes[key])
-        except Exception as error:
-            error.add_note(f'while loading episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}')
-            raise
+        handles: dict[tuple[object, ...], SceneHandle] = {}
+        prepared: dict[int, PreparedEpisode] = {}
+        all_envs = len(episodes) == self._world.env_num
+        for env_id, episode in episodes.items():
+            try:
+                origin = self._world.env_origins[env_id]
+                key = episode.task_index, *(in_env_frame(joint, origin) for joint in joints[env_id])
+                model = self._spec(key, episode)
+                last = before.get(env_id)
+                if last and not (last.model is model and last.task and is_reusable(last.task)):
+                    last = None
+                if last is None or all_envs:
+                    if key not in handles:
+                        handles[key] = self._handle(episode, model)
+                    if last is None or last.handle is not handles[key]:
+                        last = self._fresh(env_id, episode, shown, model, handles[key])
+                prepared[env_id] = replace(last, episode=episode)
+            except Exception as error:
+                where = f'episode {episode.id} (task_configs[{episode.task_index}]) into env {env_id}'
+                error.add_note(f'while loading {where}')
+                raise
+        return prepared
+
+    def _handle(self, episode: Episode, model: SceneSpec) -> SceneHandle:
+        """The scene of an episode, compiled and checked."""
+        handle = self._world.prepare(model)
+        check_sensors(episode.snapshot(), handle)
+        if isinstance(handle, CompiledScene):
+            self._checks.check(episode.task_index, model, handle)
+        return handle
+
+    def _fresh(
+        self, env_id: int, episode: Episode, shown: bool, model: SceneSpec, handle: SceneHandle
+    ) -> PreparedEpisode:
+        """An episode that starts with objects of its own."""
+        task_config = episode.snapshot()
+        # shares nothing with what a user gets
+        runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
+        return PreparedEpisode(episode, task_config, runtime_config, model, handle)
+
+    def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
+        """What the scene of an episode is made of: the very same object for all that are alike."""
+        spec = self._specs.get(key)
+        if spec is None:
+            spec = replace(scene_spec(episode.snapshot()), joints=key[1:])
+            if self._compat == '2.x':
+                spec = as_in_2x(spec)
+            self._specs[key] = spec
+            if len(self._specs) > _SPECS_KEPT:
+                self._specs.popitem(last=False)
+        return spec
 
 
 def _localize(config: TaskCfg, env_id: int) -> TaskCfg:

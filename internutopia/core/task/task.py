@@ -12,6 +12,7 @@ from internutopia.core.object import BaseObject, init_objects
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot, init_robots
 from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.core.task.metric import BaseMetric, create_metric
 from internutopia.core.task.reward import BaseReward, create_reward
 from internutopia.core.util.registry import look_up, register_in
@@ -102,6 +103,32 @@ class BaseTask(ABC):
         """Called when the env is reset or closed."""
         for robot in self.robots.values():
             robot.cleanup()
+
+
+_LIFE: dict[type, tuple[str, ...]] = {  # methods that start and end what an episode is made of
+    BaseTask: ('__init__', 'set_up_runtime', 'set_up_scene', 'load', 'post_reset', 'cleanup'),
+    BaseRobot: ('__init__', 'set_up_to_scene', 'create_rigid_bodies', 'post_reset', 'cleanup'),
+    BaseObject: ('__init__', 'set_up_to_scene'),
+    SensorHandle: ('__init__', 'post_reset', 'reset', 'cleanup'),
+}
+
+
+def is_reusable(task: BaseTask) -> bool:
+    """Whether the objects of a task can run one episode after the other in their env, for a learner.
+
+    That is so if none of them is asked to keep anything of an episode, and no class has code of its own for its start
+    or end.
+    """
+    robots = task.robots.values()
+    if task.ends_itself or task.metrics or task.reward or any(not each.batch or each.controllers for each in robots):
+        return False
+    sensors = [sensor for robot in robots for sensor in robot.sensors.values()]
+    members = {BaseTask: [task], BaseRobot: robots, BaseObject: task.objects.values(), SensorHandle: sensors}
+    return all(
+        isinstance(member, base) and all(getattr(type(member), name) is getattr(base, name) for name in _LIFE[base])
+        for base, of_base in members.items()
+        for member in of_base
+    )
 
 
 def create_task(config: TaskCfg, scene: IScene) -> BaseTask:
