@@ -29,7 +29,12 @@ COMMAND = 'velocity'
 SWING_BEND = 0.5  # rad, of the knees of bipeds
 SCENES = {'flat': 'scenes/empty.xml', 'bumps': 'scenes/rough.xml', 'rough': 'scenes/terrain.xml'}
 PATCH = 6.0  # m, edge of a patch of scenes/terrain.xml; it has 5 rows of rising difficulty along x, and 3 columns
-HIGHER = 0.06  # m, that feet are lifted more on rough ground
+COLUMNS = (-1, -1, -1, 0, 1)  # of patches, for robots to begin on: steps are learned last
+HIGHER = 0.09  # m, that feet are lifted more on rough ground
+ROUGH_UPDATES = 1600
+# What robots are told on rough ground: almost always to go ahead. One that stands before steps, or turns there, is
+# rewarded as if it could climb them, and meets harder ones that it has never climbed.
+AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'turning': 0.05}
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
 # A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
@@ -44,7 +49,7 @@ def config(
     max_episode_steps: int = 480,
     terrain: str = 'flat',
     scene: str | None = None,
-    push_speed: float = 0.6,
+    push_speed: float | None = None,
     randomize: bool = True,
     curriculum: bool = True,
     threads: int | None = None,
@@ -67,7 +72,8 @@ def config(
             degrees and random ground of up to 6 cm, the more of it the higher the level of the curriculum. The policy
             is blind; the critic sees the ground.
         scene: file of another scene, with a floor.
-        push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s].
+        push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s]; None means
+            0.6, and 0.3 on rough ground.
         randomize: whether start, gains, friction, pushes and sensors are random.
         curriculum: whether envs begin with walking ahead and without pushes, and get the rest after a few episodes.
         threads: threads of the physics engine; None means one per core.
@@ -81,10 +87,13 @@ def config(
     body = walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))
     if walker.learns_as is not None:
         body = body.update(type=walker.learns_as)
+    rough = terrain == 'rough'
+    if push_speed is None:
+        push_speed = 0.3 if rough else 0.6
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
         robots=[body],
-        learning=_learning(walker, terrain == 'rough', push_speed, randomize, curriculum),
+        learning=_learning(walker, rough, push_speed, randomize, curriculum),
         max_episode_steps=max_episode_steps,
     )
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
@@ -96,24 +105,22 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
     settings = TrainingCfg(iterations=walker.updates, mirror_loss=0.5 if walker.symmetric else 0.0)
     if terrain != 'rough' or walker.policy is None:
         return settings
-    return settings.update(start_from=walker.policy, critic_first=20, init_std=0.35)
+    return settings.update(iterations=ROUGH_UPDATES, start_from=walker.policy, critic_first=20, init_std=0.35)
 
 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
-    command = CommandTermCfg(
-        term='velocity',
-        params={
-            'forward': robot.forward,
-            'lateral': robot.lateral,
-            'yaw_rate': robot.yaw_rate,
-            'standing': 0.15,
-            'turning': 0.2,
-            'by_level': curriculum,
-        },
-        resample_time=5.0,
-    )
+    params = {
+        'forward': robot.forward,
+        'lateral': robot.lateral,
+        'yaw_rate': robot.yaw_rate,
+        'standing': 0.15,
+        'turning': 0.2,
+        'by_level': curriculum,
+    }
+    if rough:
+        params |= {'forward': (0.0, robot.forward[1]), **AHEAD}
     return LearningCfg(
         action=ActionCfg(controller='legs', scale=_scale(robot), offset='home'),
         observations=[
@@ -132,12 +139,12 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             *([ObservationTermCfg(term='height_scan', params=SCAN)] if rough else []),
         ],
         elevation=ElevationCfg(x=(-0.5 * PATCH, 4.5 * PATCH), y=(-1.5 * PATCH, 1.5 * PATCH)) if rough else None,
-        rewards=_rewards(robot, robot.swing_height + HIGHER * rough),
+        rewards=_rewards(robot, rough),
         terminations=[
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
-        commands={COMMAND: command},
+        commands={COMMAND: CommandTermCfg(term='velocity', params=params, resample_time=5.0)},
         randomizations=[
             *([_patch(curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
@@ -152,12 +159,12 @@ def _scale(robot: Walker) -> float | dict[str, float]:
 
 def _patch(curriculum: bool) -> RandomizationTermCfg:
     """In the middle of a patch."""
-    rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in (-1, 0, 1)]
+    rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in COLUMNS]
     params = {'x': rows, 'y': columns, 'spread': 0.4, 'by_level': curriculum}
     return RandomizationTermCfg(term='terrain_pose', params=params)
 
 
-def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
+def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
     # wide tolerances to the end, beside a narrow one: who is far off must still feel which way is better
     tracking = {'name': COMMAND, 'tolerance': 0.5}
@@ -171,7 +178,7 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
         RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
         RewardTermCfg(
             term='swing_height_cost',
-            params=gait | {'height': swing_height, 'ground': robot.sole},
+            params=gait | {'height': robot.swing_height + HIGHER * rough, 'ground': robot.sole},
             weight=-30.0,
         ),
         RewardTermCfg(term='slip_cost', weight=-0.2),
@@ -185,6 +192,9 @@ def _rewards(robot: Walker, swing_height: float) -> list[RewardTermCfg]:
         RewardTermCfg(term='action_rate_cost', weight=-0.01),
         RewardTermCfg(term='joint_limit_cost', weight=-5.0),
     ]
+    if rough and not robot.knees:  # four legs find their way up steps crouched and splayed, too, and go on like that
+        legs = [name for name in robot.joints if name not in robot.straight]
+        terms.append(RewardTermCfg(term='posture_cost', params={'joints': legs}, weight=-0.3))
     if robot.knees:
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
