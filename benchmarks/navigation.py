@@ -1,7 +1,7 @@
 """Navigation: walking robots go along paths at 1 m/s in built-in scenes, 100 in each.
 
     python benchmarks/navigation.py h1 g1 --episodes 100
-    python benchmarks/navigation.py aliengo --scenes course --policy robots/aliengo/move_by_speed.onnx
+    python benchmarks/navigation.py aliengo --scenes course --policy rough
 
 In warehouse and apartment a path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. On
 the course it leads straight over 20 m of random ground, a slope and stairs, from another place beside its middle each
@@ -62,11 +62,11 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
 
 
 def robot_at(name: str, place: tuple[float, float], policy: str | None = None) -> Any:
-    """The robot at (x, y) with its navigation controllers, which walk by this policy file, or by its own."""
+    """The robot at (x, y) with its navigation controllers, which walk by this policy (name or file), or by its first."""
     module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
     walk, along = module.move_by_speed_cfg, module.move_along_path_cfg
     if policy is not None:
-        walk = walk.update(policy_weights_path=policy)
+        walk = walk.update(**{'policy' if policy in walk.policies else 'policy_weights_path': policy})
         (to_point,) = along.sub_controllers
         along = along.update(sub_controllers=[to_point.update(sub_controllers=[walk])])
     return walker.config.update(name='robot', position=(*place, walker.root_height), controllers=[walk, along])
@@ -195,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=list(WALKERS))
     parser.add_argument('--scenes', nargs='+', choices=list(SCENES), default=list(INDOORS))
-    parser.add_argument('--policy', help='policy file to walk by; default: that of move_by_speed')
+    parser.add_argument('--policy', help='policy to walk by: a name in move_by_speed_cfg.policies, or a file')
     parser.add_argument('--episodes', type=int, default=100)
     options = parser.parse_args()
     import_extensions()

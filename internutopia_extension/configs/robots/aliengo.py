@@ -18,6 +18,7 @@ move_by_speed_cfg = AliengoMoveBySpeedControllerCfg(
     name='move_by_speed',
     joint_names=ALIENGO_12,
     policy_weights_path=gm.ASSET_PATH + '/robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000.pt',
+    policies={'rough': gm.ASSET_PATH + '/robots/aliengo/move_by_speed_rough.onnx'},
 )
 
 move_to_point_cfg = MoveToPointBySpeedControllerCfg(

@@ -1,0 +1,41 @@
+"""Walking on rough ground: over the whole course, with the policy of that name."""
+
+import numpy as np
+import pytest
+
+from internutopia.core.config import Config, SimConfig
+from internutopia.core.vec_env import Env
+from internutopia_extension.configs.robots import aliengo
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+
+LENGTH = 20.0  # m
+RATE = 48  # env steps per second
+
+
+@pytest.mark.parametrize(('walk', 'robot', 'height'), [(aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4)])
+def test_over_random_ground_a_slope_and_stairs(walk, robot, height):
+    walk = walk.update(policy='rough')
+    tasks = [
+        SingleInferenceTaskCfg(
+            scene_asset_path='scenes/course.xml',
+            robots=[robot(name='robot', position=(0.0, y, height), controllers=[walk])],
+        )
+        for y in (-0.6, -0.2, 0.2, 0.6)
+    ]
+    simulator = SimConfig(physics_dt=1 / 240, substeps=5)
+    env = Env(Config(simulator=simulator, env_num=4, task_configs=tasks, metrics_save_path='none'))
+    obs, _ = env.reset()
+    for _ in range(30 * RATE):
+        commands = [[0.9, 0.0, -2.0 * yaw(each['robot']['orientation'])] for each in obs]
+        obs, *_ = env.step([{'robot': {walk.name: command}} for command in commands])
+        if min(each['robot']['position'][0] for each in obs) > LENGTH:
+            break
+    # one may fall, as on any 20 m of such ground, and on another processor's last digit
+    assert sum(each['robot']['position'][0] > LENGTH for each in obs) >= 3
+    env.close()
+
+
+def yaw(orientation: np.ndarray) -> float:
+    """Of (w, x, y, z) [rad]."""
+    w, x, y, z = orientation
+    return float(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
