@@ -26,7 +26,7 @@ from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 
 ENV_NUMS = 64, 256, 1024, 4096
-_MANY = 1000  # envs, of which few steps say enough
+_MANY = 2000  # envs, of which few steps say enough
 JUDGED = 64  # cores that the bounds are for
 # Least efficiency of the array API with compiled terms on that many cores, by workload and number of envs
 BOUNDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -21,6 +22,8 @@ from internutopia.core.util.interrupts import interrupts
 if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress
     from internutopia.rl.training.train import TrainingResult
+
+_OUT = r" --out[ =]('[^']*'|\S+)"  # policies are passed on, and carry their command line: no paths of this machine
 
 
 def train(
@@ -94,7 +97,7 @@ def train(
                 nproc=nproc,
                 engine=engine,
                 resume=resume,
-                command=shlex.join(command),
+                command=re.sub(_OUT, '', shlex.join(command)),
                 report=on_update,
                 stopped=interruption.is_set,
             )

@@ -73,7 +73,7 @@ def walk(env: Env, seconds: float, command: list[float]) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize('kind', WALKERS)
-def test_a_robot_of_2x_walks(start, kind):
+def test_a_robot_of_2x_walks(start, kind, caplog):
     module, config, height, least = WALKERS[kind]
     env = start(kind, module, config, height)
     walk(env, 1.0, [0.0, 0.0, 0.0])
@@ -86,6 +86,7 @@ def test_a_robot_of_2x_walks(start, kind):
         assert quat_rotate(new['orientation'], np.array([0, 0, 1], np.float32))[2] > 0.9
         assert list(new)[:4] == ['position', 'orientation', 'controllers', 'sensors']
     np.testing.assert_array_equal(after[0]['position'], after[1]['position'])
+    assert not [record for record in caplog.records if 'policy' in record.getMessage()]
 
 
 def test_jetbot_of_2x_drives_with_an_articulation_class_of_its_own(start):

@@ -44,7 +44,7 @@ def test_train_prints_a_line_every_tenth_and_what_was_written(run):
 
 def test_train_passes_options_and_settings_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, 'argv', ['internutopia', 'train', ID, '--seed', '7'])
+    monkeypatch.setattr(sys, 'argv', ['internutopia', 'train', ID, '--out', 'a b/c', '--seed', '7'])
     options = ['--option', 'forward=[0.1, 0.2]', '--option', 'limit=5', '--setting', 'hidden_dims=[4]']
     result = call('train', ID, '--seed', 7, '--envs', 4, '--iterations', 1, '--threads', 1, *options)
     assert result.exit_code == 0, result.output
