@@ -62,7 +62,7 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
 
 
 def robot_at(name: str, place: tuple[float, float], policy: str | None = None) -> Any:
-    """The robot at (x, y) with its navigation controllers, which walk by this policy (name or file), or by its first."""
+    """The robot at (x, y) with its navigation controllers, which walk by this policy, a name or a file."""
     module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
     walk, along = module.move_by_speed_cfg, module.move_along_path_cfg
     if policy is not None:

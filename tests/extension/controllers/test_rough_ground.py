@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots import aliengo
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -15,7 +15,7 @@ RATE = 48  # env steps per second
 @pytest.mark.parametrize(('walk', 'robot', 'height'), [(aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4)])
 def test_over_random_ground_a_slope_and_stairs(walk, robot, height):
     walk = walk.update(policy='rough')
-    tasks = [
+    tasks: list[TaskCfg] = [
         SingleInferenceTaskCfg(
             scene_asset_path='scenes/course.xml',
             robots=[robot(name='robot', position=(0.0, y, height), controllers=[walk])],
