@@ -54,5 +54,7 @@ def _kind(column: Column) -> str:
     elif column.dtype.kind not in 'iuf':
         return ''
     numbers = np.asarray(column)
-    taken = not numbers.size or (-LARGEST_NUMBER <= numbers.min() and numbers.max() <= LARGEST_NUMBER)  # NaN is neither
-    return 'number' if taken else ''
+    if not numbers.size:
+        return 'number'
+    low, high = np.array([numbers.min(), numbers.max()]).tolist()  # of Python: the limit is infinite for a float16
+    return 'number' if -LARGEST_NUMBER <= low and high <= LARGEST_NUMBER else ''  # NaN is neither

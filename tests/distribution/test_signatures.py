@@ -15,6 +15,7 @@ from internutopia.distribution.packing import pack
 from internutopia.distribution.signatures import SignatureCache
 from internutopia_extension import import_extensions
 
+DTYPES = ['<f2', '<f4', '<f8', '<i8', '?', '<U1', 'O']
 NUMBERS = (
     st.floats(-5, 5)
     | st.integers(-5, 5)
@@ -25,7 +26,9 @@ VALUES = (
     | st.lists(st.floats(-5, 5), min_size=2, max_size=2)
     | st.lists(NUMBERS, max_size=3)
     | st.tuples(NUMBERS, NUMBERS)
-    | arrays.arrays(st.sampled_from(['<f4', '<f8', '<i8', '?', '<U1', 'O']), st.sampled_from([(2,), (1, 2), (3,)]))
+    | arrays.arrays(
+        st.sampled_from(['<f2', '<f4', '<f8', '<i8', '?', '<U1', 'O']), st.sampled_from([(2,), (1, 2), (3,)])
+    )
 )
 ACTIONS = st.none() | st.just({}) | VALUES.map(lambda value: {'arm': {'drive': value}})
 
@@ -61,6 +64,15 @@ def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(fi
     assert not cache.covers(pack([{'leg': {'drive': second}}]), [3])
     assert not cache.covers(pack([{'arm': {'drive': [*second, 0.0]}}]), [3])
     assert not cache.covers(pack([{'arm': {'drive': np.array(second)}}]), [3])
+
+
+@pytest.mark.parametrize('dtype', [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize('number', [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_is_never_covered(dtype: type[np.floating], number: float):
+    cache = SignatureCache()
+    cache.add(pack([{'arm': {'drive': np.ones(2, dtype)}}]), [0])
+    assert cache.covers(pack([{'arm': {'drive': np.zeros(2, dtype)}}]), [0])
+    assert not cache.covers(pack([{'arm': {'drive': np.array([0.0, number], dtype)}}]), [0])
 
 
 @pytest.mark.parametrize(
