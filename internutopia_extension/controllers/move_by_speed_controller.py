@@ -263,8 +263,7 @@ class MoveBySpeedController(BoxActionController):
             raise ValueError(
                 f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(metadata.joint_names)} joints'
             )
-        # what a training wrote is right, also of a robot of 2.x, which starts in another pose
-        for warning in () if metadata.training else misfits(metadata, self._robot_state, to_host(actions)[0]):
+        for warning in misfits(metadata, self._robot_state, to_host(actions)[0]):
             log.warning('%s: %s', where, warning)
 
 
