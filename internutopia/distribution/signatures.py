@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia.distribution.packing import Column, LeafGroup, Packed
 
 Signature = tuple[Any, ...]

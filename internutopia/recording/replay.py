@@ -26,8 +26,8 @@ from internutopia.core.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import PhysicsState
 from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.core.world.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.looks import Looks
 from internutopia.rl.vector_env import VectorEnv

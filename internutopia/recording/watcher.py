@@ -16,7 +16,7 @@ from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.simulator import EnvSlot
 from internutopia.core.util.log import warn_once
-from internutopia.core.world.base import PhysicsState
+from internutopia.core.world.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
 from internutopia.recording.sources import StepSource

@@ -20,7 +20,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, is_tensor
 from internutopia.core.util.errors import EnvValueError
-from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia.rl.state import RobotState
 
 

@@ -22,8 +22,9 @@ from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.arrays import AsyncReadback
 from internutopia.core.util.splitmix import signed
-from internutopia.core.world.base import LARGEST_NUMBER, DeviceWorld
+from internutopia.core.world.base import DeviceWorld
 from internutopia.core.world.env_selection import EnvSelection
+from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 
 _FAILED = 'the simulation diverged, or an action was not finite or too large'

@@ -12,7 +12,7 @@ import numpy as np
 
 from internutopia.core.config.learning import ElevationCfg
 from internutopia.core.util.arrays import ArrayMaker
-from internutopia.core.world.base import ArticulationView
+from internutopia.core.world.views import ArticulationView
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
 

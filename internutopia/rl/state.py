@@ -14,8 +14,9 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import squared_length
-from internutopia.core.world.base import BodyView, World
+from internutopia.core.world.base import World
 from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.core.world.views import BodyView
 from internutopia.rl.elevation import ElevationMap
 
 Array = NDArray[np.float32]

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.util.rotations import ZERO_LENGTH
-from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.core.world.views import LARGEST_NUMBER
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:

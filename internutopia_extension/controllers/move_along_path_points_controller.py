@@ -15,7 +15,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import namespace_of
-from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia_extension.controllers.actions import stack_actions
 from internutopia_extension.controllers.navigation import (
     FORWARD_SPEED,

@@ -18,7 +18,7 @@ from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_rotate
-from internutopia.core.world.base import EnvIds
+from internutopia.core.world.views import EnvIds
 from internutopia_extension.configs.sensors.lidar import LidarCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
 

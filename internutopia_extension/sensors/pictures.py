@@ -14,7 +14,8 @@ from internutopia.core.scene.scene import env_path
 from internutopia.core.sensor.projection import camera_params, point_cloud
 from internutopia.core.sensor.segmentation import instance_segmentation, semantic_segmentation, tight_boxes
 from internutopia.core.util.arrays import to_host
-from internutopia.core.world.base import CameraView, EnvIds, World
+from internutopia.core.world.base import World
+from internutopia.core.world.views import CameraView, EnvIds
 
 _KINDS: dict[str, tuple[PictureKind, ...]] = {
     'rgba': ('rgba',),

@@ -28,7 +28,8 @@ from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import is_tensor
 from internutopia.core.util.log import warn_once
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.core.world.base import EnvIds, SceneHandle
+from internutopia.core.world.base import SceneHandle
+from internutopia.core.world.views import EnvIds
 from internutopia_extension.sensors.pictures import Pictures
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']

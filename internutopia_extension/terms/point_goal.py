@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.util.arrays import ArrayMaker
 from internutopia.core.util.rotations import quat_from_yaw, quat_multiply
-from internutopia.core.world.base import EnvIds
+from internutopia.core.world.views import EnvIds
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 from internutopia_extension.tasks.goal_distance import map_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from internutopia.core.config import Config
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import PhysicsState
+from internutopia.core.world.states import PhysicsState
 from internutopia.recording import Recorder
 from internutopia_extension import import_extensions
 

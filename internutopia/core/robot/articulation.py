@@ -16,7 +16,8 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
-from internutopia.core.world.base import ArticulationView, World
+from internutopia.core.world.base import World
+from internutopia.core.world.views import ArticulationView
 
 __all__ = ['ArticulationAction', 'IArticulation']
 

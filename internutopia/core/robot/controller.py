@@ -44,7 +44,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
-from internutopia.core.world.base import LARGEST_NUMBER
+from internutopia.core.world.views import LARGEST_NUMBER
 
 if TYPE_CHECKING:
     import gymnasium

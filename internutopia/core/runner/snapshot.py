@@ -20,7 +20,7 @@ from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.util.errors import EnvValueError
-from internutopia.core.world.base import PhysicsState
+from internutopia.core.world.states import PhysicsState
 
 # fields of an `EnvState`
 _KINDS: dict[str, type] = {

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.world.base import PhysicsState
+from internutopia.core.world.states import PhysicsState
 
 VERSION = 1
 

@@ -19,7 +19,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from internutopia.core.model.spec import SceneSpec
-from internutopia.core.world.base import CameraView, World
+from internutopia.core.world.base import World
+from internutopia.core.world.views import CameraView
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 

@@ -18,7 +18,7 @@ from internutopia.core.sensor.segmentation import tight_boxes
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.bounds import MAX_SIDE
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
-from internutopia.core.world.base import CameraView
+from internutopia.core.world.views import CameraView
 
 DEFAULT_RESOLUTION = (64, 64)
 # the kinds of picture that each output is made of

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.util.splitmix import STEP, mix, shift, signed
-from internutopia.core.world.base import Array, DeviceWorld, World
+from internutopia.core.world.base import DeviceWorld, World
+from internutopia.core.world.views import Array
 
 
 def noise_key(seed: int, episode_id: int) -> int:

@@ -21,7 +21,8 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.observations import split_rows
 from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
-from internutopia.core.world.base import EnvIds, SceneHandle
+from internutopia.core.world.base import SceneHandle
+from internutopia.core.world.views import EnvIds
 
 
 class BaseSensor(OrderedKeys, ABC):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.config import Config
 from internutopia.core.episodes.record import plain
-from internutopia.core.world.base import EnvIds
 from internutopia.core.world.env_selection import EnvIdSelection
+from internutopia.core.world.views import EnvIds
 from internutopia.remote.protocol import Autoreset
 from internutopia.remote.server.env_camera import camera_names, env_at, env_picture
 from internutopia.remote.server.looks import SessionViews

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.world.base import EnvIds
+from internutopia.core.world.views import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 

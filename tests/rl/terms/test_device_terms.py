@@ -16,7 +16,7 @@ from term_cases import BUILT_IN, CASES, ENVS, EVERY_CASE
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.util.arrays import ArrayMaker, DeviceArrays, HostArrays, to_host
-from internutopia.core.world.base import ArticulationView, BodyView
+from internutopia.core.world.views import ArticulationView, BodyView
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 

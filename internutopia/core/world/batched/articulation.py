@@ -17,12 +17,12 @@ from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import SCENE_PREFIX, Probe
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import to_host
-from internutopia.core.world.base import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.footprints import footprint_of
 from internutopia.core.world.batched.rays import RayCaster
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
+from internutopia.core.world.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 
 _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
 

@@ -11,9 +11,9 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.layouts import BodyLayout
 from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.util.vectors import cross
-from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.batched.env_batch import BatchArrays, Index
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, cells
+from internutopia.core.world.views import Array, BodyView, EnvIds
 
 
 class MujocoBodyView(View, BodyView):

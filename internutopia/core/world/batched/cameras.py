@@ -23,9 +23,9 @@ from internutopia.core.util.rotations import (
     quat_rotate_inverse,
     quat_to_matrix,
 )
-from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.batched.env_batch import EnvBatch
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice
+from internutopia.core.world.views import Array, CameraView, EnvIds
 
 
 @dataclass

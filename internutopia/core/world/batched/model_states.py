@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.world.base import PhysicsState
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch
+from internutopia.core.world.states import PhysicsState
 
 
 class ModelStates:

@@ -22,8 +22,8 @@ from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.spec import Probe
 from internutopia.core.render.camera import Quality, RenderRequest
 from internutopia.core.util.arrays import ArrayMaker, expand_mask, is_tensor, masked_assign, namespace_of
-from internutopia.core.world.base import Array, EnvIds
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, as_index
+from internutopia.core.world.views import Array, EnvIds
 
 T = TypeVar('T')
 

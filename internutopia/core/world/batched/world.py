@@ -34,12 +34,14 @@ from internutopia.core.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.util.log import warn
 from internutopia.core.util.memory import return_free_memory
-from internutopia.core.world.base import EnvIds, PhysicsState, PhysicsStates, SceneHandle, World
+from internutopia.core.world.base import SceneHandle, World
 from internutopia.core.world.batched.articulation import MujocoArticulationView
 from internutopia.core.world.batched.bodies import MujocoBodyView
 from internutopia.core.world.batched.cameras import MujocoCameraView
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
 from internutopia.core.world.batched.model_states import ModelStates
+from internutopia.core.world.states import PhysicsState, PhysicsStates
+from internutopia.core.world.views import EnvIds
 
 T = TypeVar('T')
 

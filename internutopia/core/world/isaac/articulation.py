@@ -18,7 +18,6 @@ from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import Probe
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
-from internutopia.core.world.base import Array, ArticulationView, BodyView, EnvIds
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.isaac.api import ArticulationHandle
 from internutopia.core.world.isaac.joints import IsaacJoints
@@ -26,6 +25,7 @@ from internutopia.core.world.isaac.links import IsaacLinks
 from internutopia.core.world.isaac.rays import cast_rays
 from internutopia.core.world.isaac.stage import EnvPrims, InitialState
 from internutopia.core.world.isaac.view import IsaacContext, IsaacView, velocity_at
+from internutopia.core.world.views import Array, ArticulationView, BodyView, EnvIds
 
 
 class IsaacArticulationView(IsaacView, ArticulationView):

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
 from internutopia.core.world.isaac.stage import EnvPrims, InitialState
 from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
+from internutopia.core.world.views import Array, BodyView, EnvIds
 
 
 def kind_of(prims: EnvPrims, name: str) -> str:

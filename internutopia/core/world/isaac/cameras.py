@@ -18,11 +18,11 @@ from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compose import robot_prefix
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
-from internutopia.core.world.base import Array, CameraView, EnvIds
 from internutopia.core.world.isaac.api import CameraHandle, Size
 from internutopia.core.world.isaac.assets import path_below
 from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView
+from internutopia.core.world.views import Array, CameraView, EnvIds
 
 _FIRST_FRAMES = 8  # that may be rendered before there is a picture of new cameras
 # What Isaac Sim calls a kind of picture

@@ -16,11 +16,11 @@ from typing_extensions import override
 from internutopia.core.model.drives import DRIVE_KINDS
 from internutopia.core.model.layouts import ArticulationLayout
 from internutopia.core.model.spec import RobotSpec
-from internutopia.core.world.base import Array, EnvIds
 from internutopia.core.world.isaac.api import ArticulationHandle
 from internutopia.core.world.isaac.assets import host_name
 from internutopia.core.world.isaac.stage import InitialState
 from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView, Paths
+from internutopia.core.world.views import Array, EnvIds
 
 
 class IsaacJoints(IsaacView):

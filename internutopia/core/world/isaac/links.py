@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.rotations import quat_rotate
-from internutopia.core.world.base import Array, BodyView, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle
 from internutopia.core.world.isaac.stage import EnvPrims
 from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
+from internutopia.core.world.views import Array, BodyView, EnvIds
 
 Links = tuple[str, ...]
 

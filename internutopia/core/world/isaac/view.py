@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.util.rotations import quat_rotate
-from internutopia.core.world.base import Array, EnvIds
 from internutopia.core.world.isaac.api import BodyHandle, IsaacSim, PrimHandle
 from internutopia.core.world.isaac.stage import EnvPrims, env_path
+from internutopia.core.world.views import Array, EnvIds
 
 Handle = TypeVar('Handle', bound=PrimHandle)
 Paths = Callable[[EnvPrims], tuple[str, ...] | None]

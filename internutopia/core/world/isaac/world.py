@@ -32,7 +32,7 @@ from internutopia.core.render.pool import EnvSnapshot, RendererPool
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
 from internutopia.core.util.errors import EnvKeyError, EnvValueError
-from internutopia.core.world.base import EnvIds, PhysicsState, SceneHandle, World
+from internutopia.core.world.base import SceneHandle, World
 from internutopia.core.world.isaac.api import IsaacSim
 from internutopia.core.world.isaac.app import start_isaac_sim
 from internutopia.core.world.isaac.articulation import IsaacArticulationView
@@ -40,6 +40,8 @@ from internutopia.core.world.isaac.assets import check_assets, check_scene
 from internutopia.core.world.isaac.bodies import IsaacBodyView, kind_of
 from internutopia.core.world.isaac.cameras import IsaacCameraView
 from internutopia.core.world.isaac.stage import EnvPrims, InitialState, build_stage
+from internutopia.core.world.states import PhysicsState
+from internutopia.core.world.views import EnvIds
 
 StateView = IsaacArticulationView | IsaacBodyView
 ViewState = tuple[StateView, EnvIds, dict[str, NDArray[np.float32]]]

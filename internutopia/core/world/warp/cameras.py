@@ -20,9 +20,9 @@ from typing_extensions import override
 from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind, Quality
-from internutopia.core.world.base import EnvIds
 from internutopia.core.world.batched.cameras import MujocoCameraView
 from internutopia.core.world.batched.view import ViewContext
+from internutopia.core.world.views import EnvIds
 from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.render import FrameBuffers, RayTracer

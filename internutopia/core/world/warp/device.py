@@ -17,8 +17,10 @@ from typing_extensions import override
 
 from internutopia.core.model.spec import SceneSpec
 from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, masked_assign, to_host
-from internutopia.core.world.base import DeviceWorld, EnvIds, PhysicsState, SceneHandle
+from internutopia.core.world.base import DeviceWorld, SceneHandle
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index
+from internutopia.core.world.states import PhysicsState
+from internutopia.core.world.views import EnvIds
 from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.core.world.warp.env_batch import WarpEnvBatch
 from internutopia.core.world.warp.world import WarpWorld
