@@ -48,6 +48,7 @@ class EpisodePreparer:
         self._checks = StartChecks(compat)
         self._compat = compat
         self._specs: OrderedDict[tuple[object, ...], SceneSpec] = OrderedDict()  # by task and joints
+        self._reusable: dict[int, bool] = {}  # by task: `is_reusable` says the same of all its objects
 
     def prepare(
         self,
@@ -77,7 +78,7 @@ class EpisodePreparer:
                 key = episode.task_index, *(in_env_frame(joint, origin) for joint in joints[env_id])
                 model = self._spec(key, episode)
                 last = before.get(env_id)
-                if last and not (last.model is model and last.task and is_reusable(last.task)):
+                if last and not (last.model is model and last.task and self._is_reusable(episode, last.task)):
                     last = None
                 if last is None or all_envs:
                     if key not in handles:
@@ -90,6 +91,11 @@ class EpisodePreparer:
                 error.add_note(f'while loading {where}')
                 raise
         return prepared
+
+    def _is_reusable(self, episode: Episode, task: BaseTask) -> bool:
+        if episode.task_index not in self._reusable:
+            self._reusable[episode.task_index] = is_reusable(task)
+        return self._reusable[episode.task_index]
 
     def _handle(self, episode: Episode, model: SceneSpec) -> SceneHandle:
         """The scene of an episode, compiled and checked."""
