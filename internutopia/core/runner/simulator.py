@@ -53,25 +53,29 @@ class EnvSlot:
     """An episode in an env, from its reset to the next one.
 
     Attributes:
-        episode: which one.
-        task_config: as configured, the copy that `reset` returned.
+        prepared: the episode and its scene, with this task.
         task: the task that runs.
         last: what its last step gave the list API.
         labels: what every `info` of the list API says of it.
-        handle: the scene that it runs in.
-        prepared: the episode, with this task.
     """
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
         self.prepared = replace(prepared, task=task)
-        self.episode: Episode = prepared.episode
-        self.task_config: TaskCfg = prepared.task_config
         self.task = task
         self.last: StepResult = EMPTY_RESULT
         self.labels = {'episode_id': self.episode.id, 'task_name': self.episode.task_name}
-        self.handle = prepared.handle
         self._runner = runner
         self._env_id = env_id
+
+    @property
+    def episode(self) -> Episode:
+        """Which one."""
+        return self.prepared.episode
+
+    @property
+    def task_config(self) -> TaskCfg:
+        """As configured, the copy that `reset` returned."""
+        return self.prepared.task_config
 
     @property
     def step(self) -> int:
@@ -331,7 +335,7 @@ class SimulatorRunner:
     def warn_of_overlap(self) -> None:
         """Warn once if envs are too near to each other to be seen in one picture."""
         for slot in self.slots(range(self.env_num)):
-            self._reach.add(slot.handle)
+            self._reach.add(slot.prepared.handle)
         self._reach.warn_of_overlap(self.spacing)
 
     def _scene(self, env_id: int) -> IScene:
