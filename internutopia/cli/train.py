@@ -65,17 +65,18 @@ def train(
     """
 
     def start() -> int:
+        from internutopia.rl.training.engine import choose_engine
+        from internutopia.rl.training.tasks import find_task
+
+        task = find_task(env_id, parse_key_values(options, '--option'))
+        of_options = {'env_num': envs, 'iterations': iterations}
+        changes = _changed_settings(settings_file, settings, of_options)
+        task.settings(**changes)  # mistakes are told before something has to be installed
+        engine = choose_engine(backend, device)
         try:
             from internutopia.rl.training.train import train as run_training
         except ImportError as error:
             raise ImportError(f'training needs rsl_rl ({error}): {install_hint("rl")}') from error
-        from internutopia.rl.training.engine import choose_engine
-        from internutopia.rl.training.tasks import find_task
-
-        engine = choose_engine(backend, device)
-        task = find_task(env_id, parse_key_values(options, '--option'))
-        of_options = {'env_num': envs, 'iterations': iterations}
-        changes = _changed_settings(settings_file, settings, of_options)
         folder = out or Path('runs') / f'{task.name}-{seed or 0}'
         with interrupts() as interruption, _Report() as report, ExitStack() as stack:
             deferred = False

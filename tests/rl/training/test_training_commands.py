@@ -163,12 +163,22 @@ def test_play_without_its_libraries(run, tmp_path, monkeypatch, opengl):
     assert os.listdir(tmp_path) == []
 
 
-def test_without_rsl_rl_the_command_says_what_to_install(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ('options', 'text'),
+    [
+        ([], "pip install -e '.[rl]'"),
+        (['--option', 'limt=3'], "no option 'limt'"),
+        (['--setting', 'gama=0.9'], "no field 'gama'"),
+        (['--setting', 'epochs=-1'], 'epochs'),
+        (['--backend', 'mujco'], "backend 'mujco' is not one of"),
+    ],
+)
+def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wrong(options, text, tmp_path, monkeypatch):
     for name in ('train', 'trainer'):
         monkeypatch.delitem(sys.modules, f'internutopia.rl.training.{name}', raising=False)
     monkeypatch.setitem(sys.modules, 'rsl_rl.runners', None)
-    result = call('train', ID, '--out', tmp_path / 'run')
-    assert result.exit_code == 2 and "pip install -e '.[rl]'" in result.stderr
+    result = call('train', ID, '--out', tmp_path / 'run', *options)
+    assert result.exit_code == 2 and text in result.stderr
 
 
 @pytest.mark.parametrize(
