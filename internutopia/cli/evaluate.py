@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.play import velocity_of
 from internutopia.cli.recording import RecordOptions
 
@@ -23,6 +25,7 @@ def evaluate(
     source: Path,
     env_id: str | None,
     *,
+    options: Sequence[str],
     envs: int,
     seconds: float | None,
     push: float,
@@ -40,6 +43,7 @@ def evaluate(
     Args:
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
+        options: options of the task, `name=value`; others are as it was trained with.
         envs: number of envs.
         seconds: duration of an episode [s].
         push: speed that a push gives a walking robot [m/s].
@@ -61,7 +65,7 @@ def evaluate(
 
         velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
-        trained = load_trained(source, env_id, engine)
+        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'))
         config = trained.config(envs, seed, threads, engine)
         result = measure(
             trained.act,

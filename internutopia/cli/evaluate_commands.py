@@ -19,6 +19,7 @@ from internutopia.cli.options import (
     RecordRate,
     Source,
     TaskId,
+    TaskOptions,
     Velocity,
     resuming_command,
 )
@@ -68,6 +69,7 @@ evaluate_app = typer.Typer(
 def evaluate_command(
     source: Source,
     env_id: TaskId = None,
+    option: TaskOptions = None,
     envs: Annotated[
         int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
     ] = 256,
@@ -104,6 +106,7 @@ def evaluate_command(
         evaluate(
             source,
             env_id,
+            options=option or [],
             envs=envs,
             seconds=seconds,
             push=push,

@@ -29,6 +29,9 @@ Source = Annotated[
 TaskId = Annotated[
     str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
 ]
+TaskOptions = Annotated[
+    list[str] | None, typer.Option('--option', help='Option of the task; may be repeated.', metavar='NAME=VALUE')
+]
 
 Velocity = Annotated[
     str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')

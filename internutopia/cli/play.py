@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.viewing import open_viewer
 from internutopia.core.util import has_display
 
@@ -18,6 +20,7 @@ def play(
     source: Path,
     env_id: str | None,
     *,
+    options: Sequence[str],
     envs: int,
     seconds: float | None,
     command: str | None,
@@ -32,6 +35,7 @@ def play(
     Args:
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
+        options: options of the task, `name=value`; others are as it was trained with.
         envs: number of envs.
         seconds: duration [s]; None means 10, with a viewer until Ctrl-C.
         command: velocity command, three numbers with commas between them; None means random ones.
@@ -52,7 +56,7 @@ def play(
 
         velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
-        trained = load_trained(source, env_id, engine)
+        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'))
         config = trained.config(envs, seed, engine=engine)
         if viewer is not None:
             if out is not None:

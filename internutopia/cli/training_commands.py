@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.options import ENV_NUM, Backend, Device, Source, TaskId, Velocity, Viewer, ViewerAddress
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Source,
+    TaskId,
+    TaskOptions,
+    Velocity,
+    Viewer,
+    ViewerAddress,
+)
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
 
@@ -42,9 +52,7 @@ def train_command(
     ] = None,
     device: Device = None,
     backend: Backend = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help='Option of the task; may be repeated.', metavar='NAME=VALUE')
-    ] = None,
+    option: TaskOptions = None,
     setting: Annotated[
         list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
     ] = None,
@@ -79,6 +87,7 @@ def train_command(
 def play_command(
     source: Source,
     env_id: TaskId = None,
+    option: TaskOptions = None,
     envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[
         float | None,
@@ -101,6 +110,7 @@ def play_command(
         play(
             source,
             env_id,
+            options=option or [],
             envs=envs,
             seconds=seconds,
             command=command,

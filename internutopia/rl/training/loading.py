@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,33 +57,43 @@ class Trained:
         return _learning(config, observations=self.metadata.observations)
 
 
-def load_trained(source: Path, env_id: str | None = None, engine: Engine | None = None) -> Trained:
+def load_trained(
+    source: Path,
+    env_id: str | None = None,
+    engine: Engine | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Trained:
     """What a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3 holds.
 
     Args:
         source: the folder or the file; models end in `.zip`.
         env_id: id of the task to run it in; None means the one that it was trained for.
         engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
+        options: options of the task that count more than those that it was trained with, see `find_task`.
 
     Raises:
         OSError, ImportError: the file cannot be read, or a library is missing.
-        ValueError: there is no run or policy, or nothing says what the task is.
+        ValueError: there is no run or policy, nothing says what the task is, or an option is wrong.
     """
+    options = options or {}
     device = None if engine is None else engine.tensor_device
     arrays = 'numpy' if device is None else 'torch'
     if source.suffix == '.zip':
-        return _load_sb3(source, env_id, device)
+        return _load_sb3(source, env_id, options, device)
     if not source.is_dir():
         policy = load_policy(source, device)
         # described in a YAML file, it is run by its controller, which gets the commands
         act = _as_told if source.suffix == '.yaml' else policy
         training = policy.metadata.training
-        if env_id is None and 'id' not in training:
-            raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
-        task = find_task(env_id) if env_id is not None else find_task(training['id'], training.get('options'))
-        return Trained(act, task, source, arrays, policy.metadata)
+        if env_id is None:
+            if 'id' not in training:
+                raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
+            env_id, options = str(training['id']), {**(training.get('options') or {}), **options}
+        return Trained(act, find_task(env_id, options), source, arrays, policy.metadata)
     record = read_run(source)
-    task = find_task(env_id) if env_id is not None else find_task(record.id, record.options)
+    if env_id is None:
+        env_id, options = record.id, {**record.options, **options}
+    task = find_task(env_id, options)
     from internutopia.rl.training.checkpoints import network_in, newest_checkpoint
 
     checkpoint = newest_checkpoint(source)
@@ -93,20 +103,19 @@ def load_trained(source: Path, env_id: str | None = None, engine: Engine | None 
     return Trained(_acting(network, device), task, checkpoint, arrays, network=network)
 
 
-def _load_sb3(source: Path, env_id: str | None, device: str | None) -> Trained:
+def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], device: str | None) -> Trained:
     """What a model of Stable-Baselines3 holds."""
     from internutopia.rl.sb3_model import load_model
 
     model = load_model(source)
-    if env_id is not None:
-        task = find_task(env_id)
-    elif model.card is not None:
-        task = find_task(model.card.id, model.card.options)
-    else:
-        raise ValueError(
-            f'{source} does not say what task it was trained for: name one with --id, or write the file with '
-            '`internutopia.rl.sb3_model.save_model`'
-        )
+    if env_id is None:
+        if model.card is None:
+            raise ValueError(
+                f'{source} does not say what task it was trained for: name one with --id, or write the file with '
+                '`internutopia.rl.sb3_model.save_model`'
+            )
+        env_id, options = model.card.id, {**model.card.options, **options}
+    task = find_task(env_id, options)
     arrays = 'numpy' if device is None else 'torch'
     return Trained(_acting(model.network, device), task, source, arrays, network=model.network)
 

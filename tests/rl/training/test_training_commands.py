@@ -132,6 +132,24 @@ def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
     assert other.exit_code == 0 and json.loads(file.read_text())['tracking'] != pytest.approx(tracking, rel=1e-3)
 
 
+def test_options_change_the_task_that_a_policy_was_trained_for(run, tmp_path):
+    folder, file = tmp_path / 'run', tmp_path / 'figures.json'
+    quick = ['--envs', 2, '--iterations', 1, '--threads', 1]
+    options = ['--option', 'limit=7', '--option', 'forward=[0, 1]']
+    assert call('train', ID, *quick, '--out', folder, *options).exit_code == 0
+
+    def evaluated(source: Path, *options: object) -> dict[str, object]:
+        result = call('evaluate', source, '--envs', 2, '--threads', 1, '--push', 0, '--json', file, *options)
+        assert result.exit_code == 0, result.output
+        return json.loads(file.read_text())
+
+    for source in (folder, folder / 'policy.onnx'):
+        assert evaluated(source)['options'] == {'limit': 7, 'forward': [0, 1]}
+        figures = evaluated(source, '--option', 'limit=0.0001')
+        assert figures['options'] == {'limit': 0.0001, 'forward': [0, 1]} and figures['survived'] == 0.0
+        assert evaluated(source, '--id', ID, '--option', 'limit=8')['options'] == {'limit': 8}
+
+
 def test_play_draws_a_row_of_pictures_for_each_env(run, tmp_path, opengl):
     result = call('play', run, '--envs', 2, '--seconds', 0.2, '--out', tmp_path / 'two.png')
     assert result.exit_code == 0, result.output
@@ -194,6 +212,8 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['train', ID, '--out', 'RUN', '--resume', '--env-num', '9'], ['env_num = 8 instead of 9']),
         (['train', ID, '--out', 'NOWHERE', '--resume'], ['NOWHERE holds no training run']),
         (['evaluate', 'NOWHERE'], ["policy 'NOWHERE' not found"]),
+        (['evaluate', 'RUN', '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
+        (['play', 'RUN', '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
         (['evaluate', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--envs', '2'], ['does not take the 4 observations']),
         (['play', 'RUN', '--command', '1,2'], ['--command 1,2: expected three numbers']),
         (['play', 'RUN', '--out', 'video.avi'], ['video.avi', "'.mp4'"]),
