@@ -101,7 +101,8 @@ class BatchedRLEnv:
         self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
         self._no_envs = select_envs(self.runner.world, self._nobody)
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        self._unseen: list[EnvSelection] | None = None  # started since the critic looked; None: all seen
+        self._critic_looked = False  # since the last step
+        self._unseen: EnvSelection | None = None  # envs that started since then
         self._asked: set[int] = set()  # envs whose task may end itself
         self._batch: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
@@ -230,7 +231,7 @@ class BatchedRLEnv:
             self.metrics.compute(),
         )
         self._end(outcome)
-        self._unseen = None
+        self._critic_looked = False
         # only now: what was learned in this step was told the commands of before it
         commands, randomizations = judgement.expired
         self.commands.resample(commands)
@@ -263,12 +264,11 @@ class BatchedRLEnv:
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
-        if self._unseen is None:
+        if not self._critic_looked:
             self._observe(self.critic_observations)
-        else:
-            for rows in self._unseen:
-                self.critic_observations.first(rows)
-        self._unseen = []
+        elif self._unseen is not None:
+            self.critic_observations.first(self._unseen)
+        self._critic_looked, self._unseen = True, None
         obs = self.arrays.xp.concat([self.observations.last, self.critic_observations.last], axis=-1)
         self._hide(obs)
         return obs
@@ -298,8 +298,8 @@ class BatchedRLEnv:
 
     def _not_seen(self, rows: EnvSelection) -> None:
         """Episodes start in these envs: the critic has to look there."""
-        if self._unseen is not None:
-            self._unseen.append(rows)
+        if self._critic_looked:
+            self._unseen = rows if self._unseen is None else self._unseen.joined(rows)
 
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""

@@ -102,6 +102,20 @@ def test_noise_of_the_critic_is_drawn_once_per_step(make_learner: MakeLearner) -
     assert np.array_equal(after[1:], before[1:]) and after[0, -1] != before[0, -1]
 
 
+def test_noise_of_the_critic_is_drawn_once_for_an_env_that_has_restarted_twice(make_learner: MakeLearner) -> None:
+    shown = []
+    for looks in (True, False):
+        envs = make_learner(critic_observations=[{'term': 'base_height', 'noise': 0.1}])
+        envs.reset()
+        envs.critic_observations()
+        for restarted in ([True, False, False], [True, True, False]):
+            envs.reset(options={'reset_mask': np.array(restarted)})
+            if looks:
+                envs.critic_observations()
+        shown.append(envs.critic_observations())
+    assert np.array_equal(*shown)
+
+
 def test_critic_sees_nothing_before_the_first_reset(make_learner: MakeLearner) -> None:
     envs = make_learner(critic_observations=[{'term': 'base_height'}])
     with pytest.raises(RuntimeError, match='reset the envs first'):

@@ -48,6 +48,10 @@ class EnvSelection(Protocol):
         """`array[ids] = values`, in place, values being `(m, ...)` or a number."""
         ...
 
+    def joined(self, others: EnvSelection) -> EnvSelection:
+        """These and others, which are of the same kind."""
+        ...
+
     def without(self, others: Any) -> EnvSelection:
         """Those that are not in a mask `(n,)`."""
         ...
@@ -71,6 +75,10 @@ class EnvIdSelection:
     def put(self, array: Any, values: Any) -> None:
         """`array[ids] = values`."""
         array[self.ids] = values
+
+    def joined(self, others: EnvSelection) -> EnvIdSelection:
+        """These and others."""
+        return EnvIdSelection(np.union1d(self.ids, others.host_ids))
 
     def without(self, others: NDArray[np.bool_]) -> EnvIdSelection:
         """Those that are not in a mask of the host."""
@@ -103,6 +111,10 @@ class EnvMaskSelection:
     def put(self, array: Any, values: Any) -> None:
         """`array[mask] = values`, values being `(n, ...)` or a number."""
         masked_assign(array, self.index, values)
+
+    def joined(self, others: EnvSelection) -> EnvMaskSelection:
+        """These and others, of a mask, too."""
+        return EnvMaskSelection(self._world, self.index | others.index)
 
     def without(self, others: Any) -> EnvMaskSelection:
         """Those that are not in a mask of the host or the device."""
