@@ -17,7 +17,7 @@ from internutopia.core.util import log
 from internutopia.distribution.cluster import Cluster
 from internutopia.distribution.pipe_link import PipeLink
 
-_WARN_AFTER = 30.0  # s without an answer until the first warning; each further one takes twice as long
+_FIRST_WARNING_AFTER = 30.0  # s without an answer until the first warning; each further one takes twice as long
 _LOOK_INTERVAL = 1.0  # s between two looks at what is waited for
 _MIXED_INTERVAL = 0.002  # s for which calls of one kind are waited for, where there are two kinds
 
@@ -45,7 +45,7 @@ class Call:
     link: PipeLink | None = None
     answer: tuple[Any, ...] | None = ()
     waited: float = 0.0
-    warn_at: float = field(default_factory=lambda: _WARN_AFTER)
+    warn_at: float = field(default_factory=lambda: _FIRST_WARNING_AFTER)
     begun: float = field(default_factory=time.monotonic)
 
     @property

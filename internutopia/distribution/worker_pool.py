@@ -16,7 +16,7 @@ from internutopia.distribution.resources import worker_resources
 from internutopia.distribution.waiting import Call, Patience
 from internutopia.distribution.worker_process import this_node
 
-_WARN_AFTER = 30.0  # s without a sign of life of a new worker until a warning
+_START_WARNING_INTERVAL = 30.0  # s between two warnings while a new worker gives no sign of life
 _LINK_INTERVAL = 0.2  # s between two looks whether a worker serves a link
 _MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
 
@@ -191,7 +191,7 @@ class WorkerPool:
         from ray.exceptions import RayError, RayTaskError
 
         for _ in range(_MAX_SPAWNS):
-            while not self._cluster.wait([self._setups[worker]], 1, _WARN_AFTER):
+            while not self._cluster.wait([self._setups[worker]], 1, _START_WARNING_INTERVAL):
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', worker)
             try:
                 self._places[worker] = self._cluster.get(self._setups[worker])

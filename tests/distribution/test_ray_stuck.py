@@ -50,7 +50,7 @@ def stop(pid: int) -> None:
 @pytest.mark.parametrize('call', slow_but('step', of=['step', 'get_observations', 'get_state', 'recv']))
 def test_a_worker_that_hangs_is_told_of(pair: Pair, toy, call, monkeypatch, caplog):
     """By default for as long as it takes, and nothing else happens."""
-    monkeypatch.setattr(waiting, '_WARN_AFTER', 1.0)
+    monkeypatch.setattr(waiting, '_FIRST_WARNING_AFTER', 1.0)
     pair.queue(*[toy(tell_pid=True)] * ENVS)
     pair.ray.reset()
     pid = pid_of(pair.ray, 2)
