@@ -28,16 +28,16 @@ def capture_rules() -> Iterator[list[Any]]:
     checked: list[Any] = []
     launch = WarpBatch._launch
 
-    def checking(batch: WarpBatch, key: tuple[Any, ...], call: Callable[[], None]) -> None:
-        if key not in batch._loaded:
-            launch(batch, key, call)
+    def checking(batch: WarpBatch, key: tuple[Any, ...], call: Callable[[], None], calls: Any = None) -> None:
+        if key not in (batch._calls if calls is None else calls):
+            launch(batch, key, call, calls)
             return
 
         def captured() -> None:
             with capturing():
                 call()
 
-        launch(batch, key, captured)
+        launch(batch, key, captured, calls)
         checked.append(key)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -9,9 +9,10 @@ was too little, the engine would drop contacts: the call is undone, the buffers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import mujoco
 import mujoco_warp as mjw
@@ -47,6 +48,8 @@ _NOT_OF_MASSES = (
 _O = mjw.OverflowType
 _UNBOUNDED = _O.HFIELD | _O.EPA_HORIZON | _O.TACTILE  # limits of the engine itself
 _HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of what is known of where a ray hits
+
+_Calls = dict[tuple[Any, ...], Any]  # by what is called: those that were made, with their graph once it is captured
 
 
 class WarpBatch:
@@ -84,7 +87,8 @@ class WarpBatch:
             own = wp.array(np.repeat(shared.numpy(), self.n, axis=0), dtype=shared.dtype, device=self.device)
             setattr(self._model, name, own)
             self._batched[name] = HostMirror(own)
-            self._graphs.clear()
+            for calls in (self._calls, *self._tracer_calls.values()):
+                calls.update(dict.fromkeys(calls))
             if self._starts:
                 self._starts[name] = as_rows(wp.clone(own))
         return self._batched[name]
@@ -179,9 +183,13 @@ class WarpBatch:
                 wp.copy(getattr(model, name), before[name])
         self._invalidate()
 
-    def render(self, name: Hashable, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `trace`, a fixed sequence of kernels, take pictures; after `kinematics`. Each has a name of its own."""
-        self._launch(('render', name), lambda: trace(self._model, self._data))
+    def render(self, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
+        """Let `trace`, a fixed sequence of kernels of a tracer, take pictures; after `kinematics`.
+
+        What was captured of it is forgotten when nobody has the tracer any more.
+        """
+        calls = self._tracer_calls.setdefault(tracer, {})
+        self._launch(('render',), lambda: trace(self._model, self._data), calls)
 
     def ray(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int
@@ -233,8 +241,8 @@ class WarpBatch:
             self._zeros = [wp.zeros((1, mirror.array.shape[1]), dtype=float) for mirror in self._results]
         self._fields: dict[str, HostMirror] = {}
         self._mirrors[:] = [self._report, *self._results]
-        self._graphs: dict[tuple[Any, ...], Any] = {}
-        self._loaded: set[tuple[Any, ...]] = set()
+        self._calls: _Calls = {}
+        self._tracer_calls: WeakKeyDictionary[object, _Calls] = WeakKeyDictionary()
 
     @property
     def _results(self) -> tuple[HostMirror, HostMirror]:
@@ -292,20 +300,21 @@ class WarpBatch:
         self._grow(flags)
         return True
 
-    def _launch(self, key: tuple[Any, ...], call: Callable[[], None]) -> None:
+    def _launch(self, key: tuple[Any, ...], call: Callable[[], None], calls: _Calls | None = None) -> None:
         """Make a call of the engine after what the host wrote; its results are fetched when they are asked for."""
+        calls = self._calls if calls is None else calls
         self._upload()
         with wp.ScopedDevice(self.device):
-            if self.device.is_cpu or key not in self._loaded:
+            if self.device.is_cpu or key not in calls:
                 call()  # compiles and loads kernels, which cannot be captured
-                self._loaded.add(key)
+                calls[key] = None
             else:
-                if key not in self._graphs:
+                if calls[key] is None:
                     # on a stream of its own: torch works on the default stream, which cannot be captured
                     with wp.ScopedStream(self.stream), wp.ScopedCapture(stream=self.stream) as capture:
                         call()
-                    self._graphs[key] = capture.graph
-                wp.capture_launch(self._graphs[key])
+                    calls[key] = capture.graph
+                wp.capture_launch(calls[key])
         self._invalidate()
 
     def _step_call(self, substeps: int, kinematics: bool) -> tuple[tuple[Any, ...], Callable[[], None]]:

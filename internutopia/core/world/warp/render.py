@@ -10,7 +10,6 @@ skins and transparency are not.
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
 # (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
 from internutopia.core.world.warp.arrays import HostMirror
 
-_IDS = itertools.count()
 _SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
 # first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
@@ -94,7 +92,6 @@ class RayTracer:
         buffers: FrameBuffers,
         quality: Quality,
     ):
-        self.id = next(_IDS)
         self._buffers = buffers
         samples = _SAMPLES[quality] if 'rgba' in buffers.kinds else _SAMPLES['fast']
         with wp.ScopedDevice(buffers.rgba.device), _memory_checked(buffers.size, worlds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -203,6 +204,21 @@ def test_colours_and_intrinsics_of_scenes_that_share_a_batch(
     assert size[0] == size[2] and size[1] == pytest.approx(size[0] / 3.0, rel=0.3)  # tan(45 deg) / tan(30 deg), squared
     start(world, {0: other, 1: scene})  # to the places of one another
     assert (look(world)['labels'] == 0).sum(axis=(1, 2)).tolist() == size[[1, 0, 2]].tolist()
+
+
+def test_a_batch_forgets_what_it_captured_for_tracers_that_are_gone(
+    make_world: Any, scene: SceneSpec, write_model: Any
+) -> None:
+    """Scenes of a batch have a tracer for each of their intrinsics; what is captured is seen on a GPU alone."""
+    wide = write_model('wide', SCOUT.replace('fovy="60"', 'fovy="90"'))
+    other = dataclasses.replace(scene, robots=(dataclasses.replace(scene.robots[0], asset=wide),))
+    world = make_world(scene, scene)
+    (env_batch,) = world.env_batches
+    for second, tracers in ((scene, 1), (other, 2), (scene, 1), (other, 2)):
+        start(world, {1: second})
+        look(world)
+        gc.collect()
+        assert len(env_batch.batch._tracer_calls) == tracers
 
 
 @pytest.mark.usefixtures('opengl')
