@@ -38,6 +38,7 @@ AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'tur
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
 # A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
+STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
 
@@ -215,6 +216,11 @@ def _randomizations(robot: Walker, push_speed: float, curriculum: bool) -> list[
     ]
     if robot.foot_size:
         terms.append(RandomizationTermCfg(term='foot_size', params=dict(robot.foot_size)))
+    if robot.straight_height is not None:
+        straight = {name: 0.0 for name in robot.joints}
+        rise = robot.straight_height - robot.root_height
+        params = {'positions': straight, 'rise': rise, 'probability': STRAIGHT}
+        terms.insert(1, RandomizationTermCfg(term='other_pose', params=params))
     if robot.held:
         terms.insert(2, RandomizationTermCfg(term='joint_pose', params={'positions': dict(robot.held)}))
     return terms

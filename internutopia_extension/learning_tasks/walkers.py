@@ -26,6 +26,8 @@ class Walker:
         knees: for a biped, the knees in the order of the class's `feet`.
         root_height: height of the root when the robot stands at home [m].
         base_height: height of its base link then [m].
+        straight_height: height of the root when it stands on straight legs, its leg joints at 0 [m], if some episodes
+            shall begin like that; None if all begin near home. Robots of 2.x begin straight.
         sole: height of the origins of its feet links then [m].
         period: duration of a gait cycle [s].
         offsets: phases of the feet in the cycle, in the order of the class's `feet`.
@@ -53,6 +55,7 @@ class Walker:
     root_height: float
     base_height: float
     sole: float
+    straight_height: float | None = None
     period: float = 0.8
     offsets: tuple[float, ...] = (0.0, 0.5)
     swing_height: float = 0.08
@@ -118,7 +121,9 @@ WALKERS = {
         root_height=0.981,
         base_height=0.981,
         sole=0.07,
+        straight_height=1.05,
         period=0.65,
+        updates=1600,
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
@@ -181,6 +186,8 @@ WALKERS['h1_with_hand'] = replace(
     learns_as='H1FixedHandsRobot',
     walking=h1_with_hand.move_by_speed_cfg,
     policy='robots/h1_with_hand/move_by_speed.onnx',
+    straight_height=None,
+    updates=1400,
 )
 
 

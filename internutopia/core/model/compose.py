@@ -80,6 +80,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     object_assets = [child for _, child in objects if child is not None]
     set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
     if base is not None:
+        _name_elements(base)
         spec.memory = base.memory
         adopt_settings(base, spec)
         drives = take_drives(base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -160,10 +161,10 @@ def _short_names(full_names: Sequence[str]) -> list[str]:
     ends = [1] * len(parts)
     while True:
         short = ['/'.join(part[-end:]) for part, end in zip(parts, ends, strict=True)]
-        twice = {name for name in short if short.count(name) > 1}
-        if not twice:
+        counts = Counter(short)
+        if len(counts) == len(short):
             return short
-        ends = [end + (name in twice) for name, end in zip(short, ends, strict=True)]
+        ends = [end + (counts[name] > 1) for name, end in zip(short, ends, strict=True)]
 
 
 def _joints(model: mujoco.MjModel) -> Iterable[int]:

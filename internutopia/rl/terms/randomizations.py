@@ -139,6 +139,21 @@ def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) 
 
 
 @term('randomization')
+def other_pose(
+    state: RobotState, env_ids: Any, positions: Mapping[str, float], rise: float = 0.0, probability: float = 0.5
+) -> None:
+    """Put joints at `positions` [rad or m], and the base `rise` [m] higher, with a probability; else leave them."""
+    n, articulation, joints = len(env_ids), state.articulation, state.dof_indices(tuple(positions))
+    chosen = state.rng.uniform(size=(n, 1)) < probability
+    target = state.constant(tuple(positions.values()), state.arrays.double)
+    present = articulation.get_joint_positions()[env_ids][:, joints]
+    articulation.set_joint_positions(state.xp.where(chosen, target, present), joints, env_ids)
+    position, orientation = (values[env_ids] for values in articulation.get_pose())
+    up = state.constant((0.0, 0.0, rise), state.arrays.double)
+    articulation.set_pose(position + up * chosen, orientation, env_ids=env_ids)
+
+
+@term('randomization')
 def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: Range) -> None:
     """Spread objects around the origin, each in its own sector of the circle, `distance` [m] away; heights stay."""
     k, n, xp = len(objects), len(env_ids), state.xp

@@ -238,6 +238,18 @@ def test_joints_without_names_get_some(write_model):
     assert len(set(dof_names)) == 3 and all(dof_names) and 'joint_0' in dof_names
 
 
+def test_a_scene_with_a_cloth_and_joints_without_names(write_model):
+    """A scene articulation looks for the shortest unique names; it never ended when there were none."""
+    lids = ''.join(f'<body name="{name}"><joint/><geom size="0.1" mass="1"/></body>' for name in ('lid', 'flap'))
+    grid = 'type="grid" count="2 2 1" spacing="1 1 1" dim="2" radius="0.1" mass="1"'
+    cloth = f'<flexcomp name="cloth" {grid}><edge equality="true"/></flexcomp>'
+    scene = compiled(asset=write_model('lids', f'<worldbody>{lids}{cloth}</worldbody>'))
+    whole, lid = scene.articulation('scene/'), scene.articulation('scene/lid')
+    assert whole is not None and lid is not None
+    assert len(set(whole.dof_names)) == 2 + 4 * 3 and all(whole.dof_names)
+    assert lid.dof_names == whole.dof_names[:1] and not scene.articulation('scene/elsewhere')
+
+
 def test_what_a_robot_asset_may_bring_along(one_body):
     model = one_body(
         '<joint name="j"/><site name="s"/><camera name="c"/>',

@@ -68,6 +68,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('randomization', 'foot_size'): [{'length': (0.5, 1.0), 'width': (0.2, 1.0)}],
     ('randomization', 'friction'): [{'coefficient': (0.5, 2.0)}],
     ('randomization', 'joint_pose'): [{'positions': {'tail': (0.1, 0.3), 'hip': (-0.2, 0.2)}}],
+    ('randomization', 'other_pose'): [{'positions': {'tail': 0.2, 'hip': -0.1}, 'rise': 0.1}],
     ('randomization', 'scatter'): [{'objects': OBJECTS, 'distance': (1.0, 2.0)}],
     ('randomization', 'place_object'): [{'body': 'a', 'x': (0.0, 1.0), 'y': (-1.0, 0.0), 'z': 0.3}],
 }

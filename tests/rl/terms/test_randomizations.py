@@ -48,7 +48,9 @@ RANDOMIZATIONS: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 def test_every_randomization_has_a_test() -> None:
-    assert {*RANDOMIZATIONS, 'friction', 'foot_size'} | ELSEWHERE == set(built_in('randomization')) | ELSEWHERE
+    assert {*RANDOMIZATIONS, 'friction', 'foot_size', 'other_pose'} | ELSEWHERE == set(
+        built_in('randomization')
+    ) | ELSEWHERE
 
 
 @pytest.mark.parametrize('name', RANDOMIZATIONS)
@@ -131,6 +133,22 @@ def test_what_was_randomized_starts_from_the_model_in_every_episode(make_learner
     again = look(envs)
     for key in first:
         assert np.array_equal(again[key], first[key]), key
+
+
+def test_another_pose_is_taken_by_a_share_of_the_envs(make_learner: MakeLearner) -> None:
+    envs = make_learner(env_num=400)
+    envs.reset()
+    before = look(envs)
+    params = {'positions': {'tail': 0.25}, 'rise': 0.1, 'probability': 0.25}
+    look_up_term('randomization', 'other_pose', params)(envs.core.state, np.arange(1, 400))
+    envs.core.state.changed()
+    after = look(envs)
+    chosen = after['q'][:, 1] != before['q'][:, 1]
+    assert 65 < chosen.sum() < 135  # a quarter of 399, give or take four standard deviations
+    assert not chosen[0]  # was not asked for
+    expected = np.stack([before['q'][:, 0], np.where(chosen, 0.25, before['q'][:, 1])], axis=-1)
+    np.testing.assert_array_equal(after['q'], expected.astype(np.float32))
+    np.testing.assert_allclose(after['position'][:, 2], before['position'][:, 2] + 0.1 * chosen, rtol=1e-6)
 
 
 def test_joints_stay_within_their_limits(make_learner: MakeLearner) -> None:
