@@ -179,9 +179,9 @@ class WarpBatch:
                 wp.copy(getattr(model, name), before[name])
         self._invalidate()
 
-    def render(self, name: Hashable, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `trace`, a fixed sequence of kernels, take pictures; after `kinematics`. Each has a name of its own."""
-        self._launch(('render', name), lambda: trace(self._model, self._data))
+    def trace(self, key: tuple[Hashable, ...], trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
+        """Let `trace`, a fixed sequence of kernels, follow rays; after `kinematics`. Each has a key of its own."""
+        self._launch(key, lambda: trace(self._model, self._data))
 
     def ray(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int
