@@ -142,16 +142,6 @@ def test_every_shape_and_what_is_left_out(make_worlds: Any, make_scene: Any, loo
         np.testing.assert_allclose(cast_both(pair, high, down, **LOOKS[look]), 5e3 + 1.0, rtol=SINGLE)
 
 
-@pytest.mark.slow
-def test_flexible_bodies_are_not_seen(make_worlds: Any, make_scene: Any) -> None:
-    cloth = """<body name="cloth" pos="0 0 .5"><flexcomp name="cloth" type="grid" count="4 4 1" spacing=".5 .5 .1"
-      radius=".05" dim="2" mass="1"><contact selfcollide="none"/></flexcomp></body>"""
-    pair = make_worlds(make_scene(more=cloth), make_scene(more=cloth))
-    assert pair[1].model(0).nflex
-    wanted, got = cast_both(pair, *rays(2), **LOOKS['at the robot'])
-    np.testing.assert_allclose(got, wanted, rtol=SINGLE, atol=SINGLE)
-
-
 def test_they_follow_the_world(make_worlds: Any, make_scene: Any) -> None:
     """Steps, restarts, a batch that grows and envs that leave; the first casts load kernels, the rest is captured."""
     scene = make_scene()
