@@ -2,10 +2,11 @@
 
     python benchmarks/cuda_kernels.py --arch 80 90 100 --tasks InternUtopia/H1-Velocity-v0 InternUtopia/Franka-Lift-v0
 
-Runs learning tasks dry, two envs for some steps with restarts and, where robots have cameras, ray traced pictures:
-kernels are noted instead of launched, and code that asks Warp where it runs is told that this is a GPU, so the kernels
-are those that a GPU gets, some of which the CPU device never sees. Then NVRTC, which comes with Warp, compiles the
-modules that they are in. Warp keeps what was compiled in its cache (`WARP_CACHE_PATH`): only the first time takes long.
+Runs learning tasks dry, two envs for some steps with restarts, a lidar on the robot and, where it has cameras, ray
+traced pictures: kernels are noted instead of launched, and code that asks Warp where it runs is told that this is a
+GPU, so the kernels are those that a GPU gets, some of which the CPU device never sees. Then NVRTC, which comes with
+Warp, compiles the modules that they are in. Warp keeps what was compiled in its cache (`WARP_CACHE_PATH`): only the
+first time takes long.
 The exit status is the number of modules that could not be compiled.
 """
 
@@ -25,7 +26,10 @@ import torch
 import warp as wp
 
 import internutopia_extension
+from internutopia.core.config import TaskCfg
+from internutopia.core.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
+from internutopia_extension.configs.sensors import LidarCfg
 from internutopia_extension.learning_tasks import TASKS
 
 DEFAULT_BLOCK = 256  # threads of a block, where a launch says nothing about it
@@ -93,17 +97,27 @@ class DryLaunches:
 
 
 def run_dry(task: str) -> None:
-    """Steps of a learning task with restarts, to be noted."""
+    """Steps of a learning task with restarts and a lidar, to be noted."""
     module, options = TASKS[task]
     config = importlib.import_module(module).config(2, 0, **options)
     engine = {'backend': 'mujoco_warp', 'device': 'cpu', 'renderer': 'raytrace'}
     config.simulator = config.simulator.model_copy(update=engine)
+    config.task_configs = [_with_lidar(each) for each in config.task_configs]
     with closing(VectorEnv(config, autoreset_mode='SameStep', arrays='torch')) as envs:
         envs.reset(seed=0)
         actions = torch.as_tensor(np.zeros_like(envs.action_space.sample()))
         for _ in range(STEPS):
             envs.core.state.steps[1] = 10**6
             envs.step(actions)
+
+
+def _with_lidar(task: TaskCfg) -> TaskCfg:
+    """A task whose first robot has a lidar, and observes it."""
+    lidar, (robot, *others), learning = LidarCfg(horizontal_rays=8), task.robots, task.learning
+    assert learning is not None
+    term = ObservationTermCfg(term='sensor', params={'name': lidar.name, 'key': 'ranges'})
+    robots = [robot.update(sensors=[*(robot.sensors or []), lidar]), *others]
+    return task.update(robots=robots, learning=learning.update(observations=[*learning.observations, term]))
 
 
 def compile_module(module: Any, block_dim: int, arch: int) -> str | None:

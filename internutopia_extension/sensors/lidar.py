@@ -16,7 +16,6 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
-from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.world.views import EnvIds
 from internutopia_extension.configs.sensors.lidar import LidarCfg
@@ -42,7 +41,9 @@ class Lidar(BodySensor):
         self._cfg = cfg = own_config(config, LidarCfg)
         self._mount = Mount(self, cfg.prim_path, cfg.translation, cfg.orientation)
         self._noise = self.noise('ranges', cfg.noise)
-        self._directions = ray_directions(cfg)
+        arrays = scene.world.arrays
+        self._directions = arrays.asarray(ray_directions(cfg), 'float64')
+        self._axes = arrays.asarray(np.eye(3), 'float64')
         self._last: dict[str, NDArray[Any]] = {}  # what was read for the observation, (env_num, ...)
 
     @classmethod
@@ -54,29 +55,36 @@ class Lidar(BodySensor):
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        cfg = self._cfg
-        env_ids = np.arange(self._scene.world.env_num) if env_ids is ... else env_ids
-        positions, orientations = (to_host(values).astype(np.float64) for values in self._mount.poses(env_ids))
-        axes = quat_rotate(orientations[:, None], np.eye(3))  # (n, 3, 3): those of the sensor, as rows
-        axes /= np.linalg.norm(axes, axis=-1, keepdims=True)  # float32 poses are a little off
+        cfg, world = self._cfg, self._scene.world
+        arrays, xp = world.arrays, world.arrays.xp
+        if env_ids is ...:
+            ids = arrays.arange(world.env_num)
+        elif arrays.on_device:  # which casts the rays of all envs
+            return {key: values[env_ids] for key, values in self.read(...).items()}
+        else:
+            ids = env_ids
+        # in double precision, also on a device: a product of float32 may be one of 19 bits there
+        positions, orientations = (xp.astype(values, xp.float64) for values in self._mount.poses(env_ids))
+        axes = quat_rotate(orientations[:, None], self._axes)  # (n, 3, 3): those of the sensor, as rows
+        axes = axes / xp.linalg.vector_norm(axes, axis=-1, keepdims=True)  # float32 poses are a little off
         directions = self._directions @ axes
         distances = self._articulation.view.cast_rays(
-            env_ids,
+            ids,
             positions[:, None],
             directions,
             groups=cfg.geom_groups,
             link=self._mount.link,
             through_robot=cfg.exclude_robot,
         )
-        shape = len(env_ids), cfg.vertical_rays, cfg.horizontal_rays
-        ranges = self._noise.add_to(distances.astype(np.float32).reshape(shape), env_ids)
+        shape = len(ids), cfg.vertical_rays, cfg.horizontal_rays
+        ranges = self._noise.add_to(xp.astype(distances, xp.float32).reshape(shape), env_ids)
         far, near = ranges > cfg.max_range, ranges < cfg.min_range
         data = {}
         if cfg.pointcloud:
-            seen = np.where(far | near, np.nan, ranges)[..., None] * directions.reshape(*shape, 3)
-            data['pointcloud'] = (positions[:, None, None] + seen).astype(np.float32)
-        ranges[far], ranges[near] = (np.inf, -np.inf) if cfg.miss == 'inf' else (cfg.max_range, cfg.min_range)
-        return {'ranges': ranges, **data}
+            seen = xp.where(far | near, xp.nan, ranges)[..., None] * directions.reshape(*shape, 3)
+            data['pointcloud'] = xp.astype(positions[:, None, None] + seen, xp.float32)
+        below, beyond = (-math.inf, math.inf) if cfg.miss == 'inf' else (cfg.min_range, cfg.max_range)
+        return {'ranges': xp.where(near, below, xp.where(far, beyond, ranges)), **data}
 
     @override
     def update(self, env_ids: EnvIds) -> None:

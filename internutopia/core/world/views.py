@@ -134,12 +134,13 @@ class ArticulationView(ABC):
         groups: Sequence[int],
         link: str,
         through_robot: bool = True,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Distances [m] along rays to the first geom, `(n, rays)`, infinite where there is none.
 
         `origins` `(n, rays or 1, 3)` and `directions` (unit vectors) `(n, rays, 3)` are in the frames of the envs
         `env_ids`. Geoms of the given groups are seen, but never those of the link `link`, and none of the robot if rays
-        go `through_robot`.
+        go `through_robot`. Distances are of the kind of `directions`: arrays of numpy, or in a `DeviceWorld` tensors,
+        for the ids of all envs as a tensor; then the host does not wait. MemoryError if those do not fit on the device.
         """
 
     @abstractmethod

@@ -27,6 +27,7 @@ from internutopia_extension.configs.sensors import (
     GPSCompassCfg,
     IMUCfg,
     JointForceSensorCfg,
+    LidarCfg,
     LocalMapCfg,
     RepCameraCfg,
 )
@@ -36,6 +37,7 @@ wp = pytest.importorskip('warp')
 
 ENVS = 3
 W, H = 8, 6
+RAYS = 16
 TOLERANCE = 1e-4  # where the host computes in double precision
 # stands on the floor against a cube, turns an arm, and looks over the cube
 ROVER = """
@@ -56,6 +58,16 @@ SENSORS = [
     JointForceSensorCfg(name='forces', wrenches_at=['turn']),
     GPSCompassCfg(name='place'),
     LocalMapCfg(name='map', size=1.0, resolution=0.1),
+    LidarCfg(
+        name='lidar',  # looks down, so that all rays hit the floor, the cube or the arm
+        prim_path='rover',
+        translation=(-0.2, 0.0, 0.3),
+        orientation=(0.9, 0.0, 0.4359, 0.0),
+        horizontal_fov=1.0,
+        horizontal_rays=RAYS,
+        exclude_robot=False,
+        pointcloud=True,
+    ),
 ]
 READINGS = {
     'imu': ('linear_acceleration', 'angular_velocity', 'orientation'),
@@ -64,6 +76,7 @@ READINGS = {
     'forces': ('efforts', 'forces', 'torques'),
     'place': ('gps', 'compass'),
     'map': ('occupancy',),
+    'lidar': ('ranges', 'pointcloud'),
 }
 PICTURES: list[dict[str, Any]] = [
     {'data': 'rgb'},
@@ -127,10 +140,10 @@ def test_every_sensor_gives_the_numbers_of_the_host_and_waits_for_nothing(make_r
         got = [(actions(envs, step), envs.step(told[step])[0].clone())[1] for step in range(ready)]
         with no_waiting(), capture_rules() as checked:
             got += [envs.step(told[step])[0].clone() for step in range(ready, steps)]
-        assert {'step', 'reset', 'kinematics', 'render'} <= {key[0] for key in checked}
+        assert {'step', 'reset', 'kinematics', 'render', 'rays'} <= {key[0] for key in checked}
         np.testing.assert_allclose(np.stack([to_host(obs) for obs in got]), wanted, rtol=TOLERANCE, atol=TOLERANCE)
     changing = np.ptp(wanted, axis=0).any(axis=0)
-    ends = np.cumsum([W * H * 3, *[W * H] * 4, 3, 3, 4, 3, 1, 1, 1, 3, 3, 2, 1, 100])
+    ends = np.cumsum([W * H * 3, *[W * H] * 4, 3, 3, 4, 3, 1, 1, 1, 3, 3, 2, 1, 100, RAYS, 3 * RAYS])
     assert ends[-1] == wanted.shape[-1]
     seen = [changing[start:end].any() for start, end in zip([0, *ends], ends, strict=False)]
     assert sum(seen) >= len(seen) - 2, 'nothing to compare'

@@ -16,11 +16,11 @@ from internutopia.core.model.layouts import ArticulationLayout, BodyLayout
 from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import SCENE_PREFIX, Probe
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import to_host
+from internutopia.core.util.arrays import is_tensor, namespace_of, to_host
 from internutopia.core.world.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.footprints import footprint_of
-from internutopia.core.world.batched.rays import RayCaster
+from internutopia.core.world.batched.rays import Sight
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
 from internutopia.core.world.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 
@@ -100,17 +100,16 @@ class MujocoArticulationView(View, ArticulationView):
         groups: Sequence[int],
         link: str,
         through_robot: bool = True,
-    ) -> NDArray[np.float64]:
-        distances = np.full(directions.shape[:-1], np.inf)
+    ) -> Any:
+        xp = namespace_of(directions)
+        distances = xp.full_like(directions[..., 0], xp.inf)
 
         def cast(target: WriteTarget) -> None:
             bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
-            through = [body.body for body in bodies.values()] if through_robot else []
-            slots = target.batch.ids(target.slots)
-            order = np.argsort(slots)  # the batch wants them in order
-            rows = np.arange(len(distances))[target.value_rows][order]
-            caster = RayCaster(target.batch, slots[order], groups, bodies[link].body)
-            distances[rows] = caster.cast(origins[rows], directions[rows], through)
+            through = tuple(body.body for body in bodies.values()) if through_robot else ()
+            sight = Sight(tuple(groups), bodies[link].body, through)
+            rows = target.value_rows if is_tensor(directions) else to_host(target.value_rows)
+            distances[rows] = target.batch.cast(target.slots, origins[rows], directions[rows], sight)
 
         self._world.run_batches(
             [(target.batch, functools.partial(cast, target)) for target in self._write_targets(env_ids)]

@@ -8,6 +8,7 @@ engine steps it.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.world.batched.rays import Sight, cast_past
 
 Slots = NDArray[np.int32]
 Index = slice | NDArray[np.intp]
@@ -82,22 +84,14 @@ class BatchArrays(ABC):
         """
 
     @abstractmethod
-    def ray(
-        self,
-        slots: NDArray[np.intp],
-        origins: NDArray[np.float64],
-        directions: NDArray[np.float64],
-        geom_groups: Sequence[int],
-        body: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Distances [m] along rays and the geoms hit there, `(n, rays)` each; infinite and -1 for a miss.
+    def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> Any:
+        """Distances [m] along rays, `(n, rays)`, infinite for a miss, of the kind of `directions`.
 
         Args:
-            slots: n slots, ascending.
+            slots: n slots.
             origins: `(n, rays or 1, 3)` [m], env frame.
             directions: `(n, rays, 3)`, unit vectors.
-            geom_groups: groups of the geoms that are seen.
-            body: whose geoms are not seen.
+            sight: what is seen.
         """
 
 
@@ -202,6 +196,34 @@ class EnvBatch(BatchArrays):
             if name.startswith(_FIELD):
                 self.expand(name.removeprefix(_FIELD))[slot] = row
         self._unmeasured[slot] = state['fresh']
+
+    @override
+    def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> NDArray[np.float64]:
+        ids = self.ids(slots)
+        order = np.argsort(ids)  # `ray` wants them in order
+        ray = functools.partial(self.ray, geom_groups=sight.groups, body=sight.body)
+        distances = np.empty(directions.shape[:-1])
+        distances[order] = cast_past(sight.passed(self.scene.model), ray, ids[order], origins[order], directions[order])
+        return distances
+
+    @abstractmethod
+    def ray(
+        self,
+        slots: NDArray[np.intp],
+        origins: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        geom_groups: Sequence[int],
+        body: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Distances [m] along rays and the geoms hit there, `(n, rays)` each; infinite and -1 for a miss.
+
+        Args:
+            slots: n slots, ascending.
+            origins: `(n, rays or 1, 3)` [m], env frame.
+            directions: `(n, rays, 3)`, unit vectors.
+            geom_groups: groups of the geoms that are seen.
+            body: whose geoms are not seen.
+        """
 
     @abstractmethod
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:

@@ -4,6 +4,8 @@
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
 # (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,17 @@ class HostMirror:
         if self._tensor is None:
             self._tensor = wp.to_torch(self.array, requires_grad=False)
         return self._tensor
+
+
+@contextmanager
+def memory_checked(what: str, cure: str) -> Iterator[None]:
+    """MemoryError if `what` is made meanwhile does not fit on the device; the `cure` is what to use instead."""
+    try:
+        yield
+    except RuntimeError as error:
+        if 'allocate' not in str(error):
+            raise
+        raise MemoryError(f'{what} do not fit into the memory of the device: use {cure} ({error})') from error
 
 
 def new_array(values: NDArray[Any], dtype: Any) -> Any:

@@ -183,13 +183,13 @@ class WarpBatch:
                 wp.copy(getattr(model, name), before[name])
         self._invalidate()
 
-    def render(self, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `trace`, a fixed sequence of kernels of a tracer, take pictures; after `kinematics`.
+    def trace(self, name: str, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
+        """Let `trace`, a fixed sequence of kernels of a tracer, follow rays; after `kinematics`. `name` says what for.
 
         What was captured of it is forgotten when nobody has the tracer any more.
         """
         calls = self._tracer_calls.setdefault(tracer, {})
-        self._launch(('render',), lambda: trace(self._model, self._data), calls)
+        self._launch((name,), lambda: trace(self._model, self._data), calls)
 
     def ray(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int

@@ -89,7 +89,7 @@ class _RaytracedFrames:
         for env_batch in env_batches:
             env_batch.derive('cam_xpos')
             for tracer in self._tracers[env_batch.batch].values():
-                env_batch.batch.render(tracer, tracer.render)
+                env_batch.batch.trace('render', tracer, tracer.render)
         self.buffers.invalidate()
         self._version = world.version
 

@@ -7,8 +7,9 @@ missing in a step or two, a warning says so, and there is more room from then on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,13 +17,15 @@ import warp as wp
 from typing_extensions import override
 
 from internutopia.core.model.spec import SceneSpec
-from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, masked_assign, to_host
+from internutopia.core.util.arrays import ArrayMaker, AsyncReadback, DeviceArrays, is_tensor, masked_assign, to_host
 from internutopia.core.world.base import DeviceWorld, SceneHandle
 from internutopia.core.world.batched.env_batch import BatchArrays, EnvBatch, Index
+from internutopia.core.world.batched.rays import Sight
 from internutopia.core.world.states import PhysicsState
 from internutopia.core.world.views import EnvIds
 from internutopia.core.world.warp.batch import WarpBatch
 from internutopia.core.world.warp.env_batch import WarpEnvBatch
+from internutopia.core.world.warp.rays import DeviceRayCaster
 from internutopia.core.world.warp.world import WarpWorld
 
 
@@ -131,6 +134,10 @@ class TensorArrays(BatchArrays):
         self._overflow = AsyncReadback()
         self._occupied_on_device: tuple[Index, Index] | None = None
         self._occupied_on_host: tuple[Index, Index] | None = None
+        # by what they see, and how many origins and rays there are
+        self._ray_casters: WeakKeyDictionary[WarpBatch, dict[tuple[Sight, int, int], DeviceRayCaster]] = (
+            WeakKeyDictionary()
+        )
 
     @property
     def batch(self) -> WarpBatch:
@@ -192,9 +199,16 @@ class TensorArrays(BatchArrays):
         self.env_batch.recompute_constants()
 
     @override
-    def ray(self, slots: Any, origins: Any, directions: Any, geom_groups: Sequence[int], body: int) -> Any:
-        """Arrays of the host."""
-        return self.env_batch.ray(slots, origins, directions, geom_groups, body)
+    def cast(self, slots: Any, origins: Any, directions: Any, sight: Sight) -> Any:
+        """Tensors are valid until the next call; rays that are arrays of numpy are cast from the host, which waits."""
+        if not is_tensor(directions):
+            return self.env_batch.cast(to_host(slots), origins, directions, sight)
+        self.env_batch.derive('geom_xpos')
+        casters = self._ray_casters.setdefault(self.batch, {})
+        key = sight, origins.shape[1], directions.shape[1]
+        if key not in casters:
+            casters[key] = DeviceRayCaster(self.batch, sight.seen(self.batch.model), *key[1:])
+        return casters[key].cast(self.batch, slots, origins, directions)
 
     def store_starts(self, slots: Index) -> None:
         """Envs were given to these slots: they will be started again as they are now."""

@@ -10,8 +10,7 @@ skins and transparency are not.
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
 # (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import mujoco
@@ -21,7 +20,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
-from internutopia.core.world.warp.arrays import HostMirror
+from internutopia.core.world.warp.arrays import HostMirror, memory_checked
 
 _SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
@@ -138,18 +137,11 @@ class RayTracer:
         )
 
 
-@contextmanager
-def _memory_checked(size: tuple[int, int], env_num: int) -> Iterator[None]:
-    """MemoryError if what is made of pictures meanwhile does not fit on the device."""
-    try:
-        yield
-    except RuntimeError as error:
-        if 'allocate' not in str(error):
-            raise
-        raise MemoryError(
-            f'pictures of {size[0]} x {size[1]} pixels of {env_num} envs do not fit into the memory of the device: '
-            f"use a smaller resolution or env_num, or SimConfig.renderer='opengl' ({error})"
-        ) from error
+def _memory_checked(size: tuple[int, int], env_num: int) -> AbstractContextManager[None]:
+    return memory_checked(
+        f'pictures of {size[0]} x {size[1]} pixels of {env_num} envs',
+        "a smaller resolution or env_num, or SimConfig.renderer='opengl'",
+    )
 
 
 def _rays(
