@@ -135,7 +135,8 @@ def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) 
     """Put joints at positions from a range each [rad or m]; drives hold them there."""
     low, high = zip(*positions.values(), strict=True)
     values = state.rng.uniform(low, high, (len(env_ids), len(low)))
-    state.articulation.set_joint_positions(values, state.dof_indices(tuple(positions)), env_ids)
+    joints = [state.articulation.get_dof_index(name) for name in positions]
+    state.articulation.set_joint_positions(values, joints, env_ids)
 
 
 @term('randomization')
@@ -143,10 +144,11 @@ def other_pose(
     state: RobotState, env_ids: Any, positions: Mapping[str, float], rise: float = 0.0, probability: float = 0.5
 ) -> None:
     """Put joints at `positions` [rad or m], and the base `rise` [m] higher, with a probability; else leave them."""
-    n, articulation, joints = len(env_ids), state.articulation, state.dof_indices(tuple(positions))
+    n, articulation = len(env_ids), state.articulation
+    joints = [articulation.get_dof_index(name) for name in positions]
     chosen = state.rng.uniform(size=(n, 1)) < probability
     target = state.constant(tuple(positions.values()), state.arrays.double)
-    present = articulation.get_joint_positions()[env_ids][:, joints]
+    present = articulation.get_joint_positions(joints)[env_ids]
     articulation.set_joint_positions(state.xp.where(chosen, target, present), joints, env_ids)
     position, orientation = (values[env_ids] for values in articulation.get_pose())
     up = state.constant((0.0, 0.0, rise), state.arrays.double)

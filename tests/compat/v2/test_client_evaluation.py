@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 
 FLASH = 2e-3  # m and 1, that physics may do to flash; the figures are of the order of 1
 THROUGH = 0.02  # m, the same for a robot that is put into a pillar
-# m, at the end of up to 21 actions that nobody corrects: whenever the policy gets going it is 0.1 to 0.2 m behind, on
-# the corner along both axes, and 5 degrees that it turned too little are 0.09 m at the end of a metre
+# m, at the end of up to 21 actions that nobody corrects: the policy gets going within three of them, on the corner
+# along both axes, and 5 degrees that it turned too little are 0.09 m at the end of a metre
 WALK = 0.45
 
 # by episode, in the order of `FIGURES`

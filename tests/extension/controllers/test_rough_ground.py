@@ -5,14 +5,21 @@ import pytest
 
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
-from internutopia_extension.configs.robots import aliengo
+from internutopia_extension.configs.robots import aliengo, h1
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 LENGTH = 20.0  # m
 RATE = 48  # env steps per second
 
 
-@pytest.mark.parametrize(('walk', 'robot', 'height'), [(aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4)])
+@pytest.mark.parametrize(
+    ('walk', 'robot', 'height'),
+    [
+        (aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4),
+        (h1.move_by_speed_cfg, h1.H1RobotCfg, 0.99),
+    ],
+    ids=['aliengo', 'h1'],
+)
 def test_over_random_ground_a_slope_and_stairs(walk, robot, height):
     walk = walk.update(policy='rough')
     tasks: list[TaskCfg] = [
