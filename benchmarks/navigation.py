@@ -1,6 +1,7 @@
 """Navigation: walking robots go along paths at 1 m/s in built-in scenes, 100 in each.
 
     python benchmarks/navigation.py h1 g1 --episodes 100
+    python benchmarks/navigation.py h1 --look-ahead 0.5
     python benchmarks/navigation.py aliengo --scenes course --policy rough
 
 In warehouse and apartment a path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. On
@@ -61,7 +62,7 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
     )
 
 
-def robot_at(name: str, place: tuple[float, float], policy: str | None = None) -> Any:
+def robot_at(name: str, place: tuple[float, float], policy: str | None = None, look_ahead: float | None = None) -> Any:
     """The robot at (x, y) with its navigation controllers, which walk by this policy, a name or a file."""
     module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
     walk, along = module.move_by_speed_cfg, module.move_along_path_cfg
@@ -69,6 +70,8 @@ def robot_at(name: str, place: tuple[float, float], policy: str | None = None) -
         walk = walk.update(**{'policy' if policy in walk.policies else 'policy_weights_path': policy})
         (to_point,) = along.sub_controllers
         along = along.update(sub_controllers=[to_point.update(sub_controllers=[walk])])
+    if look_ahead is not None:
+        along = along.update(look_ahead=look_ahead)
     return walker.config.update(name='robot', position=(*place, walker.root_height), controllers=[walk, along])
 
 
@@ -128,14 +131,14 @@ def off_path(position: NDArray[np.floating], path: NDArray[np.float64]) -> float
     return float(np.linalg.norm(position - starts - along.clip(0.0, 1.0)[:, None] * ways, axis=1).min())
 
 
-def walk(name: str, scene: str, episodes: int, policy: str | None) -> None:
+def walk(name: str, scene: str, episodes: int, policy: str | None, look_ahead: float | None) -> None:
     """All episodes of a robot in a scene; prints what came out."""
     ground = ground_of(name, scene)
     paths = make_paths(ground, scene, episodes)
     tasks = [
         WalkTaskCfg(
             scene_asset_path=SCENES[scene][0],
-            robots=[robot_at(name, (path[0, 0], path[0, 1]), policy)],
+            robots=[robot_at(name, (path[0, 0], path[0, 1]), policy, look_ahead)],
             path=[(x, y, 0.0) for x, y in path.tolist()],
         )
         for path in paths
@@ -196,12 +199,13 @@ def main() -> None:
     parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=list(WALKERS))
     parser.add_argument('--scenes', nargs='+', choices=list(SCENES), default=list(INDOORS))
     parser.add_argument('--policy', help='policy to walk by: a name in move_by_speed_cfg.policies, or a file')
+    parser.add_argument('--look-ahead', type=float, help='of move_along_path [m]; without it robots stop at each point')
     parser.add_argument('--episodes', type=int, default=100)
     options = parser.parse_args()
     import_extensions()
     for name in options.robots:
         for scene in options.scenes:
-            walk(name, scene, options.episodes, options.policy)
+            walk(name, scene, options.episodes, options.policy, options.look_ahead)
 
 
 if __name__ == '__main__':

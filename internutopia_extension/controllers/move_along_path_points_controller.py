@@ -25,6 +25,7 @@ from internutopia_extension.controllers.navigation import (
     planar_distance,
     setting,
 )
+from internutopia_extension.controllers.pursuit import pursue
 
 if TYPE_CHECKING:
     import gymnasium
@@ -35,7 +36,8 @@ class MoveAlongPathPointsController(BaseController):
     """Goes from point to point, by commanding the move-to-point controller below it.
 
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
-    the last one starts at its first point; a call within `threshold` of a point goes on to the next one.
+    the last one starts at its first point; a call within `threshold` of a point goes on to the next one. With
+    `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursuit`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
     `total_points`, and `finished`: whether the last point is current and reached.
@@ -44,6 +46,7 @@ class MoveAlongPathPointsController(BaseController):
         path_points: the points `(longest path so far, 3)`, NaN behind the last one.
         path_point_idx: index of the current point.
         current_path_point: the current point `(3,)` with z = 0; NaN before the first action.
+        path_start: where the robot was when it got its path `(3,)`; NaN before.
         total_points: number of points.
     """
 
@@ -54,10 +57,12 @@ class MoveAlongPathPointsController(BaseController):
         self.forward_speed = setting(config, 'forward_speed', FORWARD_SPEED)
         self.rotation_speed = setting(config, 'rotation_speed', ROTATION_SPEED)
         self.threshold = setting(config, 'threshold', THRESHOLD)
+        self.look_ahead: float | None = getattr(config, 'look_ahead', None)
         self.path_points = self.arrays.zeros((*self.batch_shape, 0, 3))
         self.path_point_idx = self.state(dtype=np.intp)
         self.total_points = self.state(dtype=np.intp)
         self.current_path_point = self.state((3,), np.nan)
+        self.path_start = self.state((3,), np.nan)
         self.last_threshold = self.state((), np.nan)
 
     @override
@@ -93,6 +98,7 @@ class MoveAlongPathPointsController(BaseController):
             forward_speed=self.forward_speed,
             rotation_speed=self.rotation_speed,
             threshold=self.threshold,
+            look_ahead=self.look_ahead,
             env_ids=env_ids,
         )
 
@@ -104,6 +110,7 @@ class MoveAlongPathPointsController(BaseController):
         forward_speed: float = FORWARD_SPEED,
         rotation_speed: float = ROTATION_SPEED,
         threshold: float = THRESHOLD,
+        look_ahead: float | None = None,
         env_ids: Any = ...,
     ) -> ArticulationAction:
         """Speeds [m/s, rad/s] from a pose (env frame) along a path `(points, 3)`; reached within `threshold` [m]."""
@@ -114,20 +121,26 @@ class MoveAlongPathPointsController(BaseController):
         self.path_points[env_ids] = points
         total = (~xp.isnan(points[..., 0])).sum(axis=-1)
         index = xp.where(same, self.path_point_idx[env_ids], 0)
-        distance = planar_distance(start_position, _point(points, index))
-        index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
-        point = _point(points, index)
+        if look_ahead is None:
+            distance = planar_distance(start_position, _point(points, index))
+            index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
+            point = goal = _point(points, index)
+        else:
+            start = xp.where(same[..., None], self.path_start[env_ids], start_position)
+            self.path_start[env_ids] = start
+            index, goal = pursue(start_position, start, points, index, total - 1, look_ahead)
+            point = _point(points, index)
         point[..., 2] = 0.0
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
         self.current_path_point[env_ids] = point
-        self.last_threshold[env_ids] = xp.full_like(distance, threshold)
+        self.last_threshold[env_ids] = xp.full_like(point[..., 0], threshold)
         return self.forward_to(
             0,
             env_ids,
             start_position=start_position,
             start_orientation=start_orientation,
-            goal_position=point,
+            goal_position=goal,
             forward_speed=forward_speed,
             rotation_speed=rotation_speed,
             threshold=threshold,

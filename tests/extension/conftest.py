@@ -96,9 +96,11 @@ def builtin_robots(tmp_path_factory: pytest.TempPathFactory, h1_policy: str) -> 
     to_point = h1.move_to_point_cfg.update(sub_controllers=[walk])
     along_path = h1.move_along_path_cfg.update(sub_controllers=[to_point])
     turn = h1.rotate_cfg.update(sub_controllers=[walk])
+    ahead = jetbot.move_along_path_cfg.update(name='move_along_path_ahead', look_ahead=0.2)
     return {
         'jetbot': jetbot.JetbotRobotCfg(
-            position=(0.0, 0.0, 0.03), controllers=[getattr(jetbot, f'{name}_cfg') for name in jetbot_controllers]
+            position=(0.0, 0.0, 0.03),
+            controllers=[*(getattr(jetbot, f'{name}_cfg') for name in jetbot_controllers), ahead],
         ),
         'h1': h1.H1RobotCfg(
             position=(0.0, 0.0, 0.99),

@@ -73,6 +73,7 @@ CONTROLLERS = [
     RotateControllerCfg(name='rotate', threshold=0.1, sub_controllers=[DRIVE]),
     TO_POINT,
     MoveAlongPathPointsControllerCfg(name='path', threshold=0.3, sub_controllers=[TO_POINT]),
+    MoveAlongPathPointsControllerCfg(name='path_ahead', threshold=0.3, look_ahead=0.8, sub_controllers=[TO_POINT]),
     RecoverControllerCfg(name='recover', recover_height=0.5),
     InverseKinematicsControllerCfg(
         name='arm', end_effector_frame_name='tip', reference='robot', joint_speed=20.0, threshold=0.001
@@ -80,17 +81,18 @@ CONTROLLERS = [
 ]
 POINTS = np.array([[0.1, 0.0, 0.0], [2.0, 1.0, 0.3], [-1.0, 0.5, 0.0], [0.9, -0.1, 0.0]], np.float32)
 NAN = np.full(3, np.nan, np.float32)
+PATHS = [
+    np.stack([POINTS, -POINTS], axis=1),
+    np.stack([POINTS, -POINTS, np.stack([NAN, POINTS[0], NAN, NAN])], axis=1),
+    np.stack([POINTS, -POINTS], axis=1),
+]
 # actions of the envs, in the form that controllers have parsed them to, one array for each call
 ACTIONS: dict[str, list[Any]] = {
     'drive': [[[0.5, 0.0], [0.0, 1.0], [-1.0, 2.0], [0.0, 0.0]]],
     'grip': [[[1.0], [-1.0], [0.0], [0.3]]],
     'rotate': [[[[1.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 2.0]], [[1.0, 0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0, -0.1]]]],
     'to_point': [POINTS[:, None]],
-    'path': [
-        np.stack([POINTS, -POINTS], axis=1),
-        np.stack([POINTS, -POINTS, np.stack([NAN, POINTS[0], NAN, NAN])], axis=1),
-        np.stack([POINTS, -POINTS], axis=1),
-    ],
+    'path': PATHS,
     'arm': [
         [
             [0.3, 0.1, 0.2, *NAN, np.nan],
@@ -99,6 +101,7 @@ ACTIONS: dict[str, list[Any]] = {
             [1.0] * 3 + [np.nan] * 4,
         ]
     ],
+    'path_ahead': PATHS,
     'recover': [np.concatenate([POINTS, np.tile([1.0, 0.0, 0.0, 0.0], (ENVS, 1))], axis=1)],
 }
 

@@ -2,7 +2,7 @@
 
 from pydantic import FiniteFloat
 
-from internutopia.core.config.fields import NonNegativeFloat
+from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
 from internutopia.core.config.robot import ControllerCfg
 
 
@@ -17,3 +17,6 @@ class MoveAlongPathPointsControllerCfg(ControllerCfg):
     """Rotation speed, rad/s; None means 8.0."""
     threshold: NonNegativeFloat | None = None
     """Planar distance below which a point counts as reached, m; None means 0.02."""
+    look_ahead: PositiveFloat | None = None
+    """How far ahead on the path is what the robot heads for, m, so that it goes around corners without a stop; None
+    means straight for one point after the other, slowing down at each."""

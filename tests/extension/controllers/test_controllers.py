@@ -32,6 +32,7 @@ ACTIONS: dict[tuple[str, str], list[Any]] = {
     ('jetbot', 'move_by_speed'): [[0.3, 0.0], (0.1, -1.0), np.array([-0.2, 2.0])],
     ('jetbot', 'move_to_point'): [[(1, 1, 5)], [np.array([-1.0, 0.2, 0.0])], ([0.02, 0.0, 0.0],)],
     ('jetbot', 'move_along_path'): [[path] for path in PATHS],
+    ('jetbot', 'move_along_path_ahead'): [[path] for path in PATHS],
     ('jetbot', 'rotate'): [[(0.0, 0.0, 0.0, 1.0)], [quat_from_yaw(np.array(-1.0))], [(0.3, 0.0, 0.0, 0.3)]],
     ('h1', 'joint_controller'): [[np.linspace(-0.2, 0.2, 19)], [], [None, [0.1] * 19]],
     ('h1', 'move_by_speed'): [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0, 0.5, -1]],
@@ -70,7 +71,7 @@ def test_observations_have_the_same_structure_from_reset_on(
     for name, controller in ACTIONS:
         if name == robot:
             obs = env.step([{robot: {controller: ACTIONS[name, controller][0]}}])[0][0]
-            if controller == 'move_along_path':  # None before the first action
+            if controller.startswith('move_along_path'):  # None before the first action
                 first[robot]['controllers'][controller]['current_point'] = np.ndarray
             assert structure(obs) == first
 
