@@ -1,11 +1,12 @@
-"""Elevation map: heights of the ground of a scene on a grid, read once by rays from above.
+"""Elevation of the ground: a map that is read once by rays from above, or rays from above a robot whenever it looks.
 
-Looking a height up costs next to nothing, a ray into a scene microseconds. Things that move later stay in the map where
-they were.
+Looking a height up in the map costs next to nothing, a ray into a scene microseconds. Things that move later stay in
+the map where they were.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from internutopia.core.util.arrays import ArrayMaker
 from internutopia.core.world.views import ArticulationView
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
+ABOVE_BASE = 0.5  # m, where rays start: what hangs higher is not in the way of a robot
 
 
 class ElevationMap:
@@ -48,3 +50,35 @@ class ElevationMap:
         cells = xp.astype(xp.floor((places[..., :2] - self._low) / self._cell), xp.int64)
         cells = xp.minimum(cells.clip(min=0), self._last)
         return self._heights[cells[..., 0], cells[..., 1]]
+
+
+class GroundBelow:
+    """Heights of the ground around a robot as it is now, in any scene; what moves and stands there counts, too.
+
+    Args:
+        view: the robot, which is looked through.
+        base_position: gives where its base is `(n, 3)` [m].
+        arrays: makes arrays of the kind that places and heights are.
+    """
+
+    def __init__(self, view: ArticulationView, base_position: Callable[[], Any], arrays: ArrayMaker):
+        self._view = view
+        self._base_position = base_position
+        self._arrays = arrays
+
+    def heights(self, places: Any) -> Any:
+        """Heights `(n, k)` [m] of what is below places `(n, k, 2)` [m] around the robot of each env; 0 for nothing."""
+        xp, arrays = self._arrays.xp, self._arrays
+        top = xp.zeros_like(places[..., :1]) + self._base_position()[:, None, 2:] + ABOVE_BASE
+        origins = xp.astype(xp.concat([places[..., :2], top], axis=-1), xp.float64)
+        down = xp.zeros_like(origins) + arrays.constant((0.0, 0.0, -1.0))
+        distances = self._view.cast_rays(
+            arrays.arange(len(places)),
+            origins,
+            down,
+            groups=VISIBLE,
+            link=self._view.body_names[0],
+            through_robot=True,
+        )
+        heights = xp.astype(origins[..., 2] - distances, xp.float32)
+        return xp.where(xp.isfinite(heights), heights, 0.0)

@@ -17,7 +17,7 @@ from internutopia.core.util.vectors import squared_length
 from internutopia.core.world.base import World
 from internutopia.core.world.env_selection import EnvSelection, select_envs
 from internutopia.core.world.views import BodyView
-from internutopia.rl.elevation import ElevationMap
+from internutopia.rl.elevation import ElevationMap, GroundBelow
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -71,7 +71,7 @@ class RobotState:
         self.reward_sums: dict[str, Array] = {}
         self.action_offset: Array = arrays.zeros(action_size)
         self.action_scale: Array = arrays.zeros(action_size) + 1.0
-        self.elevation: ElevationMap | None = None
+        self.elevation: ElevationMap | GroundBelow | None = None
         self.robot: BaseRobot
         self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on

@@ -20,6 +20,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util import did_you_mean, log
 from internutopia.core.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
+from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
 
@@ -44,7 +46,8 @@ class MoveBySpeedController(BoxActionController):
     policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
     of `config.joint_names` that the policy does not drive are held at home. If the policy says what gains it learned
-    with, the drives of its joints get them.
+    with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
+    any scene, see `GroundBelow`.
 
     On a device the policy computes for all envs in every step, and a mask says for which it counts.
 
@@ -78,6 +81,9 @@ class MoveBySpeedController(BoxActionController):
             )
         self._robot_state = RobotState(world, metadata.step_dt, arrays.random(None), len(metadata.joint_names))
         self._bind()
+        if any(term.term == _SCAN for term in metadata.observations):
+            view, state = robot.articulation.view, self._robot_state
+            state.elevation = GroundBelow(view, lambda: state.base_position, arrays)
         # classes of 2.x find their base when their env is ready, which is later
         self._asks_for_base = type(robot).get_robot_base is not BaseRobot.get_robot_base
         self._robot_state.commands[metadata.command] = arrays.zeros((world.env_num, 3))

@@ -36,6 +36,10 @@ ROUGH_UPDATES = 1600
 # rewarded as if it could climb them, and meets harder ones that it has never climbed.
 AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'turning': 0.05}
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
+FINE_SCAN = {  # m, where a policy does
+    'forward': (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
+    'left': (-0.2, -0.1, 0.0, 0.1, 0.2),
+}
 # A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
 STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
@@ -70,8 +74,8 @@ def config(
         robot: name of a robot in `walkers.WALKERS`, or what must be known about another one.
         max_episode_steps: number of steps after which an episode is truncated.
         terrain: `'flat'`, `'bumps'` of a few centimetres, or `'rough'`: steps of up to 12 cm, slopes of up to 18
-            degrees and random ground of up to 6 cm, the more of it the higher the level of the curriculum. The policy
-            is blind; the critic sees the ground.
+            degrees and random ground of up to 6 cm, the more of it the higher the level of the curriculum. The critic
+            sees the ground, a policy only if `Walker.sees_ground`; its observation then ends with heights.
         scene: file of another scene, with a floor.
         push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s]; None means
             0.6, and 0.3 on rough ground.
@@ -112,6 +116,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
+    scan = FINE_SCAN if robot.sees_ground else SCAN
     params = {
         'forward': robot.forward,
         'lateral': robot.lateral,
@@ -132,12 +137,13 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
             ObservationTermCfg(term='phase', params={'period': robot.period}),
+            *([_sight(robot, randomize)] if rough and robot.sees_ground else []),
         ],
         critic_observations=[
             ObservationTermCfg(term='base_linear_velocity', scale=2.0),
             ObservationTermCfg(term='base_height'),
             ObservationTermCfg(term='feet_contacts'),
-            *([ObservationTermCfg(term='height_scan', params=SCAN)] if rough else []),
+            *([ObservationTermCfg(term='height_scan', params=scan)] if rough else []),
         ],
         elevation=ElevationCfg(x=(-0.5 * PATCH, 4.5 * PATCH), y=(-1.5 * PATCH, 1.5 * PATCH)) if rough else None,
         rewards=_rewards(robot, rough),
@@ -147,21 +153,27 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
         ],
         commands={COMMAND: CommandTermCfg(term='velocity', params=params, resample_time=5.0)},
         randomizations=[
-            *([_patch(curriculum)] if rough else []),
+            *([_patch(robot, curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
         ],
         curricula=[TermCfg(term='performance', params=PERFORMANCE)] if curriculum else [],
     )
 
 
+def _sight(robot: Walker, randomize: bool) -> ObservationTermCfg:
+    params = FINE_SCAN | {'offset': robot.base_height}
+    return ObservationTermCfg(term='height_scan', params=params, scale=5.0, noise=0.02 * randomize)
+
+
 def _scale(robot: Walker) -> float | dict[str, float]:
     return dict(robot.action_scale) if isinstance(robot.action_scale, Mapping) else robot.action_scale
 
 
-def _patch(curriculum: bool) -> RandomizationTermCfg:
-    """In the middle of a patch."""
+def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
+    """Around the middle of a patch. Who sees the ground begins anywhere: hills are rarely seen from below else."""
     rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in COLUMNS]
-    params = {'x': rows, 'y': columns, 'spread': 0.4, 'by_level': curriculum}
+    spread = 2.4 if robot.sees_ground else 0.4
+    params = {'x': rows, 'y': columns, 'spread': spread, 'by_level': curriculum}
     return RandomizationTermCfg(term='terrain_pose', params=params)
 
 

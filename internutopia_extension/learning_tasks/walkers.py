@@ -43,6 +43,7 @@ class Walker:
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.
         updates: number of updates that it needs to learn to walk on flat ground.
+        sees_ground: whether its policy for rough ground sees the heights around it; those of others are blind.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
@@ -71,6 +72,7 @@ class Walker:
     feet_apart: float | None = None
     height_cost: float = 10.0
     updates: int = 1400
+    sees_ground: bool = False
     symmetric: bool = True
     learns_as: str | None = None
     walking: MoveBySpeedControllerCfg | None = None
@@ -155,6 +157,7 @@ WALKERS = {
         sole=0.0358,
         period=0.6,
         updates=1200,
+        sees_ground=True,  # its feet are too short to stand on the edge of a step
     ),
     'gr1': Walker(
         config=gr1.GR1RobotCfg(),

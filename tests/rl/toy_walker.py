@@ -31,6 +31,7 @@ def config(
     forward: tuple[float, float] = (-0.5, 1.0),
     yaw_rate: tuple[float, float] = (-1.0, 1.0),
     limit: float = 100.0,
+    sees_height: bool = False,
     max_episode_steps: int = 20,
     threads: int | None = 1,
 ) -> Config:
@@ -43,6 +44,7 @@ def config(
             ObservationTermCfg(term='base_angular_velocity', noise=0.5),
             ObservationTermCfg(term='command', params={'name': 'velocity'}, delay=1),
             ObservationTermCfg(term='phase', params={'period': 5 * STEP}),
+            *([ObservationTermCfg(term='base_height')] if sees_height else []),
         ],
         critic_observations=[ObservationTermCfg(term='base_linear_velocity')],
         rewards=[RewardTermCfg(term='alive')],

@@ -125,7 +125,7 @@ def feet_contacts(state: RobotState) -> Array:
     return state.xp.astype(state.feet_contacts, state.xp.float32)
 
 
-def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[float]) -> Mirror:
+def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[float], offset: float = 0.0) -> Mirror:
     places = [(x, y) for x in forward for y in left]
     if any((x, -y) not in places for x, y in places):
         raise ValueError("observation term 'height_scan': `left` differs left and right")
@@ -134,13 +134,14 @@ def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[flo
 
 
 @term('observation', mirror=_mirror_scan)
-def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[float]) -> Array:
-    """Heights of the ground under the base's height `(n, k)` [m], at all pairs of distances from it in its heading [m].
+def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[float], offset: float = 0.0) -> Array:
+    """How far the ground is below the base `(n, k)` [m], at all pairs of distances from it in its heading [m].
 
-    They are looked up in the map of the ground, see `LearningCfg.elevation`; without one it is at height 0.
+    `offset` is taken off, such as the height of the base on level ground. Heights are looked up in the map of the
+    ground, see `LearningCfg.elevation`; without one it is at height 0. A walking controller casts rays for them.
     """
     places = _places_around(state, state.constant(tuple((float(x), float(y)) for x in forward for y in left)))
-    return state.base_position[:, 2:] - state.ground_height(places)
+    return state.base_position[:, 2:] - state.ground_height(places) - offset
 
 
 def _places_around(state: RobotState, grid: Array) -> Array:

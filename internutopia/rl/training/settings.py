@@ -51,7 +51,8 @@ class TrainingCfg(BaseCfg):
     """Weight of the squared difference between what the policy does and what its mirror image, left and right swapped,
     would do: for robots and tasks that are alike on both sides."""
     start_from: PathStr | None = None
-    """ONNX file of a policy that it starts as, with the same observations, actions and layers; None means at random."""
+    """ONNX file of a policy that it starts as, with the same actions and layers, and the same observations or the first
+    of them; None means at random."""
     critic_first: NonNegativeInt = 0
     """Number of updates at the start in which only the critic learns: it has to know what a policy is worth that is
     better than random."""

@@ -45,7 +45,8 @@ class Runner(OnPolicyRunner):
         self._folder, self._report = folder, report
         self._core = envs.envs.core
         if settings.start_from is not None:
-            warm_start(self.alg.actor, settings.start_from)
+            with envs.envs.local_core() as core:
+                warm_start(self.alg.actor, settings.start_from, core.learning.observations)
         if settings.mirror_loss:
             with envs.envs.local_core() as core:
                 self.alg.symmetry = MirrorLoss(core, settings.mirror_loss, envs.device)

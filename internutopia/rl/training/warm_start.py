@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,24 @@ import torch
 from onnx import numpy_helper
 from rsl_rl.models import MLPModel
 
+from internutopia.core.config.learning import ObservationTermCfg
 from internutopia.core.model.assets import resolve
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
 
+_UNSEEN = {'mlp.0.weight': 0.0, 'obs_normalizer._mean': 0.0, 'obs_normalizer._std': 1.0, 'obs_normalizer._var': 1.0}
+"""What stands where a policy has an observation that the one it starts as has not."""
 
-def warm_start(actor: MLPModel, policy: str | os.PathLike[str]) -> None:
+
+def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Sequence[ObservationTermCfg]) -> None:
     """Give a policy the weights and the normalization of observations of an ONNX file of `internutopia train`.
+
+    It may see more than the policy of the file: the parts of the observation that follow those of the file mean nothing
+    to it at first.
 
     Args:
         actor: the policy; how much it explores stays as it is.
         policy: the file, looked up like any other asset.
+        observations: what it sees.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -28,6 +37,7 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str]) -> None:
     """
     file = resolve(policy, ('.onnx',))
     model: Any = onnx.load(file)
+    metadata = _metadata(model)
     found = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
     own = actor.state_dict()
     wanted = {name for name in own if name.startswith('mlp.')}
@@ -43,9 +53,13 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str]) -> None:
             'obs_normalizer._std': deviation,
             'obs_normalizer._var': deviation**2,
             # as many as it has seen: what comes now changes it slowly
-            'obs_normalizer.count': np.array(_samples(model), np.int64),
+            'obs_normalizer.count': np.array(_samples(metadata), np.int64),
         }
     new = {name: found[name] for name in wanted if name in found} | normalization
+    if _sees_more(observations, metadata):
+        more = own['mlp.0.weight'].shape[1] - new['mlp.0.weight'].shape[1]
+        for name in new.keys() & _UNSEEN.keys():
+            new[name] = np.pad(new[name], ((0, 0), (0, more)), constant_values=_UNSEEN[name])
     for name in sorted(wanted | normalization.keys()):
         there = new[name].shape if name in new else 'nothing'
         if there != tuple(own[name].shape):
@@ -55,8 +69,21 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str]) -> None:
     actor.load_state_dict({**own, **{name: torch.as_tensor(values) for name, values in new.items()}})
 
 
-def _samples(model: Any) -> int:
-    """How many observations the normalization of a policy file comes from."""
+def _metadata(model: Any) -> PolicyMetadata | None:
     text = next((prop.value for prop in model.metadata_props if prop.key == METADATA_KEY), None)
-    training = {} if text is None else PolicyMetadata.model_validate_json(text).training
-    return max(int(training.get('env_steps', 0)), 1)
+    return None if text is None else PolicyMetadata.model_validate_json(text)
+
+
+def _samples(metadata: PolicyMetadata | None) -> int:
+    """How many observations the normalization of a policy file comes from."""
+    return 1 if metadata is None else max(int(metadata.training.get('env_steps', 0)), 1)
+
+
+def _sees_more(observations: Sequence[ObservationTermCfg], metadata: PolicyMetadata | None) -> bool:
+    """Whether these observations begin with those of a policy file, and go on."""
+    if metadata is None or len(observations) <= (seen := len(metadata.observations)):
+        return False
+    own, theirs = (
+        [(cfg.term, cfg.params, cfg.scale) for cfg in cfgs] for cfgs in (observations, metadata.observations)
+    )
+    return own[:seen] == theirs

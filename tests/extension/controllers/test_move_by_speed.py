@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from walking_hopper import HOME, METADATA, SENSES, WEIGHTS, expected, send, walk_of
+from walking_hopper import COMMAND, HOME, METADATA, SENSES, WEIGHTS, expected, send, walk_of
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
@@ -194,3 +194,28 @@ class TestWhatItSees:
             wanted = np.repeat(expected([command] * 3), 5, axis=0)[:12]
             for env_id in range(2):
                 np.testing.assert_allclose(given[env_id], wanted, atol=1e-6)
+
+
+def test_a_policy_that_sees_the_ground_does_so_in_any_scene(
+    hopper: Any, make_env: Callable[..., Env], write_policy: WritePolicy, tmp_path: Any
+) -> None:
+    """Through the robot, and not what hangs over it."""
+    scene = tmp_path / 'steps.xml'
+    scene.write_text(
+        '<mujoco><worldbody><geom type="plane" size="9 9 0.1"/><geom type="box" size="1 1 0.05" pos="1.3 0 0.05"/>'
+        '<geom type="box" size="9 9 0.1" pos="0 0 1.5"/>'
+        '</worldbody></mujoco>'
+    )
+    scan = {'term': 'height_scan', 'params': {'forward': (0.0, 0.3), 'left': (0.0,), 'offset': 0.25}}
+    policy = write_policy([(np.zeros((5, 2)), [0, 0])], **METADATA | {'observations': [COMMAND, scan]})
+    robot = hopper(policy).update(position=(0.2, 0.0, 0.3), orientation=(1.0, 0.0, 0.0, 0.0))
+    far = robot.update(position=(-3.0, 0.0, 0.3))
+    env = make_env(
+        tasks=[SingleInferenceTaskCfg(scene_asset_path=str(scene), robots=[each]) for each in (robot, far)],
+        env_num=2,
+        sim={'physics_dt': 1 / 240},
+    )
+    env.reset()
+    send(env, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    seen = walk_of(env).policy.batches[0][:, 3:]
+    np.testing.assert_allclose(seen, [[0.05, -0.05], [0.05, 0.05]], atol=1e-5)

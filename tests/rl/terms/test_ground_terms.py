@@ -14,6 +14,7 @@ from internutopia.core.config.learning import ElevationCfg
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_from_yaw
 from internutopia.rl import VectorEnv
+from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.terms import look_up_term
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import velocity
@@ -51,6 +52,10 @@ def test_a_device_has_the_map_of_the_host(envs: VectorEnv) -> None:
         np.testing.assert_allclose(to_host(heights), theirs.heights(places), atol=1e-4)
         assert np.ptp(to_host(heights)) > 0.1
 
+        state = device.core.state
+        below = ground_below(state).heights(device.core.arrays.asarray(np.stack([places[2], places[3]]), 'float32'))
+        np.testing.assert_allclose(to_host(below), theirs.heights(np.stack([places[2], places[3]])), atol=0.01)
+
 
 def put(envs: VectorEnv, places: Any, yaw: Any = 0.0) -> Any:
     """Robots at places (x, y, z) `(8, 3)`; the state."""
@@ -79,6 +84,18 @@ def test_heights_are_those_of_the_scene(envs: VectorEnv, place: Any, height: flo
     np.testing.assert_allclose(
         found, [height], atol=0.01
     )  # a slope rises by 8 mm from the middle of a cell to its edge
+
+
+def test_rays_from_above_a_robot_find_the_same(envs: VectorEnv) -> None:
+    """Through the robot itself."""
+    around = np.array([(0.0, 0.0), (0.85, 0.0), (0.0, -1.15), (1.6, 1.6), (-2.75, 0.0)], np.float32)
+    places = np.broadcast_to(around + (X, Y), (8, 5, 2)).astype(np.float32)
+    heights = ground_below(put(envs, (X, Y, 0.4))).heights(places)
+    np.testing.assert_allclose(heights, [[0.0, 0.12, 0.24, 0.36, 0.12]] * 8, atol=1e-5)
+
+
+def ground_below(state: Any) -> GroundBelow:
+    return GroundBelow(state.articulation.view, lambda: state.base_position, state.arrays)
 
 
 def test_what_robots_see_of_it_in_their_heading(envs: VectorEnv) -> None:

@@ -111,6 +111,17 @@ def test_a_run_starts_as_another_policy_and_lets_the_critic_learn_first(finished
     assert not torch.equal(after['mlp.0.weight'], before['mlp.0.weight'])
 
 
+def test_a_policy_that_sees_more_begins_as_if_it_did_not(finished, tmp_path):
+    settings = {'start_from': str(finished / 'policy.onnx'), 'critic_first': 1, 'iterations': 1}
+    run = train_toy(tmp_path / 'run', {'sees_height': True}, settings=settings)
+    before = read_checkpoint(finished / 'model_1.pt')['actor_state_dict']['mlp.0.weight']
+    weights = read_checkpoint(tmp_path / 'run' / 'model_0.pt')['actor_state_dict']['mlp.0.weight']
+    assert torch.equal(weights[:, :8], before) and (weights[:, 8:] == 0.0).all() and weights.shape == (8, 9)
+    less = {'start_from': str(run.policy), 'iterations': 1}
+    with pytest.raises(ValueError, match=r'is another network: mlp\.0\.weight is \(8, 9\) there, \(8, 8\) here'):
+        train_toy(tmp_path / 'less', settings=less)
+
+
 def test_a_policy_that_is_another_network_cannot_be_started_from(finished, tmp_path):
     settings = {'start_from': str(finished / 'policy.onnx'), 'iterations': 1}
     with pytest.raises(ValueError, match=r'is another network: mlp\.0\.bias is \(8,\) there, \(16,\) here'):
