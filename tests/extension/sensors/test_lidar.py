@@ -140,6 +140,14 @@ def test_what_is_nearer_than_the_walls(start: Any, tower: Any, rooms: dict[str, 
     assert np.isinf(seen(env, 2)).all(), 'nothing but the robot is in group 3'
 
 
+def test_looking_changes_nothing(start: Any, tower: Any, rooms: dict[str, str]) -> None:
+    """All groups are seen at once, past the robot, and everything is in the group that it was in afterwards."""
+    env = start(task(tower(LidarCfg(**SIDE, geom_groups=[0, 1, 2, 3, 4, 5])), rooms['room']))
+    np.testing.assert_allclose(seen(env), [[3, 2, 3, 2]], atol=EXACT)
+    world: Any = env.runner.world
+    assert sorted(world.model(0).geom_group.tolist()) == [0] * 9 + [3]
+
+
 def test_limits_of_the_range(start: Any, tower: Any, rooms: dict[str, str]) -> None:
     limits: dict[str, Any] = {'min_range': 2.5, 'max_range': 3.5}
     cfgs = [LidarCfg(**SIDE, **limits, pointcloud=True), LidarCfg(**SIDE, **limits, miss='max')]

@@ -106,8 +106,8 @@ class MujocoArticulationView(View, ArticulationView):
 
         def cast(target: WriteTarget) -> None:
             bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
-            through = tuple(body.body for body in bodies.values()) if through_robot else ()
-            sight = Sight(tuple(groups), bodies[link].body, through)
+            through = tuple(body.body for body in bodies.values()) if through_robot else (bodies[link].body,)
+            sight = Sight(tuple(groups), through)
             rows = target.value_rows if is_tensor(directions) else to_host(target.value_rows)
             distances[rows] = target.batch.cast(target.slots, origins[rows], directions[rows], sight)
 

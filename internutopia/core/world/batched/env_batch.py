@@ -8,11 +8,10 @@ engine steps it.
 
 from __future__ import annotations
 
-import functools
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.world.batched.rays import Sight, cast_past
+from internutopia.core.world.batched.rays import Geoms, Sight
 
 Slots = NDArray[np.int32]
 Index = slice | NDArray[np.intp]
@@ -201,9 +200,8 @@ class EnvBatch(BatchArrays):
     def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> NDArray[np.float64]:
         ids = self.ids(slots)
         order = np.argsort(ids)  # `ray` wants them in order
-        ray = functools.partial(self.ray, geom_groups=sight.groups, body=sight.body)
         distances = np.empty(directions.shape[:-1])
-        distances[order] = cast_past(sight.passed(self.scene.model), ray, ids[order], origins[order], directions[order])
+        distances[order] = self.ray(ids[order], origins[order], directions[order], sight.seen(self.scene.model))
         return distances
 
     @abstractmethod
@@ -212,17 +210,15 @@ class EnvBatch(BatchArrays):
         slots: NDArray[np.intp],
         origins: NDArray[np.float64],
         directions: NDArray[np.float64],
-        geom_groups: Sequence[int],
-        body: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Distances [m] along rays and the geoms hit there, `(n, rays)` each; infinite and -1 for a miss.
+        seen: Geoms,
+    ) -> NDArray[np.float64]:
+        """Distances [m] along rays, `(n, rays)`, infinite for a miss.
 
         Args:
             slots: n slots, ascending.
             origins: `(n, rays or 1, 3)` [m], env frame.
             directions: `(n, rays, 3)`, unit vectors.
-            geom_groups: groups of the geoms that are seen.
-            body: whose geoms are not seen.
+            seen: the geoms that stop rays.
         """
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
+from internutopia.core.world.batched.rays import Geoms
 from internutopia.core.world.mujoco.dense_newton import solved_right
 from internutopia.core.world.mujoco.static_poses import POSE_FIELDS, make_batch
 
@@ -27,9 +28,11 @@ _DIVERGED = {
     int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
 }
 _FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
-_FLAGS = 'opt.disableflags'
+_FLAGS, _GROUPS = 'opt.disableflags', 'geom_group'
+_CHANGED_FOR_CALLS = (_FLAGS, _GROUPS)  # which have the values of the model otherwise
 # Poses and velocities do not depend on contacts, other constraints and sensors, which would take most of the time
 _MOTION_ALONE = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_FIRST_GROUP = np.array([1] + [0] * (mujoco.mjNGROUP - 1), np.uint8)
 _VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
@@ -143,7 +146,9 @@ class MujocoEnvBatch(EnvBatch):
     @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
-        self._expanded.update(name for name in MODEL_FIELDS if name != _FLAGS and self.batch.expanded(name) is not None)
+        self._expanded.update(
+            name for name in MODEL_FIELDS if name not in _CHANGED_FOR_CALLS and self.batch.expanded(name) is not None
+        )
         self.model_version += 1
         self.mark_dirty(slots)
 
@@ -153,14 +158,17 @@ class MujocoEnvBatch(EnvBatch):
         slots: NDArray[np.intp],
         origins: NDArray[np.float64],
         directions: NDArray[np.float64],
-        geom_groups: Sequence[int],
-        body: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups).astype(np.uint8)
+        seen: Geoms,
+    ) -> NDArray[np.float64]:
         ids = None if len(slots) == self.capacity else slots.astype(np.int32)
-        distances, geoms = self.batch.ray(origins, directions, seen, True, body, ids)
+        groups = self.batch.expand(_GROUPS)
+        groups[:] = np.where(seen, 0, 1)
+        try:
+            distances, geoms = self.batch.ray(origins, directions, _FIRST_GROUP, ids=ids)
+        finally:
+            groups[:] = self.scene.model.geom_group
         distances[geoms < 0] = np.inf
-        return distances, geoms
+        return distances
 
     @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:

@@ -9,6 +9,7 @@ was too little, the engine would drop contacts: the call is undone, the buffers 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -192,25 +193,26 @@ class WarpBatch:
         self._launch((name,), lambda: trace(self._model, self._data), calls)
 
     def ray(
-        self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_], body: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Distances [m] and geoms hit by rays `(n, rays, 3)`, -1 for misses; after `kinematics`.
+        self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        """Distances [m] along rays, `(n, rays)`, infinite for misses; after `kinematics`.
 
         Args:
-            origins: of the rays [m].
-            directions: of the rays, unit vectors.
-            seen: the groups of geoms that rays see, `(mjNGROUP,)`.
-            body: whose geoms they do not see.
+            origins: of the rays `(n, rays, 3)` [m].
+            directions: of the rays `(n, rays, 3)`, unit vectors.
+            seen: the geoms that stop rays, `(ngeom,)`.
         """
         self._upload()
         shape = origins.shape[:2]
-        groups: Any = wp.types.vector(mujoco.mjNGROUP, float)(*seen.astype(float).tolist())
+        first: Any = wp.types.vector(mujoco.mjNGROUP, float)(1.0, *[0.0] * (mujoco.mjNGROUP - 1))
+        model = copy.copy(self._model)
         with wp.ScopedDevice(self.device):
+            model.geom_group = new_array(np.where(seen, 0, 1), int)
             starts, along = (new_array(values, wp.vec3) for values in (origins, directions))
-            excluded = new_array(np.full(shape[1], body), int)
+            excluded = new_array(np.full(shape[1], -1), int)
             distances, geoms, normals = (new_array(np.zeros(shape + end), t) for end, t in _HIT)
-            mjw.rays(self._model, self._data, starts, along, groups, True, excluded, distances, geoms, normals)
-        return distances.numpy(), geoms.numpy()
+            mjw.rays(model, self._data, starts, along, first, True, excluded, distances, geoms, normals)
+        return np.where(geoms.numpy() < 0, np.inf, distances.numpy())
 
     def _allocate(self) -> None:
         """New arrays, of the sizes that `capacities` says. MemoryError if they do not fit on the device."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.world.batched.env_batch import Arrays, EnvBatch, Index, Slots
+from internutopia.core.world.batched.rays import Geoms
 from internutopia.core.world.warp.arrays import BAD_QUANTITIES, HostMirror
 from internutopia.core.world.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.core.world.warp.model import BATCHED_FIELDS, warp_scene
@@ -122,15 +123,12 @@ class WarpEnvBatch(EnvBatch):
         slots: NDArray[np.intp],
         origins: NDArray[np.float64],
         directions: NDArray[np.float64],
-        geom_groups: Sequence[int],
-        body: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        seen: Geoms,
+    ) -> NDArray[np.float64]:
         self.read('geom_xpos')  # describes the state from here on
         everywhere = np.zeros((2, self.capacity, *directions.shape[1:]), np.float32)
         everywhere[0, slots], everywhere[1, slots] = origins, directions
-        seen = np.isin(np.arange(mujoco.mjNGROUP), geom_groups)
-        distances, geoms = self.batch.ray(everywhere[0], everywhere[1], seen, body)
-        return np.where(geoms < 0, np.inf, distances.astype(np.float64))[slots], geoms[slots]
+        return self.batch.ray(everywhere[0], everywhere[1], seen)[slots].astype(np.float64)
 
     @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
