@@ -123,7 +123,7 @@ def test_networks_that_cannot_be_run_there_are_refused(made: Any, message: str, 
 
 HOME = {'hip': 0.3, 'tail': -0.2}  # rad
 PERIOD = 0.1  # s
-# what a policy that really walks looks at: 14 numbers
+# what a policy that really walks looks at, and sees of the ground: 16 numbers
 SENSES = [
     {'term': 'base_angular_velocity', 'scale': 0.25},
     {'term': 'projected_gravity'},
@@ -131,6 +131,7 @@ SENSES = [
     {'term': 'joint_positions', 'params': {'relative': True, 'joints': ['hip', 'tail']}},
     {'term': 'last_action'},
     {'term': 'phase', 'params': {'period': PERIOD}},
+    {'term': 'height_scan', 'params': {'forward': [0.0, 0.2], 'left': [0.0]}},
 ]
 
 
@@ -170,7 +171,7 @@ def walkers(
     write_policy: WritePolicy,
 ) -> Iterator[Callable[..., VectorEnv]]:
     """Makes three hoppers whose actions are speeds, at 240 steps a second; their policy acts 48 times a second."""
-    network = [(np.random.default_rng(0).normal(size=(14, 8)), np.zeros(8)), (0.3 * np.ones((8, 1)), [0.1])]
+    network = [(np.random.default_rng(0).normal(size=(16, 8)), np.zeros(8)), (0.3 * np.ones((8, 1)), [0.1])]
     metadata = {'joint_names': ['hip'], 'offset': [HOME['hip']], 'scale': 0.3, 'observations': SENSES}
     made: list[VectorEnv] = []
 
