@@ -75,6 +75,8 @@ class ResultsWriter:
 
     def write(self, record: EpisodeRecord) -> None:
         """Take the result of one episode; the console gets it at once, a file with `flush`."""
+        if self._file is None and not self._console:
+            return
         if self._file is not None and not self._metrics_only:
             self._pending += to_line(record, self._config.digest)
             return
