@@ -8,6 +8,7 @@ and names the network's file as `network`, relative to itself: that is how a pol
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from functools import lru_cache
@@ -111,7 +112,7 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
             joints than it names, or has an operator that is not known on a device.
     """
     file, where = _existing(Path(path).expanduser()), None if device is None else str(device)
-    return _described(file, where) if file.suffix == '.yaml' else _carrying(file, file.stat().st_mtime_ns, where)
+    return _described(file, where) if file.suffix == '.yaml' else _carrying(file, _digest(file), where)
 
 
 def _existing(path: Path) -> Path:
@@ -121,10 +122,16 @@ def _existing(path: Path) -> Path:
     return file
 
 
+def _digest(file: Path) -> bytes:
+    """What tells a file from what it was before; a file system's clock is too slow for two writes in a row."""
+    with file.open('rb') as content:
+        return hashlib.file_digest(content, 'sha256').digest()
+
+
 @lru_cache(64)
-def _carrying(file: Path, modified: int, device: str | None) -> Policy:
+def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
     """A policy whose file says how to run it."""
-    text, infer = _network(file, modified, device)
+    text, infer = _network(file, digest, device)
     if text is None:
         raise ValueError(
             f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; describe others in a '
@@ -151,12 +158,12 @@ def _described(file: Path, device: str | None) -> Policy:
         for cfg in metadata.observations
     ]
     network_file = _existing(file.parent / Path(network).expanduser())
-    _, infer = _network(network_file, network_file.stat().st_mtime_ns, device)
+    _, infer = _network(network_file, _digest(network_file), device)
     return Policy(file, metadata.update(observations=observations), infer)
 
 
 @lru_cache(64)
-def _network(file: Path, modified: int, device: str | None) -> tuple[str | None, Infer]:
+def _network(file: Path, digest: bytes, device: str | None) -> tuple[str | None, Infer]:
     if file.suffix not in LOADERS:
         raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join((*LOADERS, ".yaml"))}')
     return LOADERS[file.suffix](file, device)
