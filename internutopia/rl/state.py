@@ -158,6 +158,11 @@ class RobotState:
         return self._view.get_link_poses(self._feet)[0]
 
     @property
+    def feet_orientations(self) -> Array:
+        """Of those links `(n, k, 4)`, (w, x, y, z)."""
+        return self._view.get_link_poses(self._feet)[1]
+
+    @property
     def feet_velocities(self) -> Array:
         """Velocities of those origins `(n, k, 3)` [m/s]."""
         return self._view.get_link_velocities(self._feet)[0]

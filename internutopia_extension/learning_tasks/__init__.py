@@ -24,7 +24,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     },
     **{
         f'InternUtopia/{name}-Velocity-Rough-v0': (f'{__name__}.velocity', {'robot': robot, 'terrain': 'rough'})
-        for name, robot in _WALKERS.items()
+        for name, robot in (_WALKERS | {'G1': 'g1_fixed_arms'}).items()
     },
     **{
         f'InternUtopia/{name}-Navigation-v0': (f'{__name__}.navigation', {'robot': robot})

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from internutopia.core.config import Config
 from internutopia.core.config.learning import (
     ActionCfg,
@@ -31,14 +33,16 @@ SCENES = {'flat': 'scenes/empty.xml', 'bumps': 'scenes/rough.xml', 'rough': 'sce
 PATCH = 6.0  # m, edge of a patch of scenes/terrain.xml; it has 5 rows of rising difficulty along x, and 3 columns
 COLUMNS = (-1, -1, -1, 0, 1)  # of patches, for robots to begin on: steps are learned last
 HIGHER = 0.09  # m, that feet are lifted more on rough ground
+HIGHER_SEEN = 0.03  # m, where what is ahead of them counts, too
+AHEAD_OF_TOES = 0.08  # m
 ROUGH_UPDATES = 1600
 # What robots are told on rough ground: almost always to go ahead. One that stands before steps, or turns there, is
 # rewarded as if it could climb them, and meets harder ones that it has never climbed.
 AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'turning': 0.05}
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
-FINE_SCAN = {  # m, where a policy does
-    'forward': (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
-    'left': (-0.2, -0.1, 0.0, 0.1, 0.2),
+FINE_SCAN = {  # m, where a policy does: along the way as near as it must step
+    'forward': tuple(round(0.05 * k, 2) for k in range(-5, 15)),
+    'left': (-0.12, 0.0, 0.12),
 }
 # A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
@@ -75,7 +79,7 @@ def config(
         max_episode_steps: number of steps after which an episode is truncated.
         terrain: `'flat'`, `'bumps'` of a few centimetres, or `'rough'`: steps of up to 12 cm, slopes of up to 18
             degrees and random ground of up to 6 cm, the more of it the higher the level of the curriculum. The critic
-            sees the ground, a policy only if `Walker.sees_ground`; its observation then ends with heights.
+            sees the ground, a policy only if `Walker.sole_ends`; its observation then ends with heights.
         scene: file of another scene, with a floor.
         push_speed: every 3 to 5 s the velocity of the base is changed by up to this along x and y [m/s]; None means
             0.6, and 0.3 on rough ground.
@@ -116,7 +120,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
-    scan = FINE_SCAN if robot.sees_ground else SCAN
+    scan = FINE_SCAN if robot.sole_ends else SCAN
     params = {
         'forward': robot.forward,
         'lateral': robot.lateral,
@@ -137,7 +141,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
             ObservationTermCfg(term='phase', params={'period': robot.period}),
-            *([_sight(robot, randomize)] if rough and robot.sees_ground else []),
+            *([_sight(robot, randomize)] if rough and robot.sole_ends else []),
         ],
         critic_observations=[
             ObservationTermCfg(term='base_linear_velocity', scale=2.0),
@@ -172,7 +176,7 @@ def _scale(robot: Walker) -> float | dict[str, float]:
 def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
     """Around the middle of a patch. Who sees the ground begins anywhere: hills are rarely seen from below else."""
     rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in COLUMNS]
-    spread = 2.4 if robot.sees_ground else 0.4
+    spread = 2.4 if robot.sole_ends else 0.4
     params = {'x': rows, 'y': columns, 'spread': spread, 'by_level': curriculum}
     return RandomizationTermCfg(term='terrain_pose', params=params)
 
@@ -189,11 +193,7 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
         # little: a robot that just stands lives as well, and does not see what walking is worth
         RewardTermCfg(term='alive', weight=0.2),
         RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
-        RewardTermCfg(
-            term='swing_height_cost',
-            params=gait | {'height': robot.swing_height + HIGHER * rough, 'ground': robot.sole},
-            weight=-30.0,
-        ),
+        RewardTermCfg(term='swing_height_cost', params=gait | _swing(robot, rough), weight=-30.0),
         RewardTermCfg(term='slip_cost', weight=-0.2),
         RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
         RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
@@ -208,12 +208,24 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
     if rough and not robot.knees:  # four legs find their way up steps crouched and splayed, too, and go on like that
         legs = [name for name in robot.joints if name not in robot.straight]
         terms.append(RewardTermCfg(term='posture_cost', params={'joints': legs}, weight=-0.3))
+    if rough and robot.sole_ends:
+        sole = [(x, 0.0, -robot.sole) for x in np.linspace(*robot.sole_ends, 5).tolist()]
+        terms.append(RewardTermCfg(term='foothold_cost', params={'sole': sole}, weight=-2.0))
     if robot.knees:
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms
+
+
+def _swing(robot: Walker, rough: bool) -> dict[str, Any]:
+    """How high feet are lifted, and above what."""
+    if not rough or robot.sole_ends is None:
+        return {'height': robot.swing_height + HIGHER * rough, 'ground': robot.sole}
+    heel, toe = robot.sole_ends
+    ahead = (heel, 0.0, toe, toe + AHEAD_OF_TOES)
+    return {'height': robot.swing_height + HIGHER_SEEN, 'ground': robot.sole, 'ahead': ahead}
 
 
 def _randomizations(robot: Walker, push_speed: float, curriculum: bool) -> list[RandomizationTermCfg]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from internutopia.core.util.rotations import yaw_of
+from internutopia.core.util.rotations import quat_rotate, yaw_of
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import pure_term as term
@@ -39,13 +39,42 @@ def swing_height_cost(
     height: float,
     ground: float,
     stance: float = 0.55,
+    ahead: Sequence[float] = (),
 ) -> Array:
     """Sum of the squared distances [m²] of the feet from a half sine of `height` [m] during their swing.
 
-    `ground` is the height of the feet links' origins above the ground when the robot stands [m].
+    `ground` is the height of the feet links' origins above the ground when the robot stands [m]. With distances
+    `ahead` of these origins in the base's heading [m], the highest ground at those counts for a foot in its swing, not
+    that below it: who sees a step lifts a foot before its toe is there.
     """
-    wanted = ground + height * _arc(state, name, period, offsets, stance)
-    return squared_length(state.feet_clearances - wanted)
+    xp, arc = state.xp, _arc(state, name, period, offsets, stance)
+    clearances = state.feet_clearances
+    if ahead:
+        steps = (_highest_ahead(state, tuple(ahead)) - state.feet_ground).clip(min=0.0)
+        clearances = clearances - xp.where(arc > 0.0, steps, 0.0)
+    return squared_length(clearances - (ground + height * arc))
+
+
+def _highest_ahead(state: RobotState, ahead: tuple[float, ...]) -> Array:
+    """Heights of the highest ground at distances [m] from the feet in the base's heading `(n, k)` [m]."""
+    xp, yaw = state.xp, yaw_of(state.base_orientation)
+    way = xp.stack([xp.cos(yaw), xp.sin(yaw)], axis=-1)[:, None, None] * state.constant(ahead)[:, None]
+    return xp.max(state.ground_height(state.feet_positions[:, :, None, :2] + way), axis=-1)
+
+
+@term('reward')
+def foothold_cost(state: RobotState, sole: Sequence[tuple[float, float, float]], margin: float = 0.03) -> Array:
+    """Sum of the shares of the soles that stand over an edge, of feet that touch the ground.
+
+    `sole` are points on it in the frame of the feet links [m]; one that is more than `margin` [m] above the ground has
+    nothing below it (Wang et al., BeamDojo, RSS 2025).
+    """
+    xp = state.xp
+    points = quat_rotate(state.feet_orientations[:, :, None], state.constant(tuple(map(tuple, sole))))
+    points = points + state.feet_positions[:, :, None]
+    hollow = points[..., 2] - state.ground_height(points) > margin
+    shares = xp.astype(hollow, xp.float32).mean(axis=-1)
+    return xp.where(state.feet_contacts, shares, 0.0).sum(axis=-1)
 
 
 @term('reward')

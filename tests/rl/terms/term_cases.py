@@ -12,6 +12,7 @@ GO: dict[str, Any] = {'name': 'go'}
 GOAL: dict[str, Any] = {'name': 'goal'}
 TIP: dict[str, Any] = {'link': 'leg'}
 GAIT: dict[str, Any] = {**GO, 'period': 0.8, 'offsets': [0.1, 0.6]}
+STEPS: dict[str, Any] = {**GAIT, 'height': 0.08, 'ground': 0.05}
 # parameters of all terms that need some or that do more with them; one term may come several times
 CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('observation', 'joint_positions'): [{}, {'relative': True, 'joints': ['tail']}],
@@ -39,7 +40,8 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'object_near'): [{**TIP, 'body': 'a', 'tolerance': 0.5}],
     ('reward', 'object_lifted'): [{'body': 'a', 'low': 0.0, 'high': 0.2}],
     ('reward', 'gait_contact'): [GAIT],
-    ('reward', 'swing_height_cost'): [{**GAIT, 'height': 0.08, 'ground': 0.05}],
+    ('reward', 'swing_height_cost'): [STEPS, {**STEPS, 'ahead': [0.0, 0.1]}],
+    ('reward', 'foothold_cost'): [{'sole': [(0.1, 0.0, -0.02), (-0.1, 0.0, 0.1)]}],
     ('reward', 'swing_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': 0.5}],
     ('reward', 'feet_near_cost'): [{'distance': 1.0}],
     ('termination', 'fallen'): [{'minimum_height': 0.2}],

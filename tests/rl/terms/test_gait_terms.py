@@ -110,7 +110,8 @@ def value(state: RobotState, kind: Any, term: str, /, **params: Any) -> np.ndarr
 
 def test_every_term_about_feet_is_tested_here() -> None:
     terms = {name for name, function in registered_terms('reward').items() if function.__module__ == gait.__name__}
-    assert terms == {'feet_near_cost', 'gait_contact', 'slip_cost', 'swing_bend_cost', 'swing_height_cost'}
+    costs = {f'{name}_cost' for name in ('feet_near', 'foothold', 'slip', 'swing_bend', 'swing_height')}
+    assert terms == {'gait_contact'} | costs
 
 
 def test_feet_contacts(state: RobotState) -> None:
@@ -201,6 +202,14 @@ def test_a_swinging_foot_follows_a_half_sine(state: RobotState) -> None:
     state.commands['go'][:] = 0.0
     cost = value(state, 'reward', 'swing_height_cost', **params)
     np.testing.assert_allclose(cost, np.square(z - 0.05).sum(axis=1), rtol=1e-4)
+
+
+def test_a_foothold_is_worse_the_more_of_a_sole_has_nothing_below_it(state: RobotState) -> None:
+    # 0, 2, 4 and 6 cm above the ground when a foot stands
+    sole = [(0.0, 0.0, z - 0.05) for z in (0.0, 0.02, 0.04, 0.06)]
+    for margin, share in ((0.01, 0.75), (0.03, 0.5), (0.07, 0.0)):
+        cost = value(state, 'reward', 'foothold_cost', sole=sole, margin=margin)
+        np.testing.assert_allclose(cost, share * TOUCH.sum(axis=1))
 
 
 def test_a_swinging_leg_bends_as_far_as_a_half_sine_or_farther(state: RobotState) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.spatial.transform import Rotation
 
 from internutopia.core.config.learning import ElevationCfg
 from internutopia.core.util.arrays import to_host
@@ -122,6 +123,45 @@ def test_heights_count_from_the_ground_under_the_feet(envs: VectorEnv) -> None:
         ('termination', 'fallen', {'minimum_height': 0.39}, False),
     ):
         np.testing.assert_allclose(look_up_term(kind, name, params)(state), expected, atol=1e-4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize('yaw', [0.0, np.pi / 2])
+def test_a_foot_that_swings_counts_from_the_highest_ground_ahead_of_it(envs: VectorEnv, yaw: float) -> None:
+    """Up the first step at 0.7 m, in the heading of the robot."""
+    state = put(envs, (X, Y, 0.4), yaw)
+    way = np.array([np.cos(yaw), np.sin(yaw)])
+    front = ((state.feet_positions[0, :, :2] - (X, Y)) @ way).max()
+    state = put(envs, (*((X, Y) + (0.6 - front) * way), 0.4), yaw)  # front feet 10 cm before the step
+    state.commands['velocity'][:] = [0.5, 0.0, 0.0]
+    z = state.feet_positions[..., 2].astype(float)
+    gait = {'name': 'velocity', 'period': 1.0, 'offsets': (0.0, 0.5, 0.5, 0.0), 'height': 0.1, 'ground': 0.02}
+    state.steps[:] = 48 * 0.775  # feet 0 and 3 in the middle of their swing; 0 and 1 are those in front
+    state.changed()
+    arc = np.sin(np.pi * (np.array([37 / 48, 0, 0, 37 / 48]) - 0.55).clip(min=0.0) / 0.45)
+    for ahead, rise in (((0.0, 0.05), 0.0), ((-0.2, 0.0, 0.2), 0.12), ((0.2,), 0.12)):
+        wanted = 0.02 + 0.1 * arc + [rise, 0.0, 0.0, 0.0]
+        cost = look_up_term('reward', 'swing_height_cost', {**gait, 'ahead': ahead})(state)
+        np.testing.assert_allclose(cost, np.square(z - wanted).sum(axis=1), rtol=1e-3)
+
+
+def test_a_sole_over_an_edge_is_a_bad_foothold(envs: VectorEnv) -> None:
+    """Front feet 2 cm before the edge of the top, which falls off by 12 cm; hind feet well on it."""
+    sole = np.array([(x, 0.0, 0.0) for x in (-0.08, 0.0, 0.08, 0.12)])
+    put(envs, (X, Y, 0.38))
+    for _ in range(3):
+        envs.step(np.zeros((8, 12), np.float32))
+    touch = envs.core.state.feet_contacts.copy()
+    assert touch.sum() > 16, 'most stand'
+    front = (envs.core.state.feet_positions[:, :, 0] - envs.core.state.base_position[:, None, 0])[:, :2].max()
+    state = put(envs, (X + 2.28 - front, Y, 0.36 + 0.38))
+    assert (state.feet_contacts == touch).all(), 'those of the last step'
+    turned = Rotation.from_quat(np.roll(state.feet_orientations.reshape(-1, 4), -1, axis=1))
+    points = np.stack([turned.apply(point) for point in sole], axis=1).reshape(8, 4, 4, 3)
+    points += state.feet_positions[:, :, None]
+    hollow = points[..., 2] - np.where(points[..., 0] < X + 2.3, 0.36, 0.24) > 0.05
+    assert hollow[:, :2].any() and not hollow[:, 2:].all()
+    cost = look_up_term('reward', 'foothold_cost', {'sole': sole.tolist(), 'margin': 0.05})(state)
+    np.testing.assert_allclose(cost, (hollow.mean(axis=-1) * touch).sum(axis=1), rtol=1e-5)
 
 
 def test_episodes_start_on_the_ground_of_the_rows_that_the_level_allows(envs: VectorEnv) -> None:
