@@ -56,8 +56,8 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
             'obs_normalizer.count': np.array(_samples(metadata), np.int64),
         }
     new = {name: found[name] for name in wanted if name in found} | normalization
-    if _sees_more(observations, metadata):
-        more = own['mlp.0.weight'].shape[1] - new['mlp.0.weight'].shape[1]
+    if _sees_more(observations, metadata) and 'mlp.0.weight' in new:
+        more = max(own['mlp.0.weight'].shape[1] - new['mlp.0.weight'].shape[1], 0)
         for name in new.keys() & _UNSEEN.keys():
             new[name] = np.pad(new[name], ((0, 0), (0, more)), constant_values=_UNSEEN[name])
     for name in sorted(wanted | normalization.keys()):

@@ -130,6 +130,19 @@ def test_a_policy_that_is_another_network_cannot_be_started_from(finished, tmp_p
         train_toy(tmp_path / 'gone', settings=settings | {'start_from': 'gone.onnx'})
 
 
+def test_a_policy_without_a_layer_cannot_be_started_from(finished, tmp_path):
+    import onnx
+
+    model = onnx.load(finished / 'policy.onnx')
+    (first,) = (tensor for tensor in model.graph.initializer if tensor.name == 'mlp.0.weight')
+    first.name = 'other'
+    onnx.save(model, tmp_path / 'other.onnx')
+    settings = {'start_from': str(tmp_path / 'other.onnx'), 'iterations': 1}
+    for options in ({}, {'sees_height': True}):
+        with pytest.raises(ValueError, match=r'is another network: mlp\.0\.weight is nothing there'):
+            train_toy(tmp_path / f'run_{len(options)}', options, settings=settings)
+
+
 def test_a_task_that_robots_cannot_be_given_leaves_a_checkpoint_only(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
