@@ -44,6 +44,23 @@ def test_arms_are_held_anywhere_in_their_range_and_hands_are_fixed() -> None:
     envs.close()
 
 
+def test_g1_learns_to_see_the_ground_with_still_arms() -> None:
+    config = velocity.config(num_envs=2, robot='g1_fixed_arms', terrain='rough', threads=1)
+    envs = made(config)
+    names = envs.core.state.articulation.dof_names
+    assert len(names) == 15 and not any('shoulder' in name or 'wrist' in name for name in names)
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    costs = {cfg.term: cfg.params for cfg in learning.rewards}
+    foot = mujoco.MjModel.from_xml_path(str(resolve('robots/g1/g1.xml', ('.xml',)))).geom('left_foot_left')
+    radius, half, _ = foot.size
+    (heel, *_, toe) = costs['foothold_cost']['sole']
+    np.testing.assert_allclose([heel[0], toe[0]], [foot.pos[0] - half, foot.pos[0] + half], atol=1e-3)
+    np.testing.assert_allclose([heel[2], toe[2]], foot.pos[2] - radius, atol=1e-3)
+    assert costs['swing_height_cost']['ahead'][0] == heel[0] and costs['swing_height_cost']['ahead'][-1] > toe[0]
+    envs.close()
+
+
 def test_envs_begin_with_walking_ahead_and_without_pushes() -> None:
     envs = made(velocity.config(num_envs=64, robot='aliengo', threads=1))
     command = envs.core.state.command('velocity')
