@@ -31,6 +31,10 @@ STEPS = 3  # up, and as many down
 HARDEST = {'riser': 0.12, 'slope': 18.0, 'noise': 0.06}  # m, degrees, m: more than what is asked for later
 COURSE = {'riser': 0.1, 'slope': 15.0, 'noise': 0.05}
 COURSE_WIDTH = 4.0  # m
+# Things go so far through the floor [m]: the engine pushes a foot out on the nearest side, and one that sinks in at an
+# impact by half the height of a step would be pulled down to the floor, where it stuck
+BELOW = 0.3
+SKIRT = 0.05  # m, that slopes go on below the floor
 Point = tuple[float, float]  # x, y [m]
 HEADER = """<!-- {about}; made by tools/make_terrain.py. -->
 <mujoco model="{name}">
@@ -83,14 +87,14 @@ def noise(length: float, width: float, amplitudes: NDArray[np.float64], seed: in
 
 
 def box(name: str, low: Point, high: Point, top: float, material: str) -> str:
-    """A box on the floor between two corners."""
-    size = (high[0] - low[0]) / 2, (high[1] - low[1]) / 2, top / 2
-    center = (high[0] + low[0]) / 2, (high[1] + low[1]) / 2, top / 2
+    """A box through the floor between two corners."""
+    size = (high[0] - low[0]) / 2, (high[1] - low[1]) / 2, (top + BELOW) / 2
+    center = (high[0] + low[0]) / 2, (high[1] + low[1]) / 2, (top - BELOW) / 2
     return f'    <geom name="{name}" type="box" size="{_text(size)}" pos="{_text(center)}" material="{material}"/>'
 
 
 def ring(name: str, x: float, y: float, inner: float, outer: float, top: float) -> list[str]:
-    """A square ring on the floor, of four boxes."""
+    """A square ring of four boxes."""
     sides = [
         ((-outer, inner), (outer, outer)),
         ((-outer, -outer), (outer, -inner)),
@@ -106,10 +110,13 @@ def ring(name: str, x: float, y: float, inner: float, outer: float, top: float) 
 def frustum(
     name: str, low: tuple[float, float], high: tuple[float, float], run: tuple[float, float], top: float
 ) -> str:
-    """A hill as a mesh: a rectangle on the floor, and above it one that is smaller by the run of the slopes."""
+    """A hill as a mesh: a rectangle on the floor, and above it one that is smaller by the run of the slopes.
+
+    The slopes go on below the floor, down to walls.
+    """
     points = [
-        (x + sx * inset * run[0], y + sy * inset * run[1], inset * top)
-        for inset in (0.0, 1.0)
+        (x + sx * inset * run[0], y + sy * inset * run[1], z)
+        for z, inset in ((-BELOW, -SKIRT / top), (-SKIRT, -SKIRT / top), (top, 1.0))
         for x, sx in ((low[0], 1), (high[0], -1))
         for y, sy in ((low[1], 1), (high[1], -1))
     ]

@@ -98,6 +98,30 @@ def test_rough_ground_is_level_where_robots_start() -> None:
     assert 0.02 < np.ptp(bumps) and -0.07 < min(bumps) < 0.0 < max(bumps) < 0.07
 
 
+@pytest.mark.parametrize(
+    ('scene', 'x', 'y', 'top'),
+    [
+        ('course', 15.35, 0.0, 0.1),  # the last step down
+        ('course', 6.3, 0.0, 0.3 * np.tan(np.radians(15.0))),  # the foot of the slope
+        ('terrain', 0.85, -6.0, 0.024),  # the lowest step
+        ('terrain', 2.6, 0.0, 0.3 * np.tan(np.radians(3.6))),
+    ],
+)
+def test_a_foot_that_sinks_into_the_ground_is_pushed_up(scene: str, x: float, y: float, top: float) -> None:
+    """Not down between a step and the floor, by half the height of the step: there robots stuck, and fell."""
+    spec = mujoco.MjSpec.from_file(str(resolve(f'scenes/{scene}.xml')))
+    foot = spec.worldbody.add_body(name='foot', pos=[x, y, top - 0.06])
+    foot.add_freejoint()
+    foot.add_geom(type=mujoco.mjtGeom.mjGEOM_CAPSULE, size=[0.01, 0, 0], fromto=[-0.09, 0, 0, 0.09, 0, 0], mass=1.0)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon
+    bodies = model.geom_bodyid[data.contact.geom]
+    away = np.where(bodies[:, :1] == 0, 1.0, -1.0) * data.contact.frame[:, :3]  # from the ground to the foot
+    assert (away[:, 2] > 0.9).all()
+
+
 def test_wrong_names() -> None:
     with pytest.raises(ValueError, match="no legged robot 'h2'.*'h1'"):
         velocity.config(robot='h2')
