@@ -62,17 +62,20 @@ def config(tasks: list[WalkTaskCfg], envs: int) -> Config:
     )
 
 
-def robot_at(name: str, place: tuple[float, float], policy: str | None = None, look_ahead: float | None = None) -> Any:
-    """The robot at (x, y) with its navigation controllers, which walk by this policy, a name or a file."""
-    module, walker = import_module(f'internutopia_extension.configs.robots.{name}'), WALKERS[name]
+def robot_at(name: str, place: tuple[float, float], policy: str | None = None, **fields: float) -> Any:
+    """The robot at (x, y) with its navigation controllers, which walk by this policy, a name or a file.
+
+    `fields` are those of `move_along_path` that are others than by default.
+    """
+    walker = WALKERS[name]
+    module = import_module(type(walker.config).__module__)
     walk, along = module.move_by_speed_cfg, module.move_along_path_cfg
     if policy is not None:
         walk = walk.update(**{'policy' if policy in walk.policies else 'policy_weights_path': policy})
         (to_point,) = along.sub_controllers
         along = along.update(sub_controllers=[to_point.update(sub_controllers=[walk])])
-    if look_ahead is not None:
-        along = along.update(look_ahead=look_ahead)
-    return walker.config.update(name='robot', position=(*place, walker.root_height), controllers=[walk, along])
+    controllers = [walk, along.update(**fields)]
+    return walker.config.update(name='robot', position=(*place, walker.root_height), controllers=controllers)
 
 
 def ground_of(name: str, scene: str) -> ElevationMap:
@@ -131,14 +134,14 @@ def off_path(position: NDArray[np.floating], path: NDArray[np.float64]) -> float
     return float(np.linalg.norm(position - starts - along.clip(0.0, 1.0)[:, None] * ways, axis=1).min())
 
 
-def walk(name: str, scene: str, episodes: int, policy: str | None, look_ahead: float | None) -> None:
+def walk(name: str, scene: str, episodes: int, policy: str | None, fields: dict[str, float]) -> None:
     """All episodes of a robot in a scene; prints what came out."""
     ground = ground_of(name, scene)
     paths = make_paths(ground, scene, episodes)
     tasks = [
         WalkTaskCfg(
             scene_asset_path=SCENES[scene][0],
-            robots=[robot_at(name, (path[0, 0], path[0, 1]), policy, look_ahead)],
+            robots=[robot_at(name, (path[0, 0], path[0, 1]), policy, **fields)],
             path=[(x, y, 0.0) for x, y in path.tolist()],
         )
         for path in paths
@@ -201,11 +204,14 @@ def main() -> None:
     parser.add_argument('--policy', help='policy to walk by: a name in move_by_speed_cfg.policies, or a file')
     parser.add_argument('--look-ahead', type=float, help='of move_along_path [m]; without it robots stop at each point')
     parser.add_argument('--episodes', type=int, default=100)
+    parser.add_argument('--speed', type=float, help='that move_along_path walks at [m/s]')
     options = parser.parse_args()
+    fields = {'look_ahead': options.look_ahead, 'forward_speed': options.speed}
+    fields = {field: value for field, value in fields.items() if value is not None}
     import_extensions()
     for name in options.robots:
         for scene in options.scenes:
-            walk(name, scene, options.episodes, options.policy, options.look_ahead)
+            walk(name, scene, options.episodes, options.policy, fields)
 
 
 if __name__ == '__main__':

@@ -17,6 +17,7 @@ move_by_speed_cfg = G1MoveBySpeedControllerCfg(
     name='move_by_speed',
     joint_names=G1_SIM,
     policy_weights_path=gm.ASSET_PATH + '/robots/g1/policy/move_by_speed/g1_15000.onnx',
+    policies={'rough': gm.ASSET_PATH + '/robots/g1/move_by_speed_rough.onnx'},
 )
 
 move_to_point_cfg = MoveToPointBySpeedControllerCfg(

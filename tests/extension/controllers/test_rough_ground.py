@@ -5,7 +5,7 @@ import pytest
 
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
-from internutopia_extension.configs.robots import aliengo, h1
+from internutopia_extension.configs.robots import aliengo, g1, h1
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 LENGTH = 20.0  # m
@@ -13,14 +13,15 @@ RATE = 48  # env steps per second
 
 
 @pytest.mark.parametrize(
-    ('walk', 'robot', 'height'),
+    ('walk', 'robot', 'height', 'speed'),
     [
-        (aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4),
-        (h1.move_by_speed_cfg, h1.H1RobotCfg, 0.99),
+        (aliengo.move_by_speed_cfg, aliengo.AliengoRobotCfg, 0.4, 0.9),
+        (h1.move_by_speed_cfg, h1.H1RobotCfg, 0.99, 0.9),
+        (g1.move_by_speed_cfg, g1.G1RobotCfg, 0.79, 0.75),
     ],
-    ids=['aliengo', 'h1'],
+    ids=['aliengo', 'h1', 'g1'],
 )
-def test_over_random_ground_a_slope_and_stairs(walk, robot, height):
+def test_over_random_ground_a_slope_and_stairs(walk, robot, height, speed):
     walk = walk.update(policy='rough')
     tasks: list[TaskCfg] = [
         SingleInferenceTaskCfg(
@@ -32,8 +33,8 @@ def test_over_random_ground_a_slope_and_stairs(walk, robot, height):
     simulator = SimConfig(physics_dt=1 / 240, substeps=5)
     env = Env(Config(simulator=simulator, env_num=4, task_configs=tasks, metrics_save_path='none'))
     obs, _ = env.reset()
-    for _ in range(30 * RATE):
-        commands = [[0.9, 0.0, -2.0 * yaw(each['robot']['orientation'])] for each in obs]
+    for _ in range(40 * RATE):
+        commands = [[speed, 0.0, -2.0 * yaw(each['robot']['orientation'])] for each in obs]
         obs, *_ = env.step([{'robot': {walk.name: command}} for command in commands])
         if min(each['robot']['position'][0] for each in obs) > LENGTH:
             break
