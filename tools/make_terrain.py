@@ -89,7 +89,7 @@ def noise(length: float, width: float, amplitudes: NDArray[np.float64], seed: in
 def box(name: str, low: Point, high: Point, top: float, material: str) -> str:
     """A box through the floor between two corners."""
     size = (high[0] - low[0]) / 2, (high[1] - low[1]) / 2, (top + BELOW) / 2
-    center = (high[0] + low[0]) / 2, (high[1] + low[1]) / 2, (top - BELOW) / 2
+    center = (high[0] + low[0]) / 2, (high[1] + low[1]) / 2, round((top - BELOW) / 2, 9)
     return f'    <geom name="{name}" type="box" size="{_text(size)}" pos="{_text(center)}" material="{material}"/>'
 
 
