@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
 from internutopia.core.util.arrays import ArrayMaker, HostArrays
-from internutopia.core.util.rotations import yaw_of
+from internutopia.core.util.rotations import yaw_of, yaw_rotate
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.map import NavigationMap
 
@@ -87,12 +87,11 @@ class MapGrids:
         """
         xp, count = self._xp, round(size / resolution)
         ahead = self.arrays.constant(tuple(((0.5 * (count - 1) - np.arange(count)) * resolution).tolist()))
+        grid = xp.stack(xp.meshgrid(ahead, ahead, indexing='ij'), axis=-1)  # forward, left
         yaw = xp.astype(yaw_of(orientations), xp.float32)[:, None, None]
-        forward, left = ahead[None, :, None], ahead[None, None, :]
-        x = positions[:, 0, None, None] + xp.cos(yaw) * forward - xp.sin(yaw) * left
-        y = positions[:, 1, None, None] + xp.sin(yaw) * forward + xp.cos(yaw) * left
-        z = xp.zeros_like(x) + positions[:, 2, None, None]
-        return xp.astype(~self.free(numbers, xp.stack([x, y, z], axis=-1)), xp.float32)
+        places = positions[:, None, None, :2] + yaw_rotate(yaw, grid)
+        z = xp.zeros_like(places[..., :1]) + positions[:, None, None, 2:]
+        return xp.astype(~self.free(numbers, xp.concat([places, z], axis=-1)), xp.float32)
 
     def table(self, fields: Sequence[DistanceField]) -> Any:
         """Distance fields of any of the maps as rows for `distances`, float32 `(fields, cells)` [m]."""

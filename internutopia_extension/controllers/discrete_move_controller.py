@@ -12,7 +12,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import wrap_angle, yaw_of
+from internutopia.core.util.rotations import wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.configs.controllers.discrete_controllers import DiscreteMoveControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, STOP, TURNS, DiscreteController
 
@@ -78,7 +78,7 @@ class DiscreteMoveController(DiscreteController):
         """What is left of each action [m or rad], and how far to turn left to the heading of its beginning [rad]."""
         pose = self._pose()
         way, heading = pose[..., :2] - self.start[..., :2], self.start[..., 2]
-        gone = np.cos(heading) * way[..., 0] + np.sin(heading) * way[..., 1]
+        gone = yaw_rotate(-heading, way)[..., 0]
         turned = wrap_angle(pose[..., 2] - heading)
         forward = self.action == FORWARD
         turns = TURNS[np.maximum(self.action, 0)]

@@ -13,7 +13,7 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import wrap_angle, yaw_of
+from internutopia.core.util.rotations import wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.sensors.body_sensor import BodySensor
 
 
@@ -39,9 +39,7 @@ class GPSCompass(BodySensor):
         pose = xp.concat([position[:, :2], yaw_of(orientation)[:, None]], axis=1)
         start = xp.where(xp.isnan(self._start[env_ids]), pose, self._start[env_ids])
         self._start[env_ids] = start
-        x, y = (pose - start)[:, :2].T
-        cos, sin = xp.cos(start[:, 2]), xp.sin(start[:, 2])
-        gps = xp.stack([cos * x + sin * y, cos * y - sin * x], axis=-1)
+        gps = yaw_rotate(-start[:, 2], (pose - start)[:, :2])
         compass = wrap_angle(pose[:, 2] - start[:, 2])[:, None]
         return {'gps': xp.astype(gps, xp.float32), 'compass': xp.astype(compass, xp.float32)}
 

@@ -1,8 +1,8 @@
 """Quaternion algebra on batched arrays.
 
-Quaternions are `(..., 4)`, scalar first `(w, x, y, z)`, unit length; vectors are `(..., 3)`. Leading axes broadcast, so
-the same call serves one env and many. Arrays are of numpy or torch tensors of any device, on which the results are,
-too. Formulas: J. Diebel, "Representing Attitude" (2006).
+Quaternions are `(..., 4)`, scalar first `(w, x, y, z)`, unit length; vectors are `(..., 3)`, or `(..., 2)` in a
+horizontal plane. Leading axes broadcast, so the same call serves one env and many. Arrays are of numpy or torch tensors
+of any device, on which the results are, too. Formulas: J. Diebel, "Representing Attitude" (2006).
 """
 
 from __future__ import annotations
@@ -83,6 +83,13 @@ def quat_from_yaw(yaw: Array) -> Array:
     half = 0.5 * xp.asarray(yaw)
     zero = xp.zeros_like(half)
     return xp.stack([xp.cos(half), zero, zero, xp.sin(half)], axis=-1)
+
+
+def yaw_rotate(yaw: Array, v: Array) -> Array:
+    """Vectors of a horizontal plane `(..., 2)`, rotated about the vertical by `yaw` (...) [rad]."""
+    xp = namespace_of(yaw)
+    cos, sin, x, y = xp.cos(yaw), xp.sin(yaw), v[..., 0], v[..., 1]
+    return xp.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
 
 
 def wrap_angle(angle: Array) -> Array:

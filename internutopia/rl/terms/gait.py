@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from internutopia.core.util.rotations import quat_rotate, yaw_of
+from internutopia.core.util.rotations import quat_rotate, yaw_of, yaw_rotate
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import pure_term as term
@@ -50,16 +50,11 @@ def swing_height_cost(
     xp, arc = state.xp, _arc(state, name, period, offsets, stance)
     clearances = state.feet_clearances
     if ahead:
-        steps = (_highest_ahead(state, tuple(ahead)) - state.feet_ground).clip(min=0.0)
+        way = yaw_rotate(yaw_of(state.base_orientation)[:, None, None], state.constant(tuple((x, 0.0) for x in ahead)))
+        heights = state.ground_height(state.feet_positions[:, :, None, :2] + way)
+        steps = (xp.max(heights, axis=-1) - state.feet_ground).clip(min=0.0)
         clearances = clearances - xp.where(arc > 0.0, steps, 0.0)
     return squared_length(clearances - (ground + height * arc))
-
-
-def _highest_ahead(state: RobotState, ahead: tuple[float, ...]) -> Array:
-    """Heights of the highest ground at distances [m] from the feet in the base's heading `(n, k)` [m]."""
-    xp, yaw = state.xp, yaw_of(state.base_orientation)
-    way = xp.stack([xp.cos(yaw), xp.sin(yaw)], axis=-1)[:, None, None] * state.constant(ahead)[:, None]
-    return xp.max(state.ground_height(state.feet_positions[:, :, None, :2] + way), axis=-1)
 
 
 @term('reward')
@@ -91,9 +86,9 @@ def feet_near_cost(state: RobotState, distance: float) -> Array:
 
     Legs that cross may go through each other in one model of a robot and collide in another.
     """
-    xp, yaw = state.xp, yaw_of(state.base_orientation)
+    xp = state.xp
     way = state.feet_positions[:, 0, :2] - state.feet_positions[:, 1, :2]
-    apart = xp.abs(xp.cos(yaw) * way[:, 1] - xp.sin(yaw) * way[:, 0])
+    apart = xp.abs(yaw_rotate(-yaw_of(state.base_orientation), way)[:, 1])
     return xp.astype((distance - apart).clip(min=0.0), xp.float32)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
+from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of, yaw_rotate
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
@@ -140,16 +140,9 @@ def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[floa
     `offset` is taken off, such as the height of the base on level ground. Heights are looked up in the map of the
     ground, see `LearningCfg.elevation`; without one it is at height 0. A walking controller casts rays for them.
     """
-    places = _places_around(state, state.constant(tuple((float(x), float(y)) for x in forward for y in left)))
+    grid = state.constant(tuple((float(x), float(y)) for x in forward for y in left))
+    places = state.base_position[:, None, :2] + yaw_rotate(yaw_of(state.base_orientation)[:, None], grid)
     return state.base_position[:, 2:] - state.ground_height(places) - offset
-
-
-def _places_around(state: RobotState, grid: Array) -> Array:
-    """Places `(n, k, 2)` of the env frame that are (forward, left) `(k, 2)` of the base, in its heading [m]."""
-    xp, yaw = state.xp, yaw_of(state.base_orientation)[:, None]
-    cos, sin = xp.cos(yaw), xp.sin(yaw)
-    offsets = xp.stack([cos * grid[:, 0] - sin * grid[:, 1], sin * grid[:, 0] + cos * grid[:, 1]], axis=-1)
-    return state.base_position[:, None, :2] + offsets
 
 
 @term('observation')
@@ -159,7 +152,4 @@ def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Ar
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     order = xp.argsort(squared_length(offsets), axis=-1)[:, :count]
     nearest = xp.take_along_axis(offsets, order[..., None], axis=1)
-    yaw = yaw_of(state.base_orientation)[:, None]
-    cos, sin = xp.cos(yaw), xp.sin(yaw)
-    x, y = nearest[..., 0], nearest[..., 1]
-    return xp.stack([cos * x + sin * y, cos * y - sin * x], axis=-1).reshape(state.env_num, -1)
+    return yaw_rotate(-yaw_of(state.base_orientation)[:, None], nearest).reshape(state.env_num, -1)

@@ -41,6 +41,7 @@ def calls(draw: Any) -> tuple[str, list[NDArray[np.float32]]]:
         'quat_to_matrix': [q],
         'unit_quat': [q.map(lambda values: values * np.float32(3.0))],
         'yaw_of': [q],
+        'yaw_rotate': [angle, numbers(*batch, 2)],
         'quat_from_yaw': [angle],
         'wrap_angle': [angle],
     }
@@ -80,3 +81,13 @@ def test_one_vector_is_turned_by_many_quaternions() -> None:
     np.testing.assert_allclose(np.asarray(ahead), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], atol=TOLERANCE)
     back = rotations.quat_rotate_inverse(turns, torch.tensor([0.0, 1.0, 0.0]))
     np.testing.assert_allclose(np.asarray(back), [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], atol=TOLERANCE)
+
+
+def test_many_vectors_of_the_plane_are_rotated_about_the_vertical() -> None:
+    yaw = np.array([0.0, 0.5 * np.pi, -0.75 * np.pi])
+    vectors = np.random.default_rng(0).normal(size=(4, 3, 2))
+    rotated = rotations.yaw_rotate(yaw, vectors)
+    in_space = np.concatenate([vectors, np.zeros((4, 3, 1))], axis=-1)
+    np.testing.assert_allclose(rotated, rotations.quat_rotate(rotations.quat_from_yaw(yaw), in_space)[..., :2])
+    np.testing.assert_allclose(rotations.yaw_rotate(0.5 * np.pi, np.array([1.0, 0.0])), [0.0, 1.0], atol=TOLERANCE)
+    np.testing.assert_allclose(rotations.yaw_rotate(-yaw, rotated), vectors)
