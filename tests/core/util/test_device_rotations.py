@@ -89,5 +89,7 @@ def test_many_vectors_of_the_plane_are_rotated_about_the_vertical() -> None:
     rotated = rotations.yaw_rotate(yaw, vectors)
     in_space = np.concatenate([vectors, np.zeros((4, 3, 1))], axis=-1)
     np.testing.assert_allclose(rotated, rotations.quat_rotate(rotations.quat_from_yaw(yaw), in_space)[..., :2])
-    np.testing.assert_allclose(rotations.yaw_rotate(0.5 * np.pi, np.array([1.0, 0.0])), [0.0, 1.0], atol=TOLERANCE)
+    np.testing.assert_allclose(
+        rotations.yaw_rotate(np.array(0.5 * np.pi), np.array([1.0, 0.0])), [0.0, 1.0], atol=TOLERANCE
+    )
     np.testing.assert_allclose(rotations.yaw_rotate(-yaw, rotated), vectors)
