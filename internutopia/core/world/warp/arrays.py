@@ -12,6 +12,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
+wp.set_module_options({'enable_backward': False})  # else compiling takes several times as long
+
 # kinds of what `find_bad` finds: where in a state a number is bad
 BAD_QUANTITIES = ('', 'control of actuator', 'position at dof', 'velocity at dof', 'acceleration at dof')
 

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from internutopia.core.world.warp.arrays import memory_checked
 from internutopia.core.world.warp.batch import WarpBatch
 
+wp.set_module_options({'enable_backward': False})  # else compiling takes several times as long
+
 _HFIELD, _MESH = int(mujoco.mjtGeom.mjGEOM_HFIELD), int(mujoco.mjtGeom.mjGEOM_MESH)
 # their boxes would be infinite, or leave out the base that a height field stands on
 _OUTSIDE_THE_TREE = (_HFIELD, int(mujoco.mjtGeom.mjGEOM_PLANE))

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from internutopia.core.render.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
 from internutopia.core.world.warp.arrays import HostMirror, memory_checked
 
+wp.set_module_options({'enable_backward': False})  # else compiling takes several times as long
+
 _SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
 # first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
