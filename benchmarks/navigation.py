@@ -199,7 +199,8 @@ def walk(name: str, scene: str, episodes: int, policy: str | None, fields: dict[
 def main() -> None:
     """Walk with the robots that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=list(WALKERS))
+    own = [name for name, walker in WALKERS.items() if walker.config.name == name]  # others differ while they learn
+    parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=own)
     parser.add_argument('--scenes', nargs='+', choices=list(SCENES), default=list(INDOORS))
     parser.add_argument('--policy', help='policy to walk by: a name in move_by_speed_cfg.policies, or a file')
     parser.add_argument('--look-ahead', type=float, help='of move_along_path [m]; without it robots stop at each point')

@@ -9,6 +9,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """
     folder = tmp_path_factory.mktemp('cache')
     temporary = tempfile.TemporaryDirectory(prefix='iu', ignore_cleanup_errors=True)  # a short name: sockets need it
-    with pytest.MonkeyPatch.context() as patch, temporary:
+    Finalize(None, temporary.cleanup, exitpriority=-200)  # after that of multiprocessing, which has a folder in it
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv('INTERNUTOPIA_CACHE_PATH', str(folder))
         patch.setenv('RAY_TMPDIR', temporary.name)
         patch.setenv('TMPDIR', temporary.name)
