@@ -5,6 +5,7 @@ The models are written once per session, so that every test after the first find
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -46,12 +47,13 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     So nothing is left behind, and nothing connects to the Ray cluster of somebody else.
     """
     folder = tmp_path_factory.mktemp('cache')
-    temporary = tempfile.TemporaryDirectory(prefix='iu', ignore_cleanup_errors=True)  # a short name: sockets need it
-    Finalize(None, temporary.cleanup, exitpriority=-200)  # after that of multiprocessing, which has a folder in it
+    temporary = tempfile.mkdtemp(prefix='iu')  # a short name: sockets need it
+    # after multiprocessing has removed what it has in there
+    Finalize(None, shutil.rmtree, (temporary,), {'ignore_errors': True}, exitpriority=-200)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('INTERNUTOPIA_CACHE_PATH', str(folder))
-        patch.setenv('RAY_TMPDIR', temporary.name)
-        patch.setenv('TMPDIR', temporary.name)
+        patch.setenv('RAY_TMPDIR', temporary)
+        patch.setenv('TMPDIR', temporary)
         patch.setattr(tempfile, 'tempdir', None)
         yield folder
 

@@ -30,7 +30,7 @@ class TermCfg(BaseCfg):
 class ObservationTermCfg(TermCfg):
     """Part of the observation, changed in this order: delay, noise, clip, scale."""
 
-    scale: float | list[float] = 1.0
+    scale: FiniteFloat | list[FiniteFloat] = 1.0
     """Factor; one number, or one for each element."""
     clip: PositiveFloat | None = None
     """Largest absolute value before scaling; None means no limit."""
@@ -43,7 +43,7 @@ class ObservationTermCfg(TermCfg):
 class RewardTermCfg(TermCfg):
     """Part of the reward: the term's value times `weight` times the length of a step [s]."""
 
-    weight: float = 1.0
+    weight: FiniteFloat = 1.0
     """Factor; negative for what shall be avoided."""
 
 

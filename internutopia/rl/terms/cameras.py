@@ -28,11 +28,8 @@ def camera(
     along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. Segmentation is in
     one channel: ids as the camera's observation of that name has them, which differ between scenes; or, of the
     semantic one, with `categories`, 1 for what is of the first category, and so on, 0 for the rest. ValueError if
-    there is no such camera, or there are no such data.
+    there is no such camera.
     """
-    if data not in (*_KINDS, *_SEGMENTATIONS):
-        hint = did_you_mean(data, (*_KINDS, *_SEGMENTATIONS))
-        raise ValueError(f"observation term 'camera': there are no data {data!r}; {hint}")
     if categories is not None and data != 'semantic_segmentation':
         raise ValueError(f"observation term 'camera': {data!r} has no categories, 'semantic_segmentation' has")
     sensors: dict[str, Any] = {

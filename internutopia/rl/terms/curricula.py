@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from internutopia.core.config.fields import PositiveFloat
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 
@@ -19,7 +20,7 @@ def survival(state: RobotState, env_ids: Any, long: float, short: float, step: f
 
 @term('curriculum')
 def performance(
-    state: RobotState, env_ids: Any, reward: str, duration: float, high: float, low: float, step: float = 0.05
+    state: RobotState, env_ids: Any, reward: str, duration: PositiveFloat, high: float, low: float, step: float = 0.05
 ) -> None:
     """An env goes up by `step` after an episode in which a reward term was at least `high`, and down below `low`.
 

@@ -8,19 +8,25 @@ are in the order of the robot's `feet`, e.g. (0, 0.5) for the walk of a biped.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, FiniteFloat
 
+from internutopia.core.config.fields import PositiveFloat, Vector
 from internutopia.core.util.rotations import quat_rotate, yaw_of, yaw_rotate
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import pure_term as term
 
+Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
 
 
 @term('reward')
-def gait_contact(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float = 0.55) -> Array:
+def gait_contact(
+    state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance = 0.55
+) -> Array:
     """1 for each foot whose contact agrees with its phase, -1 for each that does not.
 
     `name` is that of the velocity command, `period` in s.
@@ -34,11 +40,11 @@ def gait_contact(state: RobotState, name: str, period: float, offsets: Sequence[
 def swing_height_cost(
     state: RobotState,
     name: str,
-    period: float,
+    period: PositiveFloat,
     offsets: Sequence[float],
     height: float,
     ground: float,
-    stance: float = 0.55,
+    stance: Stance = 0.55,
     ahead: Sequence[float] = (),
 ) -> Array:
     """Sum of the squared distances [m²] of the feet from a half sine of `height` [m] during their swing.
@@ -58,7 +64,9 @@ def swing_height_cost(
 
 
 @term('reward')
-def foothold_cost(state: RobotState, sole: Sequence[tuple[float, float, float]], margin: float = 0.03) -> Array:
+def foothold_cost(
+    state: RobotState, sole: Annotated[Sequence[Vector], Field(min_length=1)], margin: float = 0.03
+) -> Array:
     """Sum of the shares of the soles that stand over an edge, of feet that touch the ground.
 
     `sole` are points on it in the frame of the feet links [m]; one that is more than `margin` [m] above the ground has
@@ -81,7 +89,7 @@ def slip_cost(state: RobotState) -> Array:
 
 
 @term('reward')
-def feet_near_cost(state: RobotState, distance: float) -> Array:
+def feet_near_cost(state: RobotState, distance: PositiveFloat) -> Array:
     """How much less than `distance` [m] the feet of a biped are apart, sideways as the base sees it [m].
 
     Legs that cross may go through each other in one model of a robot and collide in another.
@@ -96,11 +104,11 @@ def feet_near_cost(state: RobotState, distance: float) -> Array:
 def swing_bend_cost(
     state: RobotState,
     name: str,
-    period: float,
+    period: PositiveFloat,
     offsets: Sequence[float],
     joints: Sequence[str],
     bend: float,
-    stance: float = 0.55,
+    stance: Stance = 0.55,
 ) -> Array:
     """Sum of the squared angles [rad²] that knees lack to a half sine of `bend` [rad] above home in their foot's swing.
 
@@ -113,11 +121,14 @@ def swing_bend_cost(
     return xp.where(progress > 0.0, xp.square(lacking.clip(min=0.0)), 0.0).sum(axis=-1)
 
 
-def swing(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
+def swing(state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance) -> Array:
     """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
     xp = state.xp
 
     def by_clock() -> Array:
+        feet = state.robot.feet
+        if len(offsets) != len(feet):
+            raise ValueError(f'offsets={list(offsets)}: one for each foot is needed, {", ".join(feet)}')
         periods = xp.astype(state.steps, xp.float64) * state.step_dt / period
         phases = (periods[:, None] + state.constant(tuple(offsets), 'float64')) % 1.0
         return xp.astype((phases - stance).clip(min=0.0) / (1.0 - stance), xp.float32)
@@ -130,7 +141,7 @@ def swing(state: RobotState, name: str, period: float, offsets: Sequence[float],
     return state.once(('swing', name, *gait), commanded, commanded=True)
 
 
-def _arc(state: RobotState, name: str, period: float, offsets: Sequence[float], stance: float) -> Array:
+def _arc(state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance) -> Array:
     """Half sine over the swing of the feet `(n, k)`, 0 to 1."""
     return state.once(
         ('arc', name, period, tuple(offsets), stance),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import length
 from internutopia.rl.state import Array, RobotState
@@ -34,13 +35,13 @@ def target_distance(state: RobotState, link: str, name: str) -> Array:
 
 
 @term('reward')
-def target_near(state: RobotState, link: str, name: str, tolerance: float) -> Array:
+def target_near(state: RobotState, link: str, name: str, tolerance: PositiveFloat) -> Array:
     """exp(-d / tolerance) of that distance."""
     return state.xp.exp(-target_distance(state, link, name) / tolerance)
 
 
 @term('reward')
-def object_near(state: RobotState, link: str, body: str, tolerance: float) -> Array:
+def object_near(state: RobotState, link: str, body: str, tolerance: PositiveFloat) -> Array:
     """exp(-d / tolerance) of the distance of an object from a link."""
     offset = state.object_positions([body])[:, 0] - state.link_position(link)
     return state.xp.exp(-length(offset) / tolerance)
@@ -49,6 +50,8 @@ def object_near(state: RobotState, link: str, body: str, tolerance: float) -> Ar
 @term('reward')
 def object_lifted(state: RobotState, body: str, low: float, high: float) -> Array:
     """How far an object is on its way from height `low` to `high` [m], 0 to 1."""
+    if high <= low:
+        raise ValueError(f'low={low}, high={high}: the former must be less')
     return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)
 
 

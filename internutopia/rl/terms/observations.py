@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of, yaw_rotate
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
@@ -21,7 +22,7 @@ def _mirror_joints(state: RobotState, joints: Sequence[str] | None = None, **_: 
     return mirror_joints(state, state.articulation.dof_names if joints is None else joints)
 
 
-def _mirror_phase(state: RobotState, period: float, alternating: bool = True) -> Mirror:
+def _mirror_phase(state: RobotState, period: PositiveFloat, alternating: bool = True) -> Mirror:
     return Mirror.of_signs((-1.0, -1.0) if alternating else (1.0, 1.0))  # half a period later is the opposite
 
 
@@ -96,7 +97,7 @@ def goal_direction(state: RobotState, name: str) -> Array:
 
 
 @term('observation', mirror=_mirror_phase)
-def phase(state: RobotState, period: float, alternating: bool = True) -> Array:
+def phase(state: RobotState, period: PositiveFloat, alternating: bool = True) -> Array:
     """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s].
 
     If left and right feet step `alternating`ly, the mirror image of a moment is what is half a period later.

@@ -5,8 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, get_args
+from functools import cache, partial
+from typing import Any, Literal, get_args, get_type_hints
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import ErrorDetails
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.core.util import did_you_mean
@@ -101,7 +106,8 @@ def is_pure(kind: Kind, name: str) -> bool:
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
     """The term of a kind and name with its parameters filled in.
 
-    ValueError naming what is wrong: a name that is not registered, or parameters that the function does not take.
+    ValueError naming what is wrong: a name that is not registered, parameters that the function does not take, or
+    values of another type than it says.
     """
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
@@ -119,8 +125,46 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     ]
     if missing:
         raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
-    own = partial(function, **params)
+    values = {parameter: _checked(kind, name, parameter, value) for parameter, value in params.items()}
+    own = partial(function, **values)
     return partial(_of_some_envs, own) if of_some else own
+
+
+def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
+    """The value of a parameter, of the type that the function says."""
+    check = _checks_of(_terms[kind][name].function).get(parameter)
+    if check is None:
+        return value
+    try:
+        return check.validate_python(value.tolist() if isinstance(value, np.ndarray) else value)
+    except ValidationError as error:
+        mistakes = '; '.join(_told(parameter, mistake) for mistake in error.errors(include_url=False))
+        raise ValueError(f'{kind} term {name!r}: {mistakes}') from None
+
+
+def _told(parameter: str, mistake: ErrorDetails) -> str:
+    """A mistake that pydantic found: where, what stands there, and what would be right."""
+    place, message = mistake['loc'], mistake['msg']
+    if mistake['type'] == 'missing':
+        *place, missing = place
+        message = f'[{missing!r}] is missing'
+    return f'{parameter}{"".join(f"[{key!r}]" for key in place)}={mistake["input"]!r}: {message}'
+
+
+@cache
+def _checks_of(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
+    """Checks of a term's parameters, of those whose annotations pydantic knows."""
+    checks = {}
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError:  # of what is imported for type checkers only
+        return checks
+    for parameter, hint in hints.items():
+        try:
+            checks[parameter] = TypeAdapter(hint)
+        except PydanticUserError:  # an array, a class of one's own
+            continue
+    return checks
 
 
 def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:

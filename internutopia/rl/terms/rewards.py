@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
@@ -17,7 +18,9 @@ def alive(state: RobotState) -> Array:
 
 
 @term('reward')
-def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5, final: float | None = None) -> Array:
+def track_linear_velocity(
+    state: RobotState, name: str, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
+) -> Array:
     """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame.
 
     With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
@@ -31,7 +34,9 @@ def track_linear_velocity(state: RobotState, name: str, tolerance: float = 0.5, 
 
 
 @term('reward')
-def track_yaw_rate(state: RobotState, name: str, tolerance: float = 0.5, final: float | None = None) -> Array:
+def track_yaw_rate(
+    state: RobotState, name: str, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
+) -> Array:
     """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]; `final` as above."""
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
     return state.xp.exp(-state.xp.square(error) / _by_level(state, tolerance, final) ** 2)
@@ -53,13 +58,13 @@ def goal_reached(state: RobotState, name: str, radius: float) -> Array:
 
 
 @term('reward')
-def height(state: RobotState, target: float, tolerance: float = 0.1) -> Array:
+def height(state: RobotState, target: float, tolerance: PositiveFloat = 0.1) -> Array:
     """exp(-(z - target)^2 / tolerance^2) of the base height [m]."""
     return state.xp.exp(-state.xp.square(state.base_position[:, 2] - target) / tolerance**2)
 
 
 @term('reward')
-def upright(state: RobotState, tolerance: float = 0.3) -> Array:
+def upright(state: RobotState, tolerance: PositiveFloat = 0.3) -> Array:
     """exp(-|g_xy|^2 / tolerance^2), g being the direction of gravity in the base frame."""
     return state.xp.exp(-squared_length(state.projected_gravity[:, :2]) / tolerance**2)
 
@@ -141,12 +146,12 @@ def height_cost(state: RobotState, target: float) -> Array:
 
 
 @term('reward')
-def near_objects_cost(state: RobotState, objects: Sequence[str], distance: float) -> Array:
+def near_objects_cost(state: RobotState, objects: Sequence[str], distance: PositiveFloat) -> Array:
     """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     gaps = length(offsets)
     return (1.0 - gaps / distance).clip(min=0.0).sum(axis=-1)
 
 
-def _by_level(state: RobotState, first: float, final: float | None) -> Array | float:
+def _by_level(state: RobotState, first: float, final: PositiveFloat | None) -> Array | float:
     return first if final is None else first + (final - first) * state.levels

@@ -132,7 +132,7 @@ def test_errors_name_what_there_is(make_seeing: Any) -> None:
         make_seeing({'name': 'eyes'}, sim=OPENGL).reset()
     with pytest.raises(ValueError, match="robot 'cart' has no batched camera sensor 'imu'"):
         make_seeing({'name': 'imu'}, sim=OPENGL).reset()
-    with pytest.raises(ValueError, match="there are no data 'rgbd'; .*'rgb'"):
+    with pytest.raises(ValueError, match="term 'camera': data='rgbd': .*'rgb'"):
         make_seeing({'data': 'rgbd'}, sim=OPENGL).reset()
     with pytest.raises(ValueError, match="'depth' has no categories, 'semantic_segmentation' has"):
         make_seeing({'data': 'depth', 'categories': ['cube']}, sim=OPENGL).reset()

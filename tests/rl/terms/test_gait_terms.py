@@ -158,6 +158,15 @@ def test_who_needs_the_ends_of_its_feet_falls_when_they_are_smaller(stool: Vecto
     assert leans[2, 1] > 0.3, 'over its left edge'
 
 
+def test_each_foot_has_its_place_in_the_clock(state: RobotState) -> None:
+    with pytest.raises(ValueError, match=r'offsets=\[0.0\]: one for each foot is needed, '):
+        value(state, 'reward', 'gait_contact', **GAIT | {'offsets': [0.0]})
+    with pytest.raises(ValueError, match=r"'foothold_cost': sole=\[\]: Value should have at least 1 item"):
+        value(state, 'reward', 'foothold_cost', sole=[])
+    with pytest.raises(ValueError, match=r"'gait_contact': stance=1.0: Input should be less than 1"):
+        value(state, 'reward', 'gait_contact', **GAIT | {'stance': 1.0})
+
+
 @pytest.mark.parametrize(
     ('step', 'stands'),
     [

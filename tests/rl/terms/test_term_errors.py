@@ -1,6 +1,6 @@
 """Mistakes in terms and their parameters: named, with what would be right."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,18 @@ MakeLearner = Callable[..., VectorEnv]
         ({'rewards': [{'term': 'height', 'params': {'targt': 1}}]}, "'height' takes no 'targt'; did you mean 'target'"),
         ({'rewards': [{'term': 'height'}]}, "reward term 'height' needs 'target'"),
         ({'randomizations': [{'term': 'mass', 'params': {'link': 'leg'}}]}, "'mass' needs 'factor'"),
+        (
+            {'rewards': [{'term': 'height', 'params': {'target': 'high'}}]},
+            "reward term 'height': target='high': Input should be a valid number",
+        ),
+        (
+            {'rewards': [{'term': 'height', 'params': {'target': 1, 'tolerance': 0}}]},
+            "reward term 'height': tolerance=0: Input should be greater than 0",
+        ),
+        (
+            {'rewards': [{'term': 'pointed', 'params': {'points': [[0, 0, 0], [0, 'x', 0], [1, 2]]}}]},
+            r"'pointed': points\[1\]\[1\]='x': Input should be a .*; points\[2\]=\[1, 2\]: \[2\] is missing",
+        ),
         (
             {'observations': [{'term': 'wrong_rows'}]},
             r"observation term 'wrong_rows' must return \(1, k\), got shape \(7, 1\)",
@@ -81,6 +93,12 @@ def wrong_reward(state: RobotState) -> Any:
     return np.zeros((state.env_num, 2))
 
 
+@term('reward')
+def pointed(state: RobotState, points: Sequence[tuple[float, float, float]], other: RobotState | None = None) -> Any:
+    """What it was given."""
+    return points, other
+
+
 @term('termination')
 def wrong_end(state: RobotState) -> Any:
     """One answer for all envs."""
@@ -91,6 +109,14 @@ def wrong_end(state: RobotState) -> Any:
 def wrong_command(state: RobotState, env_ids: Any) -> Any:
     """Of a shape that no command has."""
     return np.zeros(2)
+
+
+def test_parameters_are_of_the_types_that_the_term_says() -> None:
+    """Numbers in text are numbers, as in all configs; what a config cannot check is passed on."""
+    points, other = look_up_term('reward', 'pointed', {'points': np.eye(3), 'other': 'anything'})(None)
+    assert points == [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)] and other == 'anything'
+    points, _ = look_up_term('reward', 'pointed', {'points': [['1', 2, 3.5]]})(None)
+    assert points == [(1.0, 2.0, 3.5)]
 
 
 def test_kinds_are_named() -> None:
