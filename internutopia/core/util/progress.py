@@ -11,14 +11,14 @@ DELAY = 2.0
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress_bar(what: str, total: int | None) -> Iterator[Callable[[], None]]:
     """A bar on standard error that the function it gives advances by one; it is gone at the end.
 
     There is none unless standard error is a terminal and rich installed.
 
     Args:
         what: is done, such as 'reading meshes'.
-        total: how many there are to do.
+        total: how many there are to do; None if nobody knows.
     """
     try:
         from rich.console import Console

@@ -32,6 +32,7 @@ from internutopia.core.world.warp.arrays import (
     new_array,
 )
 from internutopia.core.world.warp.capacities import GROWABLE, Capacities
+from internutopia.core.world.warp.compiling import compiling_shown
 from internutopia.core.world.warp.model import put_model
 
 _MOVING = ('time', 'qpos', 'qvel', 'act', 'history', 'plastic', 'qacc_warmstart')  # a step changes them
@@ -307,9 +308,12 @@ class WarpBatch:
         calls = self._calls if calls is None else calls
         self._upload()
         with wp.ScopedDevice(self.device):
-            if self.device.is_cpu or key not in calls:
-                call()  # compiles and loads kernels, which cannot be captured
+            if key not in calls:
+                with compiling_shown(self.device):
+                    call()  # compiles and loads kernels, which cannot be captured
                 calls[key] = None
+            elif self.device.is_cpu:
+                call()
             else:
                 if calls[key] is None:
                     # on a stream of its own: torch works on the default stream, which cannot be captured
