@@ -15,9 +15,8 @@ from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.symmetry import mirror_joints
 from internutopia.rl.terms import term
-from internutopia.rl.training.ppo import MirrorLoss
 from internutopia.rl.training.settings import TrainingCfg
-from internutopia.rl.training.task_mirrors import sample_mirrors
+from internutopia.rl.training.task_mirrors import task_mirrors
 from internutopia.rl.training.trainer import Runner
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import reach, velocity
@@ -44,7 +43,7 @@ def test_mirrored_actions_lead_to_mirrored_observations(aliengo: RslRlVecEnv) ->
     obs, _ = envs.reset(seed=0)
     state = core.state
     state.command('velocity')[:] = [[0.5, 0.2, 0.3], [0.5, -0.2, -0.3]] * 2
-    policy, action = sample_mirrors(core)
+    policy, critic, action = task_mirrors(core)
     rng = np.random.default_rng(0)
     state.steps[1::2] += 12  # half a period: the mirrored gait
     for _ in range(8):
@@ -53,38 +52,37 @@ def test_mirrored_actions_lead_to_mirrored_observations(aliengo: RslRlVecEnv) ->
         obs = np.asarray(envs.step(actions)[0])
     assert np.abs(obs[0] - obs[1]).max() > 0.3  # they do not do the same
     np.testing.assert_allclose(obs[1::2], obs[::2][:, policy.order] * policy.signs, atol=0.03)
+    seen = np.asarray(envs.critic_observations())
+    np.testing.assert_allclose(seen[1::2], seen[::2][:, critic.order] * critic.signs, atol=0.06)
 
 
-def test_loss_is_what_the_policy_differs_from_its_mirror_image(aliengo: RslRlVecEnv, tmp_path: Path) -> None:
-    settings = TrainingCfg(mirror_loss=0.5, hidden_dims=(8,), normalize=False)
-    runner = Runner(aliengo, settings, tmp_path, lambda progress: None)
-    loss, actor = runner.alg.symmetry, runner.alg.actor
-    assert isinstance(loss, MirrorLoss) and loss.use_mirror_loss and loss.mirror_loss_coeff == 0.5
-    policy, action = sample_mirrors(aliengo.envs.core)
-    n = 100
-    seen = torch.randn(n, len(policy.order))
-    batch: Any = RolloutStorage.Batch(observations=TensorDict({'policy': seen}, [n]))
-
-    def act(observations: torch.Tensor) -> torch.Tensor:
-        return actor(TensorDict({'policy': observations}, [len(observations)])).detach()
-
-    quarter = seen[: n // 4]
-    image = act(quarter[:, policy.order] * torch.as_tensor(policy.signs))
-    differs = image - act(quarter)[:, action.order] * torch.as_tensor(action.signs)
-    value = loss.compute_loss(actor, batch, n)
-    assert value.item() == pytest.approx(float((differs**2).mean()), rel=1e-5) and value.item() > 1e-4
-    value.backward()
-    for parameter in actor.parameters():
-        if parameter.grad is not None:
-            parameter.data -= 0.05 * parameter.grad
-    assert loss.compute_loss(actor, batch, n) < value
+def test_every_sample_is_learned_from_in_the_mirror_as_well(aliengo: RslRlVecEnv, tmp_path: Path) -> None:
+    runner = Runner(aliengo, TrainingCfg(mirror_samples=True, hidden_dims=(8,)), tmp_path, lambda progress: None)
+    policy, critic, action = task_mirrors(aliengo.envs.core)
+    n = 10
+    seen = {'policy': torch.randn(n, len(policy.order)), 'critic': torch.randn(n, len(critic.order))}
+    shared = ('old_actions_log_prob', 'values', 'advantages', 'returns')
+    values: dict[str, Any] = {name: torch.randn(n, 1) for name in shared}
+    acts = torch.randn(n, len(action.order))
+    batch: Any = RolloutStorage.Batch(observations=TensorDict(seen, [n]), actions=acts, **values)
+    assert runner.alg.symmetry is not None
+    runner.alg.symmetry.augment_batch(batch, n)
+    for before, after, mirror in (
+        (seen['policy'], batch.observations['policy'], policy),
+        (seen['critic'], batch.observations['critic'], critic),
+        (acts, batch.actions, action),
+    ):
+        assert torch.equal(after, torch.cat([before, before[:, mirror.order] * torch.as_tensor(mirror.signs)]))
+        assert not torch.equal(after[:n], after[n:])
+    for name, value in values.items():
+        assert torch.equal(getattr(batch, name), torch.cat([value, value]))
 
 
 def test_what_cannot_be_mirrored_is_named() -> None:
     envs = VectorEnv(reach.config(num_envs=1, threads=1))
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"home pose of joint 'panda_joint1' is 0\.012, its mirror image .* -0\.012"):
-        sample_mirrors(envs.core)
+        task_mirrors(envs.core)
     envs.close()
 
     @term('observation')
@@ -98,5 +96,5 @@ def test_what_cannot_be_mirrored_is_named() -> None:
     envs = VectorEnv(config, learning.update(observations=[*learning.observations, own]))
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"'left_only' does not say how it is mirrored"):
-        sample_mirrors(envs.core)
+        task_mirrors(envs.core)
     envs.close()

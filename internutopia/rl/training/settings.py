@@ -47,9 +47,9 @@ class TrainingCfg(BaseCfg):
     """Weight of the entropy bonus."""
     explore: Share = 0.6
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
-    mirror_loss: NonNegativeFloat = 0.0
-    """Weight of the squared difference between what the policy does and what its mirror image, left and right swapped,
-    would do: for robots and tasks that are alike on both sides."""
+    mirror_samples: bool = False
+    """Whether it learns from every sample a second time, left and right swapped: for robots and tasks that are alike on
+    both sides."""
     start_from: PathStr | None = None
     """ONNX file of a policy that it starts as, with the same actions and layers, and the same observations or the first
     of them; None means at random."""

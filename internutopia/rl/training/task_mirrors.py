@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,16 @@ from internutopia.rl.terms.registry import Kind, look_up_mirror
 HOME = 0.01  # rad or m, that a home pose may differ from its image
 
 
-def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
-    """Mirrors of observations and of actions.
+class TaskMirrors(NamedTuple):
+    """Mirrors of what a policy and a critic see, and of actions."""
+
+    policy: Mirror
+    critic: Mirror
+    action: Mirror
+
+
+def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
+    """Mirrors of the task of envs that have been reset.
 
     Raises:
         ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
@@ -30,8 +38,13 @@ def sample_mirrors(core: BatchedRLEnv) -> tuple[Mirror, Mirror]:
     action = mirror_joints(state, subset.joint_names)
     for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
         _check_alike(name, subset.joint_names, action, to_host(values), signed=name == 'home pose')
-    terms = [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in learning.observations]
-    return Mirror.joined(terms), action
+
+    def mirrors(observations: Sequence[ObservationTermCfg]) -> list[Mirror]:
+        return [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in observations]
+
+    policy = mirrors(learning.observations)
+    critic = [*policy, *mirrors(learning.critic_observations)]  # which sees what the policy sees, too
+    return TaskMirrors(Mirror.joined(policy), Mirror.joined(critic), action)
 
 
 def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:

@@ -188,11 +188,11 @@ def train_rank(
         log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
         record.backend, record.device = engine.backend, engine.device
         record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
+        runner = Runner(envs, record.training, folder, report)  # settings that do not fit the task show here
         if rank == 0:
             write_run(folder, record)
             if checkpoint is None:
                 cut_progress(folder, 0)
-        runner = Runner(envs, record.training, folder, report)
         if checkpoint is not None:
             runner.load(os.fspath(checkpoint))
         finished = runner.learn_until(record.training.iterations, stopped)

@@ -17,8 +17,8 @@ from torch import distributed
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
-from internutopia.rl.training.ppo import MirrorLoss
-from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress, read_progress
+from internutopia.rl.training.ppo import MirroredSamples
+from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.warm_start import warm_start
 
@@ -35,7 +35,7 @@ class Runner(OnPolicyRunner):
     Args:
         envs: what is learned from.
         settings: how.
-        folder: where checkpoints, TensorBoard's event files and the log go. A log that is there is gone on with.
+        folder: where checkpoints, TensorBoard's event files and the log go; it is made with the first of them.
         report: called after each update.
     """
 
@@ -47,9 +47,9 @@ class Runner(OnPolicyRunner):
         if settings.start_from is not None:
             with envs.envs.local_core() as core:
                 warm_start(self.alg.actor, settings.start_from, core.learning.observations)
-        if settings.mirror_loss:
+        if settings.mirror_samples:
             with envs.envs.local_core() as core:
-                self.alg.symmetry = MirrorLoss(core, settings.mirror_loss, envs.device)
+                self.alg.symmetry = MirroredSamples(core, envs.device)
         self._settings = settings
         self.logger.git_status_repos.clear()  # it would store their differences to the last commit
         # episodes of this process alone are logged: so that means lag no more than those over all of them would
@@ -59,7 +59,7 @@ class Runner(OnPolicyRunner):
         self.logger.log = self._log  # pyright: ignore[reportAttributeAccessIssue] - called with names only
         self._act = self.alg.act
         self.alg.act = self._act_unless_stopped  # pyright: ignore[reportAttributeAccessIssue]
-        self._last = _last(read_progress(folder))
+        self._last = _last(())
         self.updates = 0
         """Number of updates made."""
 

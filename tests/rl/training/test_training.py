@@ -276,6 +276,11 @@ def test_wrong_settings_write_nothing(tmp_path):
             train_toy(tmp_path / 'run', settings=settings)
     with pytest.raises(ValueError, match='pole_length must be'):
         train(find_task(CART_POLE, {'pole_length': -1.0}), tmp_path / 'run', settings={'num_envs': 2})
+    # what only the networks or the robot tell
+    small = {'num_envs': 2, 'iterations': 1}
+    for settings, message in (({'start_from': 'gone.onnx'}, 'gone'), ({'mirror_samples': True}, 'drives no joints')):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            train(find_task(CART_POLE), tmp_path / 'run', settings=small | settings, threads=1)
     assert not (tmp_path / 'run').exists()
 
 
