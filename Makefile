@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export MUJOCO_GL ?= egl
+# Tests start hundreds of processes: each would compile all that it imports
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST = $(BIN)/pytest -n auto --dist loadgroup
 

@@ -111,7 +111,9 @@ def config(
 def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) -> TrainingCfg:
     """How it is learned, whatever the other options of the task: on rough ground from what walks on flat ground."""
     walker = look_up_walker(robot)
-    settings = TrainingCfg(iterations=walker.updates, mirror_samples=walker.symmetric)
+    settings = TrainingCfg(iterations=walker.updates)
+    if walker.symmetric:  # twice the samples show the way for twice as far
+        settings = settings.update(mirror_samples=True, desired_kl=0.02)
     if terrain != 'rough' or walker.policy is None:
         return settings
     return settings.update(iterations=ROUGH_UPDATES, start_from=walker.policy, critic_first=20, init_std=0.35)

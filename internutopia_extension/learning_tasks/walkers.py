@@ -135,7 +135,7 @@ WALKERS = {
         sole=0.07,
         straight_height=1.05,
         period=0.65,
-        updates=1600,
+        updates=1000,
     ),
     'aliengo': Walker(
         config=aliengo.AliengoRobotCfg(),
