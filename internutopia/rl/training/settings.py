@@ -61,6 +61,9 @@ class TrainingCfg(BaseCfg):
     compiled: bool = False
     """Whether the envs step with `LearningCfg.compiled`: sooner, with other last bits. It needs llvmlite and the engine
     `mujoco`."""
+    mixed_precision: bool = False
+    """Whether updates compute in bfloat16: sooner on processors (AVX-512 BF16, AMX) and GPUs that have it, slower on
+    others, and less precise. Policies always run in float32."""
     logger: Literal['tensorboard', 'wandb'] = 'tensorboard'
     """Who gets the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
     wandb_project: str = 'internutopia'
@@ -118,6 +121,7 @@ class TrainingCfg(BaseCfg):
                 'entropy_coef': self.entropy,
                 'clip_param': 0.2,
                 'max_grad_norm': 1.0,
+                'use_mixed_precision': self.mixed_precision,
             },
         }
 

@@ -71,6 +71,14 @@ def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
     assert never < half < always  # the momentum of the optimizer lasts for some updates
 
 
+def test_updates_in_bfloat16_come_to_nearly_the_same_policy(finished, tmp_path):
+    result = train_toy(tmp_path / 'run', seed=3, settings={'mixed_precision': True})
+    observations = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    exact, rounded = (load_policy(folder / 'policy.onnx')(observations) for folder in (finished, result.folder))
+    assert rounded.dtype == np.float32
+    assert 1e-5 < np.abs(rounded - exact).max() < 1e-3 * np.abs(exact).max()
+
+
 def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     policy = load_policy(finished / 'policy.onnx')
     network = load_trained(finished).act
