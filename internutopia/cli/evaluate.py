@@ -88,10 +88,10 @@ def evaluate(
         }
         if result.tracking is not None:
             conditions |= {'push': push, 'push_every': push_every, 'command': velocity}
+        _print(result, f'{trained.file}, {trained.task.id}')  # first: a file that cannot be written loses nothing then
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(conditions | {'survived': result.survived} | asdict(result), indent=2) + '\n')
-        _print(result, f'{trained.file}, {trained.task.id}')
         return 0
 
     return guarded(f'evaluate {source}', start)

@@ -13,6 +13,7 @@ from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.viewing import open_viewer
 from internutopia.core.util import has_display
 
+MAX_COMMAND = 10.0  # m/s and rad/s: more than any robot does
 _SECONDS = 10.0  # s, of a picture or video
 
 
@@ -82,7 +83,9 @@ def play(
 def velocity_of(text: str) -> tuple[float, float, float]:
     """The three numbers of an option `--command`. ValueError if it is something else."""
     try:
-        forward, lateral, yaw_rate = map(float, text.split(','))
+        forward, lateral, yaw_rate = velocity = tuple(map(float, text.split(',')))
     except ValueError:
         raise ValueError(f'--command {text}: expected three numbers, VX,VY,WZ') from None
+    if not all(abs(value) <= MAX_COMMAND for value in velocity):
+        raise ValueError(f'--command {text}: expected velocities of up to {MAX_COMMAND:g} m/s and rad/s')
     return forward, lateral, yaw_rate

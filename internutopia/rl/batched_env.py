@@ -319,7 +319,10 @@ class BatchedRLEnv:
         state = RobotState(self.runner.world, self.step_dt, self._rng, size, self.config.task_configs)
         state.steps, state.task_ids = self.runner.steps, self._task_ids
         state.bind(batch.robot, env_id)
-        offset, scale = offset_and_scale(cfg.action, controller.get_joint_subset(), size, to_host(state.home))
+        joints = controller.get_joint_subset()
+        offset, scale = offset_and_scale(cfg.action, joints, size, to_host(state.home))
+        if cfg.action.offset == 'home' and joints and (faults := state.outside_limits(joints.joint_names, offset)):
+            raise ValueError(f'the home pose is outside the limits of joints: {faults}; are they in radians, as it is?')
         state.action_offset[:], state.action_scale[:] = self.arrays.asarray(offset), self.arrays.asarray(scale)
         if cfg.elevation is not None:
             state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)

@@ -13,11 +13,11 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
@@ -33,6 +33,7 @@ Infer = Callable[[Any], Any]
 METADATA_KEY = 'internutopia'
 _OF_JOINTS = ('joint_positions', 'joint_velocities')  # observation terms
 _BLOCK = 16  # rows that a TorchScript policy is given at once
+_LONGEST_STEP = 1.0  # s: what takes longer was given in milliseconds
 
 
 class PolicyMetadata(BaseCfg):
@@ -40,11 +41,11 @@ class PolicyMetadata(BaseCfg):
 
     robot: str
     """Type of the robot that it was trained on."""
-    step_dt: PositiveFloat
+    step_dt: Annotated[PositiveFloat, Field(le=_LONGEST_STEP)]
     """Time between two of its actions, s."""
     joint_names: list[str]
     """Joints that it drives."""
-    offset: list[float]
+    offset: list[FiniteFloat]
     """Position targets for an action of zero, rad; joint positions in its observation are relative to them, too."""
     scale: PositiveFloat | list[PositiveFloat]
     """Change of a position target for an action of one, rad; one number, or one per joint."""
@@ -52,9 +53,9 @@ class PolicyMetadata(BaseCfg):
     """Its observation, part by part."""
     command: str
     """Name of the command among the parameters of the observation terms."""
-    command_low: list[float]
+    command_low: list[FiniteFloat]
     """Lowest command that it was trained on."""
-    command_high: list[float]
+    command_high: list[FiniteFloat]
     """Highest command that it was trained on."""
     action_clip: PositiveFloat | None = None
     """Largest absolute action, before scaling; what it sees as its last action is clipped, too. None means no limit."""
@@ -66,7 +67,10 @@ class PolicyMetadata(BaseCfg):
     """What made it: command line, seed, env steps, wall time."""
 
     @model_validator(mode='after')
-    def _lengths_agree(self) -> PolicyMetadata:
+    def _values_agree(self) -> PolicyMetadata:
+        twice = sorted({name for name in self.joint_names if self.joint_names.count(name) > 1})
+        if twice:
+            raise ValueError(f'joint_names has {", ".join(twice)} more than once')
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
         for name in ('scale', 'stiffness', 'damping'):
@@ -75,6 +79,9 @@ class PolicyMetadata(BaseCfg):
                 raise ValueError(f'{name} must have {len(self.joint_names)} numbers, one per joint, has {len(value)}')
         if len(self.command_low) != len(self.command_high):
             raise ValueError(f'command_low has {len(self.command_low)} numbers, command_high {len(self.command_high)}')
+        for low, high in zip(self.command_low, self.command_high, strict=True):
+            if low > high:
+                raise ValueError(f'command_low={self.command_low} is above command_high={self.command_high}')
         return self
 
 
@@ -217,15 +224,20 @@ def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise ValueError(f'policy {file} must have one input, the observations; it has {len(inputs)}')
-    name = inputs[0].name
+    name, rows = inputs[0].name, (inputs[0].shape or [None])[0]
+
+    def run(observations: Array) -> Array:
+        actions = session.run(None, {name: observations})[0]
+        assert isinstance(actions, np.ndarray)
+        return actions
 
     def infer(observations: Array) -> Array:
         n = len(observations)
+        if isinstance(rows, int):  # exported without dynamic axes
+            return _in_blocks(run, observations, rows)
         if n == 1:  # one row alone may go another way, with other rounding
             observations = np.repeat(observations, 2, axis=0)
-        actions = session.run(None, {name: observations})[0]
-        assert isinstance(actions, np.ndarray)
-        return actions[:n]
+        return run(observations)[:n]
 
     return session.get_modelmeta().custom_metadata_map.get(METADATA_KEY), infer
 
@@ -265,18 +277,48 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
     except Exception as error:  # likewise
         raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
 
-    def infer(observations: Array) -> Array:
-        n = len(observations)
-        # in blocks of one size: how sums are ordered, and so rounded, depends on the number of rows
-        padded = torch.from_numpy(np.pad(observations, ((0, -n % _BLOCK), (0, 0))))
+    module.eval()  # it may have been saved while it was trained
+
+    def run(rows: Array) -> Array:
         with torch.inference_mode():
-            return torch.cat([module(rows) for rows in padded.split(_BLOCK)])[:n].numpy()
+            return module(torch.from_numpy(rows)).numpy()
+
+    stateless = False
+
+    def infer(observations: Array) -> Array:
+        nonlocal stateless
+        if not stateless:
+            _check_stateless(file, module, torch.from_numpy(observations[:1]))
+            stateless = True
+        # in blocks of one size: how sums are ordered, and so rounded, depends on the number of rows
+        return _in_blocks(run, observations, _BLOCK)
 
     def infer_on_device(observations: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             return module(observations)
 
     return extra[f'{METADATA_KEY}.json'] or None, infer if device is None else infer_on_device
+
+
+def _check_stateless(file: Path, module: torch.nn.Module, observation: torch.Tensor) -> None:
+    """ValueError if a network remembers what it has seen: it would mix up the envs that it is run for."""
+    import torch
+
+    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    with torch.inference_mode():
+        module(observation)
+    changed = [name for name, buffer in module.named_buffers() if not torch.equal(buffer, before[name])]
+    if changed:
+        raise ValueError(
+            f'policy {file} keeps a state ({", ".join(changed)}): recurrent networks cannot be run, only those whose '
+            'actions follow from an observation alone'
+        )
+
+
+def _in_blocks(run: Callable[[Array], Array], observations: Array, size: int) -> Array:
+    """Actions for observations that are given to a network so many at a time."""
+    padded = np.pad(observations, ((0, -len(observations) % size), (0, 0)))
+    return np.concatenate([run(rows) for rows in padded.reshape(-1, size, padded.shape[1])])[: len(observations)]
 
 
 LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.util.arrays import to_host
 from internutopia.rl.policy import PolicyMetadata
-from internutopia.rl.state import RobotState
+from internutopia.rl.state import LIMIT_TOLERANCE, RobotState
 
 FAR = 0.5  # rad, of the default pose from the pose that the robot's class stands in
 NEAR = 0.3  # rad, of numbers that are in the right order
@@ -24,13 +24,8 @@ BEYOND = 0.5  # rad, of targets past the limits of a joint: with less a foot may
 
 def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:
     """ValueError naming the joints whose default position is outside their limits, and what order would fit."""
-    offset = np.array(metadata.offset)
-    low, high = _limits(metadata.joint_names, state)
-    wrong = np.flatnonzero((offset < low - 1e-3) | (offset > high + 1e-3))
-    if len(wrong):
-        faults = ', '.join(
-            f'{metadata.joint_names[i]} {offset[i]:g} (limits {low[i]:.3g} to {high[i]:.3g})' for i in wrong
-        )
+    faults = state.outside_limits(metadata.joint_names, np.array(metadata.offset))
+    if faults:
         raise ValueError(f'offset is outside the limits of joints: {faults}{_better_order(metadata, state)}')
 
 
@@ -69,7 +64,7 @@ def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
     offset = np.array(metadata.offset)
     for name, joints in _orders(metadata.joint_names, state.articulation.dof_names):
         low, high = _limits(joints, state)
-        inside = (offset >= low - 1e-3) & (offset <= high + 1e-3)
+        inside = (offset >= low - LIMIT_TOLERANCE) & (offset <= high + LIMIT_TOLERANCE)
         if joints != metadata.joint_names and (inside & (np.abs(offset - _home(joints, state)) < NEAR)).all():
             return f'; they would fit with joint_names {name}: {", ".join(joints)}'
     return ''

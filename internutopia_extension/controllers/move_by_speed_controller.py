@@ -263,12 +263,16 @@ class MoveBySpeedController(BoxActionController):
             raise ValueError(f'{where}: {error}') from error
         try:
             actions = self.policy(observations)
+        except ValueError as error:
+            raise ValueError(f'{where}: {error}') from error
         except Exception as error:  # those of the libraries have no common base
             raise ValueError(f'{where}: it does not take its {observations.shape[1]} observations: {error}') from error
         if actions.shape != (1, len(metadata.joint_names)):
             raise ValueError(
                 f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(metadata.joint_names)} joints'
             )
+        if not np.isfinite(to_host(actions)).all():
+            raise ValueError(f'{where}: it gives actions that are not finite for a robot that stands')
         for warning in misfits(metadata, self._robot_state, to_host(actions)[0]):
             log.warning('%s: %s', where, warning)
 

@@ -141,6 +141,17 @@ class _Generator(torch.Generator):
         return super().__new__(cls)
 
 
+class _Network:
+    """A network of TorchScript, whose inside is not looked at."""
+
+    def __init__(self, network: torch.nn.Module):
+        self._network = network
+        self.eval = network.eval
+
+    def __call__(self, observations: GpuTensor) -> GpuTensor:
+        return GpuTensor(self._network(observations.values))
+
+
 class _Event:
     """An event of CUDA: what was asked for before it is done."""
 
@@ -164,9 +175,8 @@ def stand_in_gpu() -> Iterator[None]:
     to_torch, load = wp.to_torch, torch.jit.load
 
     def load_there(file: Any, map_location: Any, **options: Any) -> Any:
-        """A network of TorchScript, whose inside is not looked at."""
         network = load(file, map_location=_HOST, **options)
-        return (lambda x: GpuTensor(network(x.values))) if _names_gpu(map_location) else network
+        return _Network(network) if _names_gpu(map_location) else network
 
     with pytest.MonkeyPatch.context() as patch, _OnGpu(), _Numbers():
         patch.setattr(wp, 'to_torch', lambda array, **options: GpuTensor(to_torch(array, **options)))

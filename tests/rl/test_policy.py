@@ -66,6 +66,52 @@ def test_a_row_does_not_depend_on_the_other_rows(write_policy: WritePolicy, suff
         np.testing.assert_array_equal(policy(obs[-count:]), together[-count:])
 
 
+def test_a_network_that_takes_a_row_at_a_time_is_given_rows(write_policy: WritePolicy, tmp_path: Path) -> None:
+    """As it is exported without dynamic axes."""
+    import onnx
+
+    path = write_policy(layers(5, 8, 2), '.onnx')
+    model = onnx.load(path)
+    obs = np.random.default_rng(1).normal(size=(5, 5)).astype(np.float32)
+    expected = load_policy(path)(obs)
+    for rows in (1, 2):
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_value = rows
+        onnx.save(model, tmp_path / f'{rows}.onnx')
+        policy = load_policy(tmp_path / f'{rows}.onnx')
+        for count in (1, 4, 5):
+            np.testing.assert_allclose(policy(obs[:count]), expected[:count], atol=1e-6)
+
+
+def test_a_network_with_a_memory_is_refused(tmp_path: Path) -> None:
+    import torch
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer('hidden', torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.hidden[:] = self.hidden + x.sum()
+            return x[:, :2] + self.hidden
+
+    file = tmp_path / 'recurrent.pt'
+    torch.jit.save(torch.jit.script(Recurrent()), file)
+    write_metadata(file, PolicyMetadata.model_validate(FIELDS))
+    with pytest.raises(ValueError, match=r'recurrent\.pt keeps a state \(hidden\)'):
+        load_policy(file)(np.ones((3, 3), np.float32))
+
+
+def test_dropout_is_for_training(tmp_path: Path) -> None:
+    import torch
+
+    file = tmp_path / 'dropout.pt'
+    torch.jit.save(torch.jit.script(torch.nn.Sequential(torch.nn.Dropout(0.5)).train()), file)
+    write_metadata(file, PolicyMetadata.model_validate(FIELDS))
+    obs = np.ones((40, 2), np.float32)
+    np.testing.assert_array_equal(load_policy(file)(obs), obs)
+
+
 @pytest.mark.parametrize('suffix', SUFFIXES)
 def test_a_file_is_read_once_until_it_changes(write_policy: WritePolicy, suffix: str) -> None:
     path = Path(write_policy(LINEAR, suffix))
@@ -106,6 +152,10 @@ def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None
         ('offset', [0.1], 'offset must have 2 numbers, one per joint, has 1'),
         ('command_high', [1.0], 'command_low has 3 numbers, command_high 1'),
         ('step_dt', 0.0, 'step_dt'),
+        ('step_dt', 20.0, 'step_dt'),  # ms, not s
+        ('offset', [0.1, float('nan')], 'offset'),
+        ('joint_names', ['hip', 'hip'], 'joint_names has hip more than once'),
+        ('command_low', [2.0, 0.0, -1.0], r'command_low=.* is above command_high='),
         ('scale', -1.0, 'scale'),
         ('scal', 1.0, 'scal'),
         ('observations', [{'name': 'command'}], 'term'),

@@ -19,7 +19,7 @@ from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.task_mirrors import task_mirrors
 from internutopia.rl.training.trainer import Runner
 from internutopia_extension import import_extensions
-from internutopia_extension.learning_tasks import reach, velocity
+from internutopia_extension.learning_tasks import jetbot_goal, reach, velocity
 
 import_extensions()
 
@@ -83,6 +83,12 @@ def test_what_cannot_be_mirrored_is_named() -> None:
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"home pose of joint 'panda_joint1' is 0\.012, its mirror image .* -0\.012"):
         task_mirrors(envs.core)
+    envs.close()
+
+    envs = VectorEnv(jetbot_goal.config(num_envs=1, threads=1))
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match='only actions that move the targets of joints'):
+        task_mirrors(envs.core)  # two numbers for two wheels, but of speed and rotation
     envs.close()
 
     @term('observation')

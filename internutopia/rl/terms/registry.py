@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ErrorDetails
 
@@ -32,6 +32,7 @@ class RegisteredTerm:
     pure: bool
 
 
+_FINITE = ConfigDict(allow_inf_nan=False)  # of the numbers in parameters
 _terms: dict[Kind, dict[str, RegisteredTerm]] = {kind: {} for kind in KINDS}
 
 
@@ -161,7 +162,7 @@ def _checks_of(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
         return checks
     for parameter, hint in hints.items():
         try:
-            checks[parameter] = TypeAdapter(hint)
+            checks[parameter] = TypeAdapter(hint, config=_FINITE)
         except PydanticUserError:  # an array, a class of one's own
             continue
     return checks

@@ -19,16 +19,24 @@ from internutopia.rl.training.settings import TrainingCfg
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint with the most updates; None if there is none. One that cannot be read costs a warning."""
+    """The checkpoint with the most updates; None if there is none. One that cannot be read costs a warning.
+
+    ValueError if none of them can be read.
+    """
     files = {path: path.stem.removeprefix('model_') for path in folder.glob('model_*.pt')}
     numbered = {path: int(number) for path, number in files.items() if number.isdecimal()}
+    errors: list[ValueError] = []
     for path in sorted(numbered, key=numbered.__getitem__, reverse=True):
         try:
             read_checkpoint(path)
         except ValueError as error:
-            log.warning('%s; the one before is used', error)
+            errors.append(error)
         else:
+            for error in errors:
+                log.warning('%s; one before it is used', error)
             return path
+    if errors:
+        raise ValueError(f'none of the {len(errors)} checkpoints in {folder} can be read; the newest: {errors[0]}')
     return None
 
 

@@ -105,19 +105,14 @@ def evaluate(
         beside: entered with the envs before their reset, and left before they are closed, such as a recorder.
 
     Raises:
-        ValueError: the task has no `learning`, or the policy does not fit it.
+        ValueError: the task has no `learning`, or takes no velocity command, or the policy does not fit it.
     """
-    learning = config.task_configs[0].learning
-    if learning is None:
-        raise ValueError('task_configs[0].learning is missing: it says what the policy sees and does')
-    name = velocity_command(learning)
+    learning, name = tested_learning(config, command)
     step_dt = step_length(config)
     if seconds is None and name is not None:
         seconds = TEST_DURATION
     limit = config.task_configs[0].max_episode_steps or round(TEST_DURATION / step_dt)
     steps = limit if seconds is None else max(round(seconds / step_dt), 1)
-    if name is not None:
-        learning = walking_test(learning, command)
     on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
     envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
     with closing(envs), beside(envs):
@@ -136,6 +131,22 @@ def gait_period(learning: LearningCfg) -> float:
     """Period of the gait clock that a policy sees or is paid for [s]; 0 if there is none."""
     terms = (*learning.observations, *learning.rewards)
     return float(next((cfg.params['period'] for cfg in terms if 'period' in cfg.params), 0.0))
+
+
+def tested_learning(config: Config, command: tuple[float, float, float] | None) -> tuple[LearningCfg, str | None]:
+    """What is learned, as it is tested, and the name of its velocity command: of a `walking_test`, if it has one.
+
+    ValueError if the task has no `learning`, or no velocity command where one is given.
+    """
+    learning = config.task_configs[0].learning
+    if learning is None:
+        raise ValueError('task_configs[0].learning is missing: it says what the policy sees and does')
+    name = velocity_command(learning)
+    if name is not None:
+        return walking_test(learning, command), name
+    if command is not None:
+        raise ValueError('this task takes no velocity command: leave --command out')
+    return learning, None
 
 
 def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None = None) -> LearningCfg:

@@ -16,7 +16,9 @@ from rsl_rl.models import MLPModel
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
+from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
+from internutopia.rl.training.run_folder import read_progress
 from internutopia.rl.vector_env import VectorEnv
 
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
@@ -57,9 +59,18 @@ def export_trained(trained: Trained, path: Path) -> None:
         raise ValueError(f'{trained.file} is a policy file already')
     with closing(VectorEnv(trained.config(1, threads=1), arrays=trained.arrays)) as envs:
         size = started(trained.act, envs).shape[1]
-        training = {'id': trained.task.id, 'options': dict(trained.task.options), 'file': trained.file.name}
-        metadata = policy_metadata(envs.core, training)
+        metadata = policy_metadata(envs.core, _provenance(trained))
     export_onnx(trained.network, size, metadata, path)
+
+
+def _provenance(trained: Trained) -> dict[str, Any]:
+    """What made it, as the policy file says it that training writes at its end; less is known of other models."""
+    known = {'id': trained.task.id, 'options': dict(trained.task.options), 'file': trained.file.name}
+    if trained.run is None:
+        return known
+    folder, updates = trained.file.parent, updates_in(trained.file)
+    progress = [line for line in read_progress(folder) if line.iteration <= updates]
+    return trained.run.provenance(progress) | known
 
 
 def export_onnx(network: torch.nn.Module, observation_size: int, metadata: PolicyMetadata, path: Path) -> None:

@@ -12,7 +12,7 @@ from internutopia.core.config.learning import ActionCfg, LearningCfg, Observatio
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.rl.policy import PolicyMetadata, load_policy
 from internutopia.rl.training.engine import Engine
-from internutopia.rl.training.run_folder import read_run
+from internutopia.rl.training.run_folder import RunRecord, read_run
 from internutopia.rl.training.tasks import Task, find_task
 from internutopia.rl.vector_env import VectorEnv
 
@@ -36,6 +36,7 @@ class Trained:
         arrays: what it takes and gives, as `VectorEnv` calls them.
         metadata: what a policy file says about it; None for others.
         network: the policy as a module on tensors; None for a policy file.
+        run: the training run that `file` is a checkpoint of; None for other files.
     """
 
     act: ActFn
@@ -44,6 +45,7 @@ class Trained:
     arrays: Arrays
     metadata: PolicyMetadata | None = None
     network: torch.nn.Module | None = None
+    run: RunRecord | None = None
 
     def config(
         self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
@@ -100,7 +102,7 @@ def load_trained(
     if checkpoint is None:
         raise ValueError(f'{source} holds no checkpoint yet')
     network = network_in(checkpoint, record.training)
-    return Trained(_acting(network, device), task, checkpoint, arrays, network=network)
+    return Trained(_acting(network, device), task, checkpoint, arrays, network=network, run=record)
 
 
 def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], device: str | None) -> Trained:

@@ -25,7 +25,7 @@ from internutopia.core.runner.env_pictures import EnvPictures
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.install import install_hint
 from internutopia.rl.command_markers import command_markers
-from internutopia.rl.training.evaluation import velocity_command, walking_test
+from internutopia.rl.training.evaluation import tested_learning
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 
@@ -71,7 +71,7 @@ def play(
         raise ValueError(f'{out}: suffix {out.suffix!r} is not one of those that can be written; '
                          f'{did_you_mean(out.suffix, SUFFIXES)}')  # fmt: skip
     write = _write_strip if out.suffix == '.png' else _write_video
-    learning = _played(config, command)
+    learning, _ = tested_learning(config, command)
     step_dt = step_length(config)
     steps = max(round(seconds / step_dt), 1)
     if out.suffix == '.png':
@@ -109,23 +109,12 @@ def run(
 
     The other arguments, and what is raised, are those of `play`; without `seconds` it goes on until an exception.
     """
-    learning = _played(config, command)
+    learning, _ = tested_learning(config, command)
     steps = itertools.count() if seconds is None else range(max(round(seconds / step_length(config)), 1))
     with closing(VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)) as envs, shown(envs):
         obs = started(policy, envs)
         for _ in steps:
             obs, *_ = envs.step(policy(obs))
-
-
-def _played(config: Config, command: tuple[float, float, float] | None) -> LearningCfg:
-    learning = config.task_configs[0].learning
-    if learning is None:
-        raise ValueError('task_configs[0].learning is missing: it says what the policy sees and does')
-    if velocity_command(learning) is not None:
-        return walking_test(learning, command)
-    if command is not None:
-        raise ValueError('this task takes no velocity command: leave --command out')
-    return learning
 
 
 def _tiles(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import fcntl
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from pydantic import ValidationError
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, Seed
+from internutopia.core.util import log
 from internutopia.rl.training.settings import TrainingCfg
 
-RUN, PROGRESS = 'run.json', 'progress.csv'
+RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'
+_LONGEST_LINE = 1000  # characters, of the log; longer is what a crash of the machine may leave
 
 
 class RunRecord(BaseCfg):
@@ -44,6 +47,22 @@ class RunRecord(BaseCfg):
     """Number of processes that learn together, each with `training.env_num` envs, as the run went on last."""
     versions: dict[str, str] = {}
     """Versions of what it was started with."""
+
+    def provenance(self, progress: Sequence[Progress]) -> dict[str, Any]:
+        """What a policy file says of the run that made it, in so many updates."""
+        return {
+            'id': self.id,
+            'options': self.options,
+            'seed': self.seed,
+            'settings': self.training.model_dump(mode='json'),
+            'commands': self.commands,
+            'backend': self.backend,
+            'device': self.device,
+            'nproc': self.nproc,
+            'versions': self.versions,
+            'env_steps': progress[-1].steps if progress else 0,
+            'wall_seconds': progress[-1].seconds if progress else 0.0,
+        }
 
 
 @dataclass(frozen=True)
@@ -84,11 +103,33 @@ def write_run(folder: Path, record: RunRecord) -> None:
     _write_whole(folder / RUN, record.model_dump_json(indent=2) + '\n')
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have a folder, made if need be, for this process alone; if it is left empty it is removed again.
+
+    ValueError if another process trains in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open('w') as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f'another process trains in {folder}: wait for it, or use another --out') from None
+        except OSError as error:  # a file system without locks
+            log.warning('%s cannot be locked (%s): let no other process train there', folder, error)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # or not empty
+                (folder / LOCK).unlink()
+                folder.rmdir()
+
+
 def check_new(folder: Path) -> None:
     """ValueError if a folder is taken, by a run or by anything else."""
     if (folder / RUN).exists():
         raise ValueError(f'{folder} holds a training run: go on with it by --resume, or use another --out')
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())):
         raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
 
 
@@ -104,14 +145,15 @@ def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> Non
 
 
 def read_progress(folder: Path) -> list[Progress]:
-    """The lines of a run's log; a half-written last line is left out."""
+    """The lines of a run's log; what is none, such as a half-written last line, is left out."""
     path = folder / PROGRESS
     if not path.exists():
         return []
     lines = []
-    with path.open(newline='') as file:
-        for row in csv.DictReader(file):
-            with contextlib.suppress(TypeError, ValueError):
+    with path.open(newline='', errors='replace') as file:
+        lines_of_numbers = (line for line in file if len(line) <= _LONGEST_LINE)
+        for row in csv.DictReader(lines_of_numbers, quoting=csv.QUOTE_NONE):
+            with contextlib.suppress(TypeError, ValueError, KeyError):
                 numbers = {name: float(row.get(name, 0.0)) for name in COLUMNS}  # a new column may be missing
                 lines.append(Progress(**{**numbers, 'iteration': int(row['iteration']), 'steps': int(row['steps'])}))
     return lines

@@ -24,7 +24,7 @@ class TrainingCfg(BaseCfg):
     num_steps: Count = 24
     """Env steps between two updates."""
     hidden_dims: tuple[Annotated[Count, Field(le=MAX_LAYER)], ...] = Field(
-        default=(256, 128, 64), max_length=MAX_LAYERS
+        default=(256, 128, 64), min_length=1, max_length=MAX_LAYERS
     )
     """Widths of the hidden layers, of the policy and of the critic."""
     init_std: PositiveFloat = 0.6
@@ -39,9 +39,9 @@ class TrainingCfg(BaseCfg):
     """Learning rate; where it starts if there is a `desired_kl`."""
     desired_kl: PositiveFloat | None = 0.01
     """How far an update shall take the policy: the learning rate follows; None keeps the learning rate."""
-    gamma: PositiveFloat = 0.99
+    gamma: Share = 0.99
     """Discount per step."""
-    gae_lambda: PositiveFloat = 0.95
+    gae_lambda: Share = 0.95
     """Decay of the advantage estimate per step."""
     entropy: NonNegativeFloat = 0.003
     """Weight of the entropy bonus."""
@@ -90,6 +90,11 @@ class TrainingCfg(BaseCfg):
             raise ValueError(
                 f'num_steps={self.num_steps} of env_num={self.env_num} are {samples} samples between two updates; '
                 f'there may be {MAX_SAMPLES}'
+            )
+        if self.mini_batches > samples:
+            raise ValueError(
+                f'mini_batches={self.mini_batches} cannot be made of the {samples} samples between two updates '
+                f'(num_steps={self.num_steps} of env_num={self.env_num})'
             )
         return self
 

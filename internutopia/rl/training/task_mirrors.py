@@ -29,12 +29,13 @@ def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
     """Mirrors of the task of envs that have been reset.
 
     Raises:
-        ValueError: a term does not say how it is mirrored, or the robot, its home pose or its action scale differ left
-            and right.
+        ValueError: actions are no joint targets, a term does not say how it is mirrored, or the robot, its home pose
+            or its action scale differ left and right.
     """
     learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
-    if subset is None:
-        raise ValueError(f'learning.action.controller={learning.action.controller!r} drives no joints: no mirror')
+    # who drives joints may be told something else, such as speeds
+    if subset is None or learning.action.scale is None:
+        raise ValueError('only actions that move the targets of joints (`ActionCfg.scale`) have a mirror')
     action = mirror_joints(state, subset.joint_names)
     for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
         _check_alike(name, subset.joint_names, action, to_host(values), signed=name == 'home pose')

@@ -42,6 +42,7 @@ from internutopia.rl.training.run_folder import (
     check_new,
     check_same,
     cut_progress,
+    locked,
     read_progress,
     read_run,
     write_run,
@@ -117,8 +118,9 @@ def train(
             processes, all the time: they stop after an update.
 
     Raises:
-        ValueError: the folder holds another run, an option or setting is wrong, the envs cannot be shared out evenly,
-            both `workers` and several processes are asked for, or there are too few GPUs. Nothing was written.
+        ValueError: the folder holds another run, another process trains in it, none of its checkpoints can be read, an
+            option or setting is wrong, the envs cannot be shared out evenly, both `workers` and several processes are
+            asked for, or there are too few GPUs. Nothing was written.
         ImportError: the package of the logger, llvmlite for `compiled`, or Ray for workers, is missing. Nothing was
             written.
         ChildProcessError: one of several processes died; all have ended.
@@ -136,23 +138,28 @@ def train(
             f'workers={workers} and nproc={record.nproc} cannot be combined: workers step the envs of one process that '
             'learns, and nproc processes learn, each with envs of its own'
         )
-    checkpoint = newest_checkpoint(folder) if resume else None
 
     def tell(progress: Progress) -> None:
         report(progress, record.training.iterations)
 
-    if record.nproc == 1:
-        return train_rank(0, record, folder, checkpoint, threads, workers, engine, report=tell, stopped=stopped)
-    threads = threads or max((os.cpu_count() or 1) // record.nproc, 1)
-    # mistakes show here, once, and not in each process
-    config = find_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
-    devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
-    arguments = (record, folder, checkpoint, threads, None, engine)
-    try:
-        return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
-    except ChildProcessError as error:
-        error.add_note('all have ended; --resume goes on from the last checkpoint')
-        raise
+    with locked(folder):
+        checkpoint = newest_checkpoint(folder) if resume else None
+        if not resume:
+            check_new(folder)  # another one may just have begun there
+        elif checkpoint is None and read_progress(folder):
+            log.warning('%s holds no checkpoint: training begins anew', folder)
+        if record.nproc == 1:
+            return train_rank(0, record, folder, checkpoint, threads, workers, engine, report=tell, stopped=stopped)
+        threads = threads or max((os.cpu_count() or 1) // record.nproc, 1)
+        # mistakes show here, once, and not in each process
+        config = find_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
+        devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
+        arguments = (record, folder, checkpoint, threads, None, engine)
+        try:
+            return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
+        except ChildProcessError as error:
+            error.add_note('all have ended; --resume goes on from the last checkpoint')
+            raise
 
 
 def train_rank(
@@ -188,7 +195,9 @@ def train_rank(
         log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
         record.backend, record.device = engine.backend, engine.device
         record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
-        runner = Runner(envs, record.training, folder, report)  # settings that do not fit the task show here
+        # a checkpoint has it all; the file that the run started from may be gone
+        settings = record.training if checkpoint is None else record.training.update(start_from=None)
+        runner = Runner(envs, settings, folder, report)  # settings that do not fit the task show here
         if rank == 0:
             write_run(folder, record)
             if checkpoint is None:
@@ -265,7 +274,7 @@ def _check_packages(settings: TrainingCfg) -> None:
 def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:
     try:
         plot_curve(progress, title, path)
-    except ImportError as error:  # not worth losing a run for
+    except (ImportError, OSError) as error:  # not worth losing a run for
         log.warning('%s', error)
 
 
@@ -273,22 +282,9 @@ def _export(
     runner: Runner, envs: RslRlVecEnv, record: RunRecord, progress: Sequence[Progress], path: Path
 ) -> tuple[Path | None, str]:
     """The policy file, or None and why there is none."""
-    training = {
-        'id': record.id,
-        'options': record.options,
-        'seed': record.seed,
-        'settings': record.training.model_dump(mode='json'),
-        'commands': record.commands,
-        'backend': record.backend,
-        'device': record.device,
-        'nproc': record.nproc,
-        'versions': record.versions,
-        'env_steps': progress[-1].steps if progress else 0,
-        'wall_seconds': progress[-1].seconds if progress else 0.0,
-    }
     try:
         with envs.envs.local_core() as core:
-            metadata = policy_metadata(core, training)
+            metadata = policy_metadata(core, record.provenance(progress))
         actor = runner.get_inference_policy()
         export_onnx(actor.as_onnx(verbose=False), actor.obs_dim, metadata, path)
     except ImportError as error:

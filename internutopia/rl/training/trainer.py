@@ -65,17 +65,31 @@ class Runner(OnPolicyRunner):
 
     @override
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are."""
+        """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are.
+
+        OSError if it cannot be written; nothing of it is left then.
+        """
         draft = f'{path}.part'
-        super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
-        os.replace(draft, path)
+        try:
+            super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
+            os.replace(draft, path)
+        except (OSError, RuntimeError) as error:  # PyTorch does not say that a disk is full
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            raise OSError(f'checkpoint {path} cannot be written (disk full?): {error}') from error
 
     @override
     def load(
         self, path: str, load_cfg: dict[str, Any] | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict[str, Any]:
-        """Read a checkpoint, whatever device it was written on, and cut the log back to it."""
-        infos = super().load(path, load_cfg, strict, map_location or self.device) or {}
+        """Read a checkpoint, whatever device it was written on, and cut the log back to it.
+
+        ValueError if it is of another network.
+        """
+        try:
+            infos = super().load(path, load_cfg, strict, map_location or self.device) or {}
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f'checkpoint {path} is not of a network with the settings of this run: {error}') from error
         self._core.state.levels[:] = infos.get('level', 0.0)
         self.updates = self.current_learning_iteration + 1  # a checkpoint names the last one, from 0
         if self._is_first:

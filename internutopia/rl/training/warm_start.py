@@ -41,12 +41,13 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
     found = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
     own = actor.state_dict()
     wanted = {name for name in own if name.startswith('mlp.')}
-    if isinstance(actor.obs_normalizer, torch.nn.Identity):
-        normalization = {}
-    else:
-        [scale] = [values for name, values in found.items() if 'Div' in name] or [None]
-        if scale is None:
-            raise ValueError(f'policy {file}: its observations are not normalized, these are (`TrainingCfg.normalize`)')
+    [scale] = [values for name, values in found.items() if 'Div' in name] or [None]
+    normalized = not isinstance(actor.obs_normalizer, torch.nn.Identity)
+    if normalized != (scale is not None):
+        theirs, ours = ('are not', 'are') if normalized else ('are', 'are not')
+        raise ValueError(f'policy {file}: its observations {theirs} normalized, these {ours} (`TrainingCfg.normalize`)')
+    normalization = {}
+    if scale is not None:
         deviation = scale - actor.obs_normalizer.eps
         normalization = {
             'obs_normalizer._mean': found['obs_normalizer._mean'],

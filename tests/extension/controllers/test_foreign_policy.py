@@ -118,6 +118,11 @@ def test_mistakes_are_named(
         start(hopper(describe([(WEIGHTS, [0, 0])], FIELDS | changes), joint_names=None), rate=50)
 
 
+def test_a_network_that_gives_no_numbers_is_refused(start: Start, hopper: Any, describe: Callable[..., str]) -> None:
+    with pytest.raises(ValueError, match='gives actions that are not finite'):
+        start(hopper(describe([(WEIGHTS, [0, np.nan])], FIELDS), joint_names=None), rate=50)
+
+
 class TestWhatTheRobotGivesAway:
     """Numbers in the wrong order are numbers, but Aliengo cannot stand so."""
 

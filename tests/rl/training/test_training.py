@@ -2,18 +2,17 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from toy_runs import train_toy
 from toy_walker import ACTION_SCALE, ID, STEP
 from warp_device import DEVICE
 
@@ -24,28 +23,10 @@ from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.run_folder import RunRecord, read_progress, read_run, write_run
 from internutopia.rl.training.tasks import find_task
-from internutopia.rl.training.train import TrainingResult, train
+from internutopia.rl.training.train import train
 
 CART_POLE = 'InternUtopia/CartPole-v0'
 EXPORT_ERROR = 1e-5  # of actions around 1: other kernels round differently
-
-
-def train_toy(folder: Path, options: dict[str, Any] | None = None, **arguments: Any) -> TrainingResult:
-    return train(find_task(ID, options), folder, **{'threads': 1, **arguments})
-
-
-@pytest.fixture(scope='module')
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a run of two updates; not to be changed."""
-    folder = tmp_path_factory.mktemp('runs') / 'floater'
-    assert train_toy(folder, seed=3, command='what was typed').finished
-    return folder
-
-
-@pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
-    return Path(shutil.copytree(finished, tmp_path / 'run'))
 
 
 def test_a_run_leaves_record_log_checkpoints_curve_and_policy(finished):
@@ -286,7 +267,10 @@ def test_wrong_settings_write_nothing(tmp_path):
         train(find_task(CART_POLE, {'pole_length': -1.0}), tmp_path / 'run', settings={'num_envs': 2})
     # what only the networks or the robot tell
     small = {'num_envs': 2, 'iterations': 1}
-    for settings, message in (({'start_from': 'gone.onnx'}, 'gone'), ({'mirror_samples': True}, 'drives no joints')):
+    for settings, message in (
+        ({'start_from': 'gone.onnx'}, 'gone'),
+        ({'mirror_samples': True}, 'only actions that move'),
+    ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             train(find_task(CART_POLE), tmp_path / 'run', settings=small | settings, threads=1)
     assert not (tmp_path / 'run').exists()

@@ -208,6 +208,9 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['train', ID, '--option', 'limit=far'], ["option 'limit'", 'number']),
         (['train', ID, '--option', 'limit=[1'], ['--option limit=[1: the value is no YAML']),
         (['train', ID, '--setting', 'gama=0.9'], ["no field 'gama'", "'gamma'"]),
+        (['train', ID, '--setting', 'mini_batches=1000'], ['mini_batches=1000', 'samples between two updates']),
+        (['train', ID, '--setting', 'hidden_dims=[]'], ['hidden_dims']),
+        (['train', ID, '--setting', 'gamma=1.5'], ['gamma']),
         (['train', ID, '--out', 'RUN'], ['holds a training run', '--resume']),
         (['train', ID, '--out', 'RUN', '--resume', '--env-num', '9'], ['env_num = 8 instead of 9']),
         (['train', ID, '--out', 'NOWHERE', '--resume'], ['NOWHERE holds no training run']),
@@ -216,6 +219,11 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['play', 'RUN', '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
         (['evaluate', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--envs', '2'], ['does not take the 4 observations']),
         (['play', 'RUN', '--command', '1,2'], ['--command 1,2: expected three numbers']),
+        (['evaluate', 'RUN', '--command', 'nan,0,0'], ['--command nan,0,0: expected velocities of up to 10']),
+        (
+            ['evaluate', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--command', '1,0,0'],
+            ['no velocity command'],
+        ),
         (['play', 'RUN', '--out', 'video.avi'], ['video.avi', "'.mp4'"]),
         (
             ['play', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--command', '1,0,0', '--out', 'cart.png'],
