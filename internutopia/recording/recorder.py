@@ -206,6 +206,8 @@ def _check_folder(folder: Path, resume: bool) -> None:
     probe.unlink()
     if Dataset.exists(folder):
         if not resume:
-            raise ValueError(f'{folder} holds a dataset: go on with it with --resume, or record to another folder')
+            raise ValueError(
+                f'{folder} holds a dataset: record to another folder, or, with a run that has --resume, go on with it'
+            )
     elif any(folder.iterdir()):
         raise ValueError(f'{folder} holds other files: record to a folder of its own')

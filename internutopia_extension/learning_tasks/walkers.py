@@ -183,7 +183,7 @@ WALKERS = {
         base_height=1.226,
         sole=0.0547,
         period=0.65,
-        updates=1600,
+        updates=1000,
         # between the straight arms of the model and the bent ones that its walking controller asks for
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),

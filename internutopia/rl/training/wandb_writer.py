@@ -20,13 +20,21 @@ class WandbWriter(WandbLogWriter):
     Args:
         log_dir: folder of the run, which gives it its name.
         project_name: project that the run is in.
+
+    Raises:
+        ValueError: Weights & Biases refuses to log, for want of a login, say.
     """
 
     def __init__(self, log_dir: str, project_name: str):
+        from wandb.errors import Error  # pyright: ignore[reportMissingImports] - an extra of its own
+
         chosen = os.environ.get('WANDB_DIR')
         os.environ['WANDB_DIR'] = chosen or log_dir  # the only way to tell: theirs takes no folder
         try:
             super().__init__(log_dir, project_name)
+        except Error as error:
+            hint = 'log in with `wandb login`, or set WANDB_MODE=offline, and go on with the run by --resume'
+            raise ValueError(f'Weights & Biases: {error}; {hint}') from error
         finally:
             if not chosen:
                 del os.environ['WANDB_DIR']

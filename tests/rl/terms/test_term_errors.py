@@ -117,6 +117,8 @@ def test_parameters_are_of_the_types_that_the_term_says() -> None:
     assert points == [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)] and other == 'anything'
     points, _ = look_up_term('reward', 'pointed', {'points': [['1', 2, 3.5]]})(None)
     assert points == [(1.0, 2.0, 3.5)]
+    with pytest.raises(ValueError, match=r"reward term 'pointed': points\[0\]\[2\]=nan: .*finite number"):
+        look_up_term('reward', 'pointed', {'points': [[1.0, 2.0, float('nan')]]})
 
 
 def test_kinds_are_named() -> None:

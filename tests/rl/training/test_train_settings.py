@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -52,6 +54,28 @@ def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     content = log.read_bytes()
     assert b'toys' in content and b'Loss/' in content and b'hidden_dims' in content
     assert list((tmp_path / 'run').glob('events.out.tfevents.*'))
+
+
+def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
+    """In a process of its own: wandb remembers how it was used first."""
+    pytest.importorskip('wandb')
+    ours = {name: value for name, value in os.environ.items() if not name.startswith('WANDB_')}
+    command = [
+        sys.executable,
+        '-m',
+        'internutopia',
+        'train',
+        'InternUtopia/CartPole-v0',
+        '--envs',
+        '4',
+        '--iterations',
+        '1',
+    ]
+    options = ['--threads', '1', '--setting', 'logger=wandb', '--out', str(tmp_path / 'run')]
+    home = {'HOME': str(tmp_path), 'NETRC': str(tmp_path / 'netrc')}  # where a login would be
+    done = subprocess.run([*command, *options], env=ours | home, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and 'Traceback' not in done.stderr
+    assert 'WANDB_MODE=offline, and go on with the run by --resume' in ' '.join(done.stderr.split())
 
 
 def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
