@@ -201,7 +201,7 @@ WALKERS['h1_with_hand'] = replace(
     walking=h1_with_hand.move_by_speed_cfg,
     policy='robots/h1_with_hand/move_by_speed.onnx',
     straight_height=None,
-    updates=1400,
+    updates=900,
 )
 
 
