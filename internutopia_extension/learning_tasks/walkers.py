@@ -166,7 +166,7 @@ WALKERS = {
         base_height=0.785,
         sole=0.0358,
         period=0.6,
-        updates=1200,
+        updates=800,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
     ),
     'gr1': Walker(
