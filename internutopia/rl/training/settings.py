@@ -24,7 +24,7 @@ class TrainingCfg(BaseCfg):
     num_steps: Count = 24
     """Env steps between two updates."""
     hidden_dims: tuple[Annotated[Count, Field(le=MAX_LAYER)], ...] = Field(
-        default=(256, 128, 64), min_length=1, max_length=MAX_LAYERS
+        default=(256, 128, 64), max_length=MAX_LAYERS
     )
     """Widths of the hidden layers, of the policy and of the critic."""
     init_std: PositiveFloat = 0.6
@@ -85,7 +85,9 @@ class TrainingCfg(BaseCfg):
         return self.env_num
 
     @model_validator(mode='after')
-    def _check_samples(self) -> Self:
+    def _check_sizes(self) -> Self:
+        if not self.hidden_dims:
+            raise ValueError('hidden_dims must have the width of one hidden layer at least')
         if (samples := self.env_num * self.num_steps) > MAX_SAMPLES:
             raise ValueError(
                 f'num_steps={self.num_steps} of env_num={self.env_num} are {samples} samples between two updates; '
