@@ -144,7 +144,7 @@ class _Generator(torch.Generator):
 class _Network:
     """A network of TorchScript, whose inside is not looked at."""
 
-    def __init__(self, network: torch.nn.Module):
+    def __init__(self, network: Any):
         self._network = network
         self.eval = network.eval
 

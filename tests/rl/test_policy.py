@@ -87,6 +87,8 @@ def test_a_network_with_a_memory_is_refused(tmp_path: Path) -> None:
     import torch
 
     class Recurrent(torch.nn.Module):
+        hidden: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer('hidden', torch.zeros(1))
