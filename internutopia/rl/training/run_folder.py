@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import Count, Seed
-from internutopia.core.util import log
+from internutopia.core.util.file_lock import PATIENCE, lock_file, unlock_file
 from internutopia.rl.training.settings import TrainingCfg
 
 RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'
@@ -112,17 +111,16 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open('w') as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file.fileno(), str(folder), True, PATIENCE, 'another process trains there', 'process')
         except BlockingIOError:
             raise ValueError(f'another process trains in {folder}: wait for it, or use another --out') from None
-        except OSError as error:  # a file system without locks
-            log.warning('%s cannot be locked (%s): let no other process train there', folder, error)
         try:
             yield
         finally:
             with contextlib.suppress(OSError):  # or not empty
                 (folder / LOCK).unlink()
                 folder.rmdir()
+            unlock_file(file.fileno())
 
 
 def check_new(folder: Path) -> None:
