@@ -1,8 +1,9 @@
 """Message pipe: messages from process to process of one machine, one at a time in each direction.
 
 Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
-take them in pieces, with a change of processes for each. A message is to be received before the next one is sent in the
-same direction: its memory is written anew. Where no memory can be had, long messages go through the pipe, too.
+take them page by page, and the longest in pieces, with a change of processes for each. A message is to be received
+before the next one is sent in the same direction: its memory is written anew. Where no memory can be had, long
+messages go through the pipe, too.
 
 A semaphore wakes a waiting process a little sooner, but does not say when the process at the other end has ended. A
 socket takes more than twice as long as a pipe (`benchmarks/signals.py`).
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 _SIZE = 8  # bytes, of the length of a message, negative if it lies in memory
-_LONG = 1 << 16  # bytes, what a pipe takes without waiting for its reader
+_LONG = 1 << 12  # bytes, a page: for more, a pipe takes pages from the kernel, and waits for its reader from 2^16 on
 _GRAIN = 1 << 20  # bytes, in which memory is taken
 
 Part = bytes | bytearray | memoryview

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from internutopia.core.util.errors import located
@@ -48,6 +49,7 @@ class PipeServer:
         opened = open_fds(process, fds)
         memories = (opened['request_memory'], opened['reply_memory']) if 'request_memory' in opened else None
         pipe = MessagePipe(opened['requests'], opened['replies'], memories)
+        _yield_to_caller()
         try:
             pipe.send()
             while (request := pipe.receive()) is not None:
@@ -63,6 +65,16 @@ class PipeServer:
             return to_message(self.answer(*from_message(request)))
         except Exception as error:  # the request or the result cannot be pickled
             return to_message((False, located(error, this_place(), (), pickled)))
+
+
+def _yield_to_caller() -> None:
+    """Do not take the processor from who wakes this thread: who calls several workers shall first call them all.
+
+    It gets no less time for that: Linux only tells a thread of `SCHED_BATCH` to wait its turn (sched(7)).
+    """
+    if hasattr(os, 'SCHED_BATCH'):
+        with suppress(OSError):  # a sandbox that forbids it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def open_fds(process: int, fds: Mapping[str, int]) -> dict[str, int]:
