@@ -298,8 +298,9 @@ def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Clu
     if distribution.working_dir is not None:
         options['runtime_env'] = {'working_dir': str(distribution.working_dir)}
     try:
-        if ':' in address and '://' not in address:
-            Peer.at('', address).connect().close()  # Ray itself would try for minutes
+        place = address.removeprefix('ray://')
+        if ':' in place and '://' not in place:
+            Peer.at('', place).connect().close()  # Ray itself would try for long, and then not start a cluster here
         return Cluster(options, requested)
     except (OSError, RuntimeError, ValueError) as error:
         cause = _root_cause(error)

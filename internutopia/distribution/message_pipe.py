@@ -39,6 +39,9 @@ class MessagePipe:
         self._events = select.poll()
         self._events.register(source, select.POLLIN)
 
+    def __del__(self) -> None:
+        self.close()  # the process at the other end goes on until then
+
     def fileno(self) -> int:
         """The file descriptor that can be read when there is a message, or the end."""
         return self._source

@@ -52,6 +52,9 @@ class SharedArrays(Mapping[str, NDArray[Any]]):
             name: np.ndarray(field.shape, field.dtype, memory, offsets[name]) for name, field in fields.items()
         }
 
+    def __del__(self) -> None:
+        self.close()
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._arrays[name]
 

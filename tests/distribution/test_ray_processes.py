@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -129,7 +130,8 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_cluster_that_does_not_answer_is_an_error_at_once(tmp_path: Path):
+@pytest.mark.parametrize('address', ['127.0.0.1:1', 'ray://127.0.0.1:1'])
+def test_a_cluster_that_does_not_answer_is_an_error_at_once(tmp_path: Path, address: str):
     script = """
 from internutopia.core.config import Config, SimConfig, TaskCfg
 from internutopia.core.config.distribution import RayDistributionCfg
@@ -138,11 +140,11 @@ from internutopia.core.vec_env import Env
 
 BaseTask.register('T')(BaseTask)
 config = Config(simulator=SimConfig(physics_dt='1/200'), metrics_save_path='none', task_configs=[TaskCfg(type='T')])
-Env(config.distribute(RayDistributionCfg(head_address='127.0.0.1:1')))
+Env(config.distribute(RayDistributionCfg(head_address='ADDRESS')))
 """
-    command = [sys.executable, '-c', script]
+    command = [sys.executable, '-c', script.replace('ADDRESS', address)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert "ConnectionError: distribution_config.head_address='127.0.0.1:1': no Ray cluster answers" in result.stderr
+    assert f"ConnectionError: distribution_config.head_address='{address}': no Ray cluster answers" in result.stderr
     assert "start one with 'ray start --head'" in result.stderr
 
 
@@ -162,6 +164,15 @@ def test_close_frees_the_processes_and_several_envs_run_side_by_side(cluster, di
         with pytest.raises(RuntimeError, match='this Env is closed'):
             env.step([None] * ENVS)
     wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_the_workers_of_an_env_that_nobody_has_any_more_end(cluster, distributed, toy):
+    env = Env(distributed(proc_num=1, tasks=[toy(tell_pid=True)]))
+    env.reset()
+    pid = pid_of(env, 0)
+    del env
+    gc.collect()
+    wait_until(lambda: not alive(pid))
 
 
 def test_gymnasium_api(cluster, make_config, distributed, toy):
