@@ -12,8 +12,6 @@ class, `task.robots[name]`, to be looked at and posed; code written with `[..., 
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -223,7 +221,10 @@ class BaseRobot(OrderedKeys):
 
     def find_stuck(self) -> Any:
         """Whether it stands still although one of its controllers tells it to move; for all envs, bool `(env_num,)`."""
-        return functools.reduce(operator.or_, (each.find_stuck() for each in self.controllers.values()), False)
+        stuck: Any = False
+        for controller in self.controllers.values():
+            stuck = stuck | controller.find_stuck()
+        return stuck
 
     def get_controllers(self) -> dict[str, BaseController]:
         """Controllers by name; those that one object runs for all envs among them."""

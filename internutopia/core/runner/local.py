@@ -218,7 +218,7 @@ class LocalRunner:
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
         info = {**slot.labels, 'step': step}
-        stuck = [*stuck, *(name for name, robot in slot.task.robots.items() if robot.find_stuck())]  # those in no batch
+        stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]  # those in no batch
         if stuck:
             info['stuck'] = stuck
         ended = terminated or truncated
