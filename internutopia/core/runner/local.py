@@ -218,7 +218,9 @@ class LocalRunner:
         else:  # the state is lost: what was seen last stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
         info = {**slot.labels, 'step': step}
-        stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]  # those in no batch
+        for name, robot in slot.task.robots.items():
+            if (robot.batch is None or robot.controllers) and robot.find_stuck():  # `stuck` has those of batches
+                stuck.append(name)
         if stuck:
             info['stuck'] = stuck
         ended = terminated or truncated

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from internutopia.core.util.layouts import LEAF, Layout, builder
 
 
 def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
@@ -14,19 +16,21 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
 
     Lists have one entry per env, whose sizes may differ.
     """
-    columns: list[list[Any]] = []
-    for value in tree.values():
-        if isinstance(value, Mapping):
-            columns.append(split_rows(value, env_ids))
-        elif isinstance(value, list):
-            columns.append([own_values(value[env_id]) for env_id in env_ids.tolist()])
-        else:
-            rows = np.asarray(value)[env_ids]
-            columns.append(list(rows) if rows.ndim > 1 else rows.tolist())
-    if not columns:
-        return [{} for _ in range(len(env_ids))]
-    keys = tuple(tree)
-    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+    columns: list[Iterable[Any]] = []
+    layout = _flatten(tree, env_ids, columns)
+    return builder(layout)(range(len(env_ids)), *columns)
+
+
+def _flatten(tree: Any, env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
+    """The layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
+    if isinstance(tree, Mapping):
+        return 'dict', dict, tuple(tree), tuple([_flatten(item, env_ids, columns) for item in tree.values()])
+    if isinstance(tree, list):
+        columns.append([own_values(tree[env_id]) for env_id in env_ids.tolist()])
+    else:
+        rows = np.asarray(tree)[env_ids]
+        columns.append(rows if rows.ndim > 1 else rows.tolist())
+    return LEAF
 
 
 def own_values(tree: Any) -> Any:
