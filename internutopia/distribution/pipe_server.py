@@ -38,8 +38,8 @@ class PipeServer:
     def serve(self, process: int, fds: Mapping[str, int]) -> None:
         """Make calls for a process on this machine until it has ended or closes the pipe.
 
-        The first message says that this is ready. A request is what `answer` takes, a reply what it gives.
-        OSError if what the other process has cannot be had here.
+        The first message says that this is ready, and the id of this process (int32). A request is what `answer` takes,
+        a reply what it gives. OSError if what the other process has cannot be had here.
 
         Args:
             process: its id.
@@ -51,7 +51,7 @@ class PipeServer:
         pipe = MessagePipe(opened['requests'], opened['replies'], memories)
         _yield_to_caller()
         try:
-            pipe.send()
+            pipe.send(os.getpid().to_bytes(4, 'little'))
             while (request := pipe.receive()) is not None:
                 with collections_put_off():
                     pipe.send(*self._answer_message(request))

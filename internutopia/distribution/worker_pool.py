@@ -300,6 +300,8 @@ class WorkerPool:
             return
         reason = f'was killed: no answer to `{call.method}` for {call.waited:.0f} s (step_timeout)'
         self._timeouts[call.worker, call.generation] = reason
+        if call.link is not None:
+            call.link.kill()
         with self._cluster.call():
             ray.kill(self._actors[call.worker])
 
