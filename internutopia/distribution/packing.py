@@ -23,6 +23,7 @@ from internutopia.core.util.layouts import LEAF, Layout, LayoutMismatchError, bu
 Column = NDArray[Any] | list[Any]
 
 _MAPPINGS, _SEQUENCES = (dict, OrderedDict), (list, tuple, StepResult)
+_MANY = 16  # items: a longer sequence of numbers, such as a path, is no form of its own for each length
 _DTYPE = attrgetter('dtype')
 
 
@@ -127,9 +128,11 @@ def _layout(value: Any) -> Layout:
     kind = type(value)
     if kind in _MAPPINGS:
         return ('dict', kind, tuple(value), tuple([_layout(item) for item in value.values()]))
-    if kind in _SEQUENCES:
-        return ('list', kind, tuple([_layout(item) for item in value]))
-    return ('array', value.dtype.str, value.shape) if _is_nested(value) else LEAF
+    if not _is_nested(value):
+        return LEAF
+    if kind is np.ndarray:
+        return ('array', value.dtype.str, value.shape)
+    return ('list', kind, tuple([_layout(item) for item in value]))
 
 
 def _is_nested(value: Any) -> bool:
@@ -137,7 +140,15 @@ def _is_nested(value: Any) -> bool:
     kind = type(value)
     if kind is np.ndarray:
         return not value.dtype.hasobject and value.dtype.names is None
-    return kind in _MAPPINGS or kind in _SEQUENCES
+    return kind in _MAPPINGS or (kind in _SEQUENCES and not (len(value) > _MANY and _is_numbers(value)))
+
+
+def _is_numbers(values: Sequence[Any]) -> bool:
+    """Whether a sequence holds nothing but numbers, and sequences of numbers."""
+    return all(
+        type(value) is float or type(value) is int or (type(value) in _SEQUENCES and _is_numbers(value))
+        for value in values
+    )
 
 
 def _values(group: LeafGroup) -> list[Any]:

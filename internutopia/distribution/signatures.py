@@ -17,6 +17,9 @@ from internutopia.distribution.packing import Column, LeafGroup, Packed
 
 Signature = tuple[Any, ...]
 
+_SEQUENCES = frozenset({list, tuple})
+_NUMBERS = _SEQUENCES | {float, int}  # what else is in a sequence makes no array of numbers
+
 
 class SignatureCache:
     """The signatures of actions that one worker took, with the tasks that its envs ran."""
@@ -45,16 +48,24 @@ def _signature(group: LeafGroup) -> Signature:
 
 
 def _kind(column: Column) -> str:
-    """`'none'`, `'number'` or, for everything else and for numbers that `box_action` refuses, `''`."""
+    """`'none'`, the shapes of numbers, or, for everything else and for numbers that `box_action` refuses, `''`."""
+    sequences = set[type]()
     if isinstance(column, list):
-        if all(value is None for value in column):
+        types = set(map(type, column))
+        if types == {type(None)}:
             return 'none'
-        if not all(type(value) is float or type(value) is int for value in column):
+        if not types <= _NUMBERS:
             return ''
-    elif column.dtype.kind not in 'iuf':
+        sequences = types & _SEQUENCES
+        try:
+            column = np.asarray(column)
+        except (ValueError, OverflowError):  # sequences of several lengths, or one that is none of numbers
+            kinds = {_kind([each]) for each in column} if len(column) > 1 else {''}
+            return '' if '' in kinds else ' '.join(sorted(kinds))
+    if column.dtype.kind not in 'iuf':
         return ''
-    numbers = np.asarray(column)
-    if not numbers.size:
-        return 'number'
-    low, high = np.array([numbers.min(), numbers.max()]).tolist()  # of Python: the limit is infinite for a float16
-    return 'number' if -LARGEST_NUMBER <= low and high <= LARGEST_NUMBER else ''  # NaN is neither
+    if column.size:
+        low, high = np.array([column.min(), column.max()]).tolist()  # of Python: the limit is infinite for a float16
+        if not -LARGEST_NUMBER <= low <= high <= LARGEST_NUMBER:  # NaN is neither
+            return ''
+    return f'{column.shape[1:]} {sorted(each.__name__ for each in sequences)}'

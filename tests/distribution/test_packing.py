@@ -15,7 +15,17 @@ from internutopia.distribution.packing import array_bytes, pack, stacked, unpack
 ARRAYS = arrays.arrays(
     st.sampled_from(['<f4', '<f8', '<i8', '?', '|u1', '<U3']), arrays.array_shapes(min_dims=0, min_side=0, max_side=3)
 )
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3) | ARRAYS
+NUMBERS = st.lists(st.integers() | st.floats(allow_nan=False), min_size=15, max_size=18)
+LEAVES = (
+    NUMBERS
+    | NUMBERS.map(tuple)
+    | st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=3)
+    | ARRAYS
+)
 KEYS = st.sampled_from('abc')
 VALUES = st.recursive(
     LEAVES,
@@ -62,12 +72,23 @@ def test_values_that_differ_in_form_keep_their_places():
     assert len(pack(values).groups) == 3
 
 
+def test_paths_of_any_length_are_of_one_form():
+    actions = [{'robot': {'along': [[(float(x), 0.0, 0.0) for x in range(length)]]}} for length in range(20, 40)]
+    packed = pack(actions)
+    assert same(unpack(packed), actions)
+    assert len(packed.groups) == 1 and stacked(packed) is None
+
+
 def test_actions_of_one_form_are_stacked_as_arrays():
-    actions = [{'robot': {'legs': [[0.5, i], [1, 2]], 'arm': np.full(3, i), 'gripper': i}} for i in range(4)]
+    hands = [[float(i)] * 40 for i in range(4)]
+    actions = [
+        {'robot': {'legs': [[0.5, i], [1, 2]], 'arm': np.full(3, i), 'gripper': i, 'hands': hands[i]}} for i in range(4)
+    ]
     robot = stacked(pack(actions))['robot']
     np.testing.assert_array_equal(robot['legs'], [[[0.5, i], [1, 2]] for i in range(4)])
     np.testing.assert_array_equal(robot['arm'], [[i] * 3 for i in range(4)])
     np.testing.assert_array_equal(robot['gripper'], range(4))
+    np.testing.assert_array_equal(robot['hands'], hands)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,26 @@ def test_what_is_covered_is_taken(steps: list[list[Any]]):
             cache.add(packed, [0, 0])
 
 
-@given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
-def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(first: list[float], second: list[float]):
+@given(st.sampled_from([2, 40]).flatmap(lambda n: st.tuples(*[st.lists(st.floats(-5, 5), min_size=n, max_size=n)] * 2)))
+def test_numbers_of_a_known_signature_are_covered_in_envs_of_their_task_alone(pair: tuple[list[float], list[float]]):
+    first, second = pair
     cache = SignatureCache()
     cache.add(pack([{'arm': {'drive': first}}]), [3])
     assert cache.covers(pack([{'arm': {'drive': second}}] * 2), [3, 3])
     assert not cache.covers(pack([{'arm': {'drive': second}}] * 2), [3, 4])
     assert not cache.covers(pack([{'leg': {'drive': second}}]), [3])
     assert not cache.covers(pack([{'arm': {'drive': [*second, 0.0]}}]), [3])
+    assert not cache.covers(pack([{'arm': {'drive': tuple(second)}}]), [3])
     assert not cache.covers(pack([{'arm': {'drive': np.array(second)}}]), [3])
+
+
+def test_paths_of_known_lengths_are_covered():
+    cache = SignatureCache()
+    paths = [[(0.0, float(i)) for i in range(length)] for length in (20, 30)]
+    cache.add(pack([{'h1': {'along': [path]}} for path in paths]), [0, 0])
+    assert cache.covers(pack([{'h1': {'along': [path]}} for path in paths]), [0, 0])
+    paths[1][3] = (0.0, math.nan)
+    assert not cache.covers(pack([{'h1': {'along': [path]}} for path in paths]), [0, 0])
 
 
 @pytest.mark.parametrize('dtype', [np.float16, np.float32, np.float64])
