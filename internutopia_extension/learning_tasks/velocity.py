@@ -35,7 +35,6 @@ COLUMNS = (-1, -1, -1, 0, 1)  # of patches, for robots to begin on: steps are le
 HIGHER = 0.09  # m, that feet are lifted more on rough ground
 HIGHER_SEEN = 0.03  # m, where what is ahead of them counts, too
 AHEAD_OF_TOES = 0.08  # m
-ROUGH_UPDATES = 1000
 # What robots are told on rough ground: almost always to go ahead. One that stands before steps, or turns there, is
 # rewarded as if it could climb them, and meets harder ones that it has never climbed.
 AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'turning': 0.05}
@@ -118,7 +117,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
         return settings
     # explore to the end: a precise policy goes faster, and lifts its feet less, than ground that it has not seen allows
     return settings.update(
-        iterations=ROUGH_UPDATES, explore=1.0, start_from=walker.policy, critic_first=20, init_std=0.35
+        iterations=walker.rough_updates, explore=1.0, start_from=walker.policy, critic_first=20, init_std=0.35
     )
 
 

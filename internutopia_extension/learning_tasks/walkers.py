@@ -44,6 +44,7 @@ class Walker:
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.
         updates: number of updates that it needs to learn to walk on flat ground.
+        rough_updates: number of further ones that it needs on rough ground.
         sole_ends: where the soles end behind and ahead of the origins of its feet links [m], for a robot whose
             policy for rough ground sees the heights around it and learns where to step; None if it is blind.
         symmetric: whether left and right are alike, so that it shall move alike to both sides.
@@ -74,6 +75,7 @@ class Walker:
     feet_apart: float | None = None
     height_cost: float = 10.0
     updates: int = 1400
+    rough_updates: int = 1000
     sole_ends: tuple[float, float] | None = None
     symmetric: bool = True
     learns_as: str | None = None
@@ -151,6 +153,7 @@ WALKERS = {
         damping=(0.0, 0.5),
         height_cost=70.0,
         updates=500,
+        rough_updates=1600,
         action_scale=0.5,
         forward=(-0.6, 1.0),
         lateral=(-0.4, 0.4),
