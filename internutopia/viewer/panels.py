@@ -42,6 +42,7 @@ class Panels:
         self._controls = controls
         self._episode: EpisodeFacts | None = None
         self._robots: list[RobotPanel] = []
+        self._follow: viser.GuiDropdownHandle[str] | None = None
         self._add_view(env_num)
         self._add_run()
         self._figures = self._gui.add_markdown('')
@@ -58,9 +59,10 @@ class Panels:
             env_id = -1 if episode is None else episode.env_id
             with self._server.atomic():  # a page is not to send what nobody listens to yet
                 self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
-            self._follow.options = (_NOBODY, *(robot.name for robot in robots))
-            if self._controls.follow == '' and robots:
-                self._follow.value = self._controls.follow = robots[0].name
+            if self._follow is not None:
+                self._follow.options = (_NOBODY, *(robot.name for robot in robots))
+            elif robots:
+                self._follow = self._add_follow([robot.name for robot in robots])
 
     def show_figures(self, figures: Mapping[str, Any]) -> None:
         """Say how the episode goes."""
@@ -83,8 +85,7 @@ class Panels:
         gui, controls = self._gui, self._controls
         env = gui.add_number('Env', controls.env_id, min=0, max=env_num - 1, step=1, hint='The env that is shown.')
         everything = gui.add_checkbox('All envs', False, hint='Show all envs in their places, up to 64 of them.')
-        nobody: tuple[str, ...] = (_NOBODY,)
-        self._follow = gui.add_dropdown('Follow', nobody, hint='The robot that stays in the middle.')
+        self._below_view = everything.order + 0.5
 
         @env.on_update
         def _(_: Any) -> None:
@@ -94,10 +95,19 @@ class Panels:
         def _(_: Any) -> None:
             controls.all_envs = everything.value
 
-        @self._follow.on_update
+    def _add_follow(self, robots: Sequence[str]) -> viser.GuiDropdownHandle[str]:
+        """Offer robots to follow, once there are some: the first one would overwrite what a page chose before."""
+        self._controls.follow = robots[0]
+        options: tuple[str, ...] = (_NOBODY, *robots)
+        hint = 'The robot that stays in the middle.'
+        follow = self._gui.add_dropdown('Follow', options, initial_value=robots[0], hint=hint, order=self._below_view)
+
+        @follow.on_update
         def _(event: Any) -> None:
             if event.client is not None:
-                controls.follow = None if self._follow.value == _NOBODY else self._follow.value
+                self._controls.follow = None if follow.value == _NOBODY else follow.value
+
+        return follow
 
     def _add_run(self) -> None:
         gui, controls = self._gui, self._controls
