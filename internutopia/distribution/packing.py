@@ -3,7 +3,7 @@
 Observations and actions of envs are dicts of small arrays, alike from env to env. `pack` puts the arrays that stand at
 the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
 dicts (with the order of their keys), lists and tuples of arrays, numbers, text and whatever else can be pickled. Arrays
-that come out are writable rows of a copy.
+that come out are writable rows of a copy. Long lists of numbers, such as paths, are left whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from internutopia.core.util.layouts import LEAF, Layout, LayoutMismatchError, bu
 Column = NDArray[Any] | list[Any]
 
 _MAPPINGS, _SEQUENCES = (dict, OrderedDict), (list, tuple, StepResult)
-_MANY = 16  # items: a longer sequence of numbers, such as a path, is no form of its own for each length
+_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be a layout of its own
 _DTYPE = attrgetter('dtype')
 
 
@@ -46,13 +46,13 @@ class Packed:
 
 def pack(values: Sequence[Any]) -> Packed:
     """Gather values."""
-    rows_by_layout: dict[Layout, list[int]] = {}
+    rows_by_form: dict[Any, list[int]] = {}
     try:
         groups = [_group(range(len(values)), values)] if values else []
     except LayoutMismatchError:
         for row, value in enumerate(values):
-            rows_by_layout.setdefault(_layout(value), []).append(row)
-        groups = [_group(rows, [values[row] for row in rows]) for rows in rows_by_layout.values()]
+            rows_by_form.setdefault(_form(value), []).append(row)
+        groups = [_group(rows, [values[row] for row in rows]) for rows in rows_by_form.values()]
     return Packed(len(values), groups)
 
 
@@ -86,13 +86,13 @@ def array_bytes(packed: Packed) -> int:
 
 
 def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
-    """Values that are all of the layout of the first one."""
+    """Values that are all of the form of the first one. LayoutMismatchError if one is not."""
     layout = _layout(values[0])
     return LeafGroup(rows, layout, list(map(_column, zip(*reader(layout)(values), strict=True))))
 
 
 def _column(leaves: Sequence[Any]) -> Column:
-    """The leaves that stand at the same place."""
+    """The leaves that stand at the same place. LayoutMismatchError if they are no column."""
     first, one_type = leaves[0], len(set(map(type, leaves))) == 1
     if one_type and _is_nested(first):
         return _joined(leaves)
@@ -115,7 +115,7 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _stacked_tree(layout: Layout, columns: Iterator[Column]) -> Any:
-    if layout[0] in ('leaf', 'array'):
+    if layout[0] == 'leaf':
         column = np.asarray(next(columns))
         if column.dtype.hasobject:
             raise ValueError(f'{column[0]!r} is no number')
@@ -128,15 +128,23 @@ def _layout(value: Any) -> Layout:
     kind = type(value)
     if kind in _MAPPINGS:
         return ('dict', kind, tuple(value), tuple([_layout(item) for item in value.values()]))
-    if not _is_nested(value):
-        return LEAF
-    if kind is np.ndarray:
-        return ('array', value.dtype.str, value.shape)
-    return ('list', kind, tuple([_layout(item) for item in value]))
+    if kind in _SEQUENCES and _is_nested(value):
+        return ('list', kind, tuple([_layout(item) for item in value]))
+    return LEAF
+
+
+def _form(value: Any) -> tuple[Any, ...]:
+    """What values have in common that make a group: their layout, and type and shape of their arrays."""
+    layout = _layout(value)
+    (leaves,) = reader(layout)([value])
+    return layout, tuple([(leaf.dtype.str, leaf.shape) if _is_nested(leaf) else None for leaf in leaves])
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether a value is flattened: a dict, list or tuple of exactly that class, or an array of numbers or text."""
+    """Whether a value is flattened: a dict, list or tuple of exactly that class, or an array of numbers or text.
+
+    Long sequences of numbers are not.
+    """
     kind = type(value)
     if kind is np.ndarray:
         return not value.dtype.hasobject and value.dtype.names is None

@@ -30,7 +30,7 @@ class PipeLink:
         self.pipe = MessagePipe(own_replies, own_requests, memories)
         self.busy = False
         self.intact = True
-        self._server = 0  # its process
+        self._server = 0  # its process, once it has said so
         self._lent = [requests, replies]
         self.served = actor.serve.remote(os.getpid(), fds)
 

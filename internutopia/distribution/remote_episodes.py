@@ -106,12 +106,10 @@ class RemoteEpisodes:
     def on_step(self, group: int, results: Sequence[StepResult]) -> dict[int, StepResult]:
         """A group has made a step, of which the active envs report these results; they are returned by env id."""
         by_env = dict(zip(self.active(group), results, strict=True))
-        last = self.last
         for env_id, result in by_env.items():
-            last[env_id] = result
-            _, _, terminated, truncated, _ = result  # at once, for there are many
-            if terminated or truncated:
-                last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
+            self.last[env_id] = result
+            if result.terminated or result.truncated:
+                self.last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
                 self[env_id].ended = True
                 self._active.pop(group, None)
         return by_env

@@ -38,6 +38,8 @@ class SharedArrays(Mapping[str, NDArray[Any]]):
         fd: file descriptor of the memory; -1 when it was given back.
     """
 
+    fd: int = -1
+
     def __init__(self, fields: Mapping[str, ArrayField], fd: int | None = None):
         offsets, size = {}, 0
         for name, field in fields.items():

@@ -42,30 +42,31 @@ class SignatureCache:
 
 
 def _signature(group: LeafGroup) -> Signature:
-    """Layout and kinds of leaves; of what is no number that may be taken, a signature that is never seen again."""
+    """Layout and kinds of columns; of what is no number that may be taken, a signature that is never seen again."""
     kinds = tuple(_kind(column) for column in group.columns)
     return (object(),) if '' in kinds else (group.layout, kinds)
 
 
 def _kind(column: Column) -> str:
-    """`'none'`, the shapes of numbers, or, for everything else and for numbers that `box_action` refuses, `''`."""
-    sequences = set[type]()
+    """`'none'`, form and shape of numbers, or, for everything else and for numbers that `box_action` refuses, `''`."""
     if isinstance(column, list):
         types = set(map(type, column))
         if types == {type(None)}:
             return 'none'
         if not types <= _NUMBERS:
             return ''
-        sequences = types & _SEQUENCES
+        form = sorted(each.__name__ for each in types & _SEQUENCES)
         try:
-            column = np.asarray(column)
+            numbers = np.asarray(column)
         except (ValueError, OverflowError):  # sequences of several lengths, or one that is none of numbers
             kinds = {_kind([each]) for each in column} if len(column) > 1 else {''}
             return '' if '' in kinds else ' '.join(sorted(kinds))
-    if column.dtype.kind not in 'iuf':
+    else:
+        form, numbers = column.dtype.str, column
+    if numbers.dtype.kind not in 'iuf':
         return ''
-    if column.size:
-        low, high = np.array([column.min(), column.max()]).tolist()  # of Python: the limit is infinite for a float16
+    if numbers.size:
+        low, high = np.array([numbers.min(), numbers.max()]).tolist()  # of Python: the limit is infinite for a float16
         if not -LARGEST_NUMBER <= low <= high <= LARGEST_NUMBER:  # NaN is neither
             return ''
-    return f'{column.shape[1:]} {sorted(each.__name__ for each in sequences)}'
+    return f'{form} {numbers.shape[1:]}'

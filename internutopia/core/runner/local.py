@@ -219,7 +219,7 @@ class LocalRunner:
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
         info = {**slot.labels, 'step': step}
         for name, robot in slot.task.robots.items():
-            if (robot.batch is None or robot.controllers) and robot.find_stuck():  # `stuck` has those of batches
+            if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
                 stuck.append(name)
         if stuck:
             info['stuck'] = stuck

@@ -19,13 +19,16 @@ class StepResult(NamedTuple):
     truncated: bool | None
     info: dict[str, Any] | None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> StepResult:
+        return StepResult(*map(_copied, self))
+
 
 EMPTY_RESULT = StepResult(None, None, None, None, None)
 
 
 def repeat_result(result: StepResult) -> StepResult:
     """The last result of an env that has ended, told again; shares nothing with it."""
-    return StepResult(_copied(result.observation), 0.0, result.terminated, result.truncated, _copied(result.info))
+    return copy.deepcopy(result)._replace(reward=0.0)
 
 
 def _copied(value: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Layout = tuple[Any, ...]
-"""`('dict', class, keys, items)`, `('list', class, items)`, `('array', dtype, shape)` or `('leaf',)`."""
+"""`('dict', class, keys, items)`, `('list', class, items)` or `('leaf',)`: what is in a leaf does not matter."""
 LEAF: Layout = ('leaf',)
 
 _MAX_LAYOUTS = 256  # that are remembered
@@ -36,7 +36,7 @@ def reader(layout: Layout) -> Callable[[Sequence[Any]], list[tuple[Any, ...]]]:
 def _read(layout: Layout, value: str, lines: list[str], leaves: list[str], scope: dict[str, Any]) -> None:
     """Add lines that take apart what a name stands for, and the names of its leaves."""
     kind = layout[0]
-    if kind in ('leaf', 'array'):
+    if kind == 'leaf':
         leaves.append(value)
         return
     name = f'name{len(scope)}'
@@ -62,7 +62,7 @@ def builder(layout: Layout) -> Callable[..., list[Any]]:
 def _expression(layout: Layout, leaves: list[str], scope: dict[str, Any]) -> str:
     """Text that makes a value of a layout from names of its leaves, which are added, and of classes and keys."""
     kind = layout[0]
-    if kind in ('leaf', 'array'):
+    if kind == 'leaf':
         leaves.append(f'leaf{len(leaves)}')
         return leaves[-1]
     items = [_expression(item, leaves, scope) for item in layout[-1]]
