@@ -6,8 +6,8 @@ Each part is a program of its own with a time limit: what fails or takes too lon
 gets the output of each part, the table of `internutopia bench`, and `summary.md`, written anew after each part.
 `--device cpu --quick` tries the whole course in a few minutes on Warp's CPU device; its figures mean nothing.
 
-What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest hypothesis psutil`. The kernels of a fresh
-machine are compiled by the tests, which come first.
+What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`. The kernels of
+a fresh machine are compiled by the tests, which come first.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def parts(device: str, quick: bool, out: Path) -> list[Part]:
     engine = ['--backend', 'mujoco_warp', '--device', device]
     run = out / 'h1'
     found = [] if device == 'cpu' else [Part('machine', ['nvidia-smi'], 20)]
-    plain = ['-n', '0'] if find_spec('xdist') else []  # the tests share the one GPU
+    processes = ['-n', '8'] if find_spec('xdist') else []  # compiling takes most of the time, and is done by cores
     tests = [str(file) for name in TESTS for file in sorted((ROOT / 'tests').rglob(f'{name}*.py'))]
     judged = ['--envs', '4', '--seconds', '0.2'] if quick else []
     return [
         *found,
         Part('first', [python, str(ROOT / 'benchmarks' / 'gpu_first.py'), device, '8' if quick else '4096'], 60),
-        Part('tests', [python, '-m', 'pytest', '-q', *plain, *tests], 180),
+        Part('tests', [python, '-m', 'pytest', '-q', *processes, *tests], 180),
         Part('figures', [*bench, *(['--quick'] if quick else [])], 150),
         Part('waiting', [python, str(ROOT / 'benchmarks' / 'gpu_waiting.py'), device, '8' if quick else '4096'], 40),
         Part('training', [*tool, 'train', TASK, *size, *engine, '--out', str(run)], 60 if quick else 170),

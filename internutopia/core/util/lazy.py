@@ -31,5 +31,7 @@ def lazy(
             if extra is None:
                 raise
             raise ImportError(f'{package} needs {error.name}: {install_hint(extra)}') from error
+        except AttributeError as error:  # Python would say that there is no such name, and nothing of the cause
+            raise ImportError(f'{package}.{name} cannot be imported: {error}') from error
 
     return get, lambda: sorted({*vars(sys.modules[package]), *modules})
