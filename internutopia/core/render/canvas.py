@@ -10,7 +10,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import mujoco
@@ -29,7 +29,7 @@ from internutopia.core.render.camera import (
     Quality,
     RenderRequest,
 )
-from internutopia.core.render.gl import open_context
+from internutopia.core.render.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.core.render.markers import add_markers
 from internutopia.core.render.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
@@ -48,11 +48,13 @@ _model_lock = threading.Lock()
 
 
 class Canvas:
-    """What one thread renders with; all calls come from it, `free` too."""
+    """What one thread renders with; all calls come from it, `free` too. Those `in_software` take turns."""
 
     def __init__(self, quality: Quality):
         self._quality: Quality = quality
         self._context = open_context()
+        self.in_software = renders_in_software()
+        self._turn = SOFTWARE_TURN if self.in_software else nullcontext()
         self._scenes: OrderedDict[int, _ModelScene] = OrderedDict()  # by id of the model, which the scene keeps alive
 
     def render(
@@ -71,23 +73,29 @@ class Canvas:
             requests: the pictures.
         """
         size = [max(request.frame.size[k] for request in requests) for k in (0, 1)]
+        with self._turn:
+            scene = self._scene_of(model, size)
+            scene.reserve(size)
+            scene.pose(state)
+            for request in requests:
+                scene.render(request, labels)
+
+    def free(self) -> None:
+        """Give everything back."""
+        with self._turn:
+            for scene in self._scenes.values():
+                scene.free()
+            self._scenes.clear()
+            self._context.free()
+
+    def _scene_of(self, model: mujoco.MjModel, size: Sequence[int]) -> _ModelScene:
         scene = self._scenes.get(id(model))
         if scene is None:
             scene = self._scenes[id(model)] = _ModelScene(model, size, self._quality)
             if len(self._scenes) > _MODELS_KEPT[self._quality]:
                 self._scenes.popitem(last=False)[1].free()
         self._scenes.move_to_end(id(model))
-        scene.reserve(size)
-        scene.pose(state)
-        for request in requests:
-            scene.render(request, labels)
-
-    def free(self) -> None:
-        """Give everything back."""
-        for scene in self._scenes.values():
-            scene.free()
-        self._scenes.clear()
-        self._context.free()
+        return scene
 
 
 class _ModelScene:

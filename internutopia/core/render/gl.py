@@ -2,6 +2,10 @@
 
 `MUJOCO_GL` (`egl` or `osmesa`) decides what is used; without it EGL is tried first, then OSMesa. Windows of GLFW can
 only be used from the main thread: on Linux they are never used.
+
+Mesa's software renderer is for one thread at a time, that which has the `SOFTWARE_TURN`, however many contexts there
+are: what draws in one looks through the unfinished pictures of all contexts of the process (does one use this buffer?),
+without a lock in Mesa 22.3, and so crashed once in ten thousand pictures while other threads rendered.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import importlib
 import os
 import sys
 import threading
+from ctypes import c_char_p, cast
 from typing import Any
 
 _LINUX = ('egl', 'osmesa')
@@ -23,7 +28,12 @@ _HELP = (
 _SWITCHED_OFF = ('disable', 'disabled', 'off', 'false', '0')
 _SWITCHED_ON = ('', 'enable', 'enabled', 'on', 'true', '1')
 _OF_SYSTEM = {'linux': ('egl', 'osmesa', 'glfw', 'glx'), 'darwin': ('cgl', 'glfw'), 'win32': ('wgl', 'glfw')}
-_lock = threading.Lock()
+_SOFTWARE = ('llvmpipe', 'softpipe', 'software')  # in names of renderers
+SOFTWARE_TURN = threading.RLock()
+if hasattr(os, 'register_at_fork'):  # a child begins with no picture half done, and with a turn that can be had
+    os.register_at_fork(
+        before=SOFTWARE_TURN.acquire, after_in_parent=SOFTWARE_TURN.release, after_in_child=SOFTWARE_TURN.release
+    )
 
 
 class NoOpenGLError(RuntimeError):
@@ -34,7 +44,7 @@ def open_context() -> Any:
     """A new OpenGL context, current in the calling thread; `free()` it there. NoOpenGLError with what to install."""
     failures: list[str] = []
     os.environ.setdefault(*_SOFTWARE_THREADS)
-    with _lock:
+    with SOFTWARE_TURN:  # what it will be is not known before
         for name in _candidates():
             try:
                 context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # pictures are rendered off screen
@@ -43,6 +53,15 @@ def open_context() -> Any:
             except Exception as error:  # what is missing is said in many ways
                 failures.append(f'{name}: {type(error).__name__}: {error}')
     raise NoOpenGLError(f'nothing can be rendered here ({"; ".join(failures)}). {_HELP}')
+
+
+def renders_in_software() -> bool:
+    """Whether the current context renders on the processor."""
+    from OpenGL.raw.GL.VERSION.GL_1_0 import GL_RENDERER, glGetString
+
+    name: Any = glGetString(GL_RENDERER)  # a pointer
+    renderer = (cast(name, c_char_p).value or b'').decode(errors='replace').lower()
+    return any(each in renderer for each in _SOFTWARE)
 
 
 def check_choice() -> None:

@@ -1,7 +1,8 @@
 """Renderer: pictures of many envs at once, on threads of its own.
 
 Each thread keeps its OpenGL context and what it holds of the models, see `canvas.py`. Threads start with the first
-picture and end with `close`, at the latest with the process. A forked child starts threads of its own.
+picture and end with `close`, at the latest with the process. A forked child starts threads of its own. Where pictures
+are rendered on the processor, one after the other (`gl.py`), there is one thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import mujoco
@@ -48,7 +50,7 @@ class Renderer:
         self._start()
         # envs of one model side by side: few threads need each model
         ordered = sorted(jobs, key=lambda job: id(job.model))
-        count = min(self._threads, len(ordered))
+        count = min(1 if self._workers[0].in_software else self._threads, len(ordered))
         bounds = np.linspace(0, len(ordered), count + 1).round().astype(int).tolist()
         parts = [ordered[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
         rendered = [worker.submit(part) for worker, part in zip(self._workers, parts, strict=False)]
@@ -75,15 +77,20 @@ class _RenderThread:
 
     def __init__(self, quality: Quality):
         self._quality: Quality = quality
-        self._queue: queue.SimpleQueue[tuple[Sequence[RenderJob], Future[None]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Sequence[RenderJob], Future[bool]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def submit(self, jobs: Sequence[RenderJob]) -> Future[None]:
-        """Render, while the caller does something else."""
+    @cached_property
+    def in_software(self) -> bool:
+        """Whether it renders on the processor. NoOpenGLError if nothing can be rendered here."""
+        return self.submit([]).result()
+
+    def submit(self, jobs: Sequence[RenderJob]) -> Future[bool]:
+        """Render, while the caller does something else; says whether that is done on the processor."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name='internutopia-renderer', daemon=True)
             self._thread.start()
-        done: Future[None] = Future()
+        done: Future[bool] = Future()
         self._queue.put((jobs, done))
         return done
 
@@ -102,7 +109,7 @@ class _RenderThread:
                 canvas = canvas or Canvas(self._quality)
                 for job in jobs:
                     canvas.render(job.model, job.state, job.labels, job.requests)
-                done.set_result(None)
+                done.set_result(canvas.in_software)
             except BaseException as error:
                 done.set_exception(error)
             item = jobs = job = done = None  # nothing is kept alive while waiting

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -199,6 +202,62 @@ def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, o
     for one, other in zip(*pictures.values(), strict=True):
         assert (one.rgba == other.rgba).all() and (one.depth == other.depth).all()
     assert (pictures[1][0].rgba != pictures[1][1].rgba).any() and (pictures[1][0].rgba == pictures[1][2].rgba).all()
+
+
+@pytest.fixture
+def software(opengl) -> None:
+    """Skips where a GPU renders."""
+    with ThreadPoolExecutor(1) as other_thread:  # OpenGL is bound to threads
+        if not other_thread.submit(lambda: canvas.Canvas('fast').in_software).result():
+            pytest.skip('a GPU renders')
+
+
+@pytest.mark.parametrize('envs, threads', [(1, 2), (2, 1)])
+def test_software_renders_one_picture_at_a_time(make_env, make_task, monkeypatch, software, envs: int, threads: int):
+    """Mesa's crashes with two; within a renderer, and where threads step envs of their own."""
+    made = [
+        make_env(tasks=[make_task('floor'), make_task('crates')], env_num=2, sim={'threads': threads})
+        for _ in range(envs)
+    ]
+    for env in made:
+        env.reset()
+    both, met, render = threading.Barrier(2), [], mujoco.mjr_render
+
+    def meet(*args: Any) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # s, for another one
+            met.append(True)
+        render(*args)
+
+    monkeypatch.setattr(mujoco, 'mjr_render', meet)
+    with ThreadPoolExecutor(2) as programs:
+        pictures = list(programs.map(lambda env: env.render(), made))
+    assert not met and all(picture.any() for picture in pictures)
+
+
+def test_a_fork_waits_for_the_picture_that_is_rendered(env, monkeypatch, software):
+    """A child gets none half done."""
+    camera_pose = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), LENS)
+    begun, forked, events, render = threading.Event(), threading.Event(), [], mujoco.mjr_render
+
+    def slow(*args: Any) -> None:
+        begun.set()
+        forked.wait(0.2)
+        render(*args)
+        events.append('rendered')
+
+    env.runner.world.render([RenderRequest(0, camera_pose, frame())])
+    monkeypatch.setattr(mujoco, 'mjr_render', slow)
+    with ThreadPoolExecutor(1) as other_thread:
+        picture = other_thread.submit(env.runner.world.render, [RenderRequest(0, camera_pose, frame())])
+        begun.wait()
+        if (child := os.fork()) == 0:
+            os._exit(0)
+        events.append('forked')
+        forked.set()
+        os.waitpid(child, 0)
+        picture.result()
+    assert events == ['rendered', 'forked']
 
 
 def test_pictures_may_become_larger(env):
