@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.util.install import install_hint
+from internutopia.core.util.log import log
 
 if TYPE_CHECKING:
     import viser
@@ -71,12 +73,14 @@ def _behind_token(token: str, routes: Routes) -> Iterator[None]:
     import websockets.asyncio.server as library
 
     serve: Any = library.serve
+    logger = log.getChild('viewer')
+    logger.addFilter(_is_ours)
 
     def guarded(*args: Any, process_request: Any, **options: Any) -> Any:
         def check(connection: Any, request: Any) -> Any:
             path, _, query = request.path.partition('?')
             given, _, rest = path.removeprefix('/').partition('/')
-            if not hmac.compare_digest(given.encode(), token.encode()):
+            if not hmac.compare_digest(given.encode(errors='surrogateescape'), token.encode()):
                 return connection.respond(403, 'Open the address that the viewer printed, with its token.\n')
             if rest in routes:
                 try:
@@ -87,13 +91,21 @@ def _behind_token(token: str, routes: Routes) -> Iterator[None]:
             request.path = f'/{rest}?{query}'
             return process_request(connection, request)
 
-        return serve(*args, process_request=check, **options)
+        return serve(*args, process_request=check, logger=logger, **options)
 
     library.serve = guarded  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
         library.serve = serve
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record of the server tells more than that somebody sent what is no request of a page, or went."""
+    from websockets.exceptions import WebSocketException
+
+    error = record.exc_info and record.exc_info[1]
+    return not isinstance(error, WebSocketException | OSError | EOFError)
 
 
 @contextmanager
