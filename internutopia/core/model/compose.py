@@ -16,6 +16,7 @@ import mujoco
 
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.model.assets import resolve
+from internutopia.core.model.base_contacts import is_bolted, keep_base_contacts
 from internutopia.core.model.conform import conform
 from internutopia.core.model.contact_parameters import make_rigid
 from internutopia.core.model.drives import (
@@ -78,7 +79,8 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
     object_assets = [child for _, child in objects if child is not None]
-    set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg())
+    loose = any(obj.dynamic for obj in scene.objects)
+    set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg(), loose=loose)
     if base is not None:
         _name_elements(base)
         spec.memory = base.memory
@@ -87,11 +89,13 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
         frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
         spec.attach(base, frame=frame, prefix=SCENE_PREFIX)
         add_drives(spec, SCENE_PREFIX, drives)
+    bases: list[str] = []
     for robot, child in robots:
         warn_of_removed(robot, remove_surroundings(child, robot, in_scene=base is not None))
-        attach_robot(spec, robot, child)
+        bases += attach_robot(spec, robot, child)
     for obj, child in objects:
-        _attach_object(spec, obj, child)
+        bases += _attach_object(spec, obj, child)
+    keep_base_contacts(spec, bases)
     light_if_dark(spec)
     if scene.asset and not is_mjcf(resolve(scene.asset)):  # whose author knows MuJoCo's sky
         add_missing_sky(spec)
@@ -119,9 +123,13 @@ def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     return load_spec(resolve(obj.asset), options)
 
 
-def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> None:
-    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root."""
+def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> list[str]:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
+
+    Returns the mocap body if the links on it touch it (see `base_contacts`).
+    """
     _name_elements(child)
+    bolted = is_bolted(child, robot.asset)
     conform(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     fixed = _fix_or_free(robot, child)
@@ -145,6 +153,7 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
     if drives is not None:
         add_drives(spec, robot_prefix(robot.name), drives)
     _add_contact_sensors(spec, robot)
+    return [f'robots/{robot.name}'] if fixed and bolted else []
 
 
 def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
@@ -209,7 +218,8 @@ def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotSpec) -> None:
         sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
 
 
-def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | None) -> None:
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | None) -> list[str]:
+    """Attach an object; returns its body if links on it touch it, as `attach_robot` does."""
     body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
     if obj.dynamic:
         body.add_freejoint(name=object_body(obj.name))
@@ -228,7 +238,10 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             geom.contype = geom.conaffinity = 0
         elif obj.dynamic:
             make_rigid(geom)
-        return
+        return []
+    assert obj.asset is not None
+    bolted = not obj.dynamic and is_bolted(child, obj.asset)
+    _name_elements(child)
     for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
         child.delete(joint)  # the object itself is what moves
     if obj.mass is not None:
@@ -240,3 +253,4 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
         child.delete(pair)
     adopt_settings(child, spec)
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')
+    return [body.name] if bolted else []

@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 
 from internutopia.core.model.assets import resolve
+from internutopia.core.model.base_contacts import keep_base_contacts
 from internutopia.core.model.compose import attach_robot, load_robot, robot_prefix
 from internutopia.core.model.importers.load import is_mjcf
 from internutopia.core.model.self_collision import defines_self_collisions
@@ -55,7 +56,7 @@ class _LoneRobot:
         robot = dataclasses.replace(robot, contact_excludes=(), contact_links=())
         spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
         remove_surroundings(child, robot, in_scene=True)
-        attach_robot(spec, robot, child)
+        keep_base_contacts(spec, attach_robot(spec, robot, child))
         self._model = spec.compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
         self._always = self._adjacent() | self._overlapping({})

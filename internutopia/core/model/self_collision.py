@@ -6,7 +6,8 @@
 | True | likewise, and those that only `enabledSelfCollisions` of a USD file keeps from it |
 | False | none |
 
-Parent and child never do: MuJoCo sees to that, through fixed joints, too. `RobotSpec.contact_excludes` names more pairs
+Parent and child never do: MuJoCo sees to that, through fixed joints, too; but for a base that an MJCF file fixes to the
+world (see `base_contacts`). `RobotSpec.contact_excludes` names more pairs
 that do not (see `overlaps`). What links do with the scene, with objects and with other robots is left as it is.
 """
 

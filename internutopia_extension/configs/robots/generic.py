@@ -38,7 +38,8 @@ class GenericRobotCfg(RobotCfg):
     """Whether links of the robot collide with each other.
 
     None: as the model says; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
-    Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide.
+    Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide, or
+    fixes the base to the world, which its links then touch.
     """
     initial_joint_positions: dict[str, FiniteFloat] = {}
     """Joint positions at the start of an episode, rad (sliding joints: m); joints not named start as the model says."""

@@ -159,6 +159,22 @@ def test_a_gripper_gets_contacts_that_hold(scene, robot, joint):
     assert (opt.integrator, opt.cone, opt.impratio) == (INTEGRATOR.mjINT_EULER, CONE.mjCONE_PYRAMIDAL, 1)
 
 
+def test_loose_things_get_a_friction_cone_that_holds_them(scene, robot, write_model):
+    thing = '<body name="thing" pos="0 0 1"><freejoint/><geom size="0.1"/></body>'
+    crates = write_model('crates', f'<worldbody><geom type="plane" size="9 9 1"/>{thing}</worldbody>')
+    held = CONE.mjCONE_ELLIPTIC, 100.0
+    for opt in (options(asset=crates, robots=(robot(),)), options(asset=scene(), objects=(ObjectSpec('cube'),))):
+        assert (opt.cone, opt.impratio) == held and opt.integrator == INTEGRATOR.mjINT_EULER
+    fixed = ObjectSpec('cube', dynamic=False)
+    # robots alone do as they were trained: among things that do not move, and as their own file says
+    walker = RobotSpec('walker', write_model('walker', f'<worldbody>{thing}</worldbody>'))
+    for opt in (options(asset=scene(), objects=(fixed,), robots=(walker,)), options(robots=(walker,))):
+        assert (opt.cone, opt.impratio) == (CONE.mjCONE_PYRAMIDAL, 1.0)
+    asked: dict[str, Any] = {'cone': 'pyramidal', 'impratio': 1.0}
+    opt = options(asked, asset=crates)
+    assert (opt.cone, opt.impratio) == (CONE.mjCONE_PYRAMIDAL, 1.0)
+
+
 def test_where_something_bounces_a_gripper_does_not_change_the_integrator(scene, robot, write_model):
     ball = write_model(
         'ball', '<worldbody><body><geom size="0.1" solref="-100 -300" solimp="0.99 0.99"/></body></worldbody>'
