@@ -97,8 +97,14 @@ class WarpBatch:
 
     @cached_property
     def stream(self) -> wp.Stream:
-        """A CUDA stream on which this batch can be stepped beside others."""
-        return wp.Stream(self.device)
+        """A CUDA stream on which this batch can be stepped beside others.
+
+        One of torch's, which never end: what torch frees waits for all streams that used it, also those of a batch
+        that is gone.
+        """
+        import torch
+
+        return wp.stream_from_torch(torch.cuda.Stream(str(self.device)))
 
     def select(self, selected: NDArray[np.bool_]) -> None:
         """Say which worlds, `(n,)`, the next calls are about."""

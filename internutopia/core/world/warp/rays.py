@@ -46,12 +46,14 @@ class DeviceRayCaster:
     def __init__(self, batch: WarpBatch, seen: NDArray[np.bool_], origins: int, rays: int):
         outside = seen & np.isin(batch.model.geom_type, _OUTSIDE_THE_TREE)
         model = copy.copy(batch.model)
-        model.geom_group[:] = seen & ~outside
+        model.geom_group[:] = inside = seen & ~outside
         room = memory_checked(f'{rays} rays in each of {batch.n} envs', 'fewer rays or a smaller env_num')
         with wp.ScopedDevice(batch.device), room:
-            self._context = mjw.create_render_context(
-                model, batch.n, cam_active=[], enabled_geom_groups=[1], use_textures=False
-            )
+            self._context: Any = None
+            if inside.any():  # to make a tree of nothing on a GPU crashes the process
+                self._context = mjw.create_render_context(
+                    model, batch.n, cam_active=[], enabled_geom_groups=[1], use_textures=False
+                )
             self._outside: Any = wp.array(np.flatnonzero(outside), dtype=int)
             self._origins: Any = wp.zeros((batch.n, origins), dtype=wp.vec3)
             self._directions: Any = wp.zeros((batch.n, rays), dtype=wp.vec3)
@@ -72,12 +74,11 @@ class DeviceRayCaster:
         return wp.to_torch(self._distances, requires_grad=False)[slots]
 
     def _trace(self, model: mjw.Model, data: mjw.Data) -> None:
-        context = self._context
-        if context.bvh_ngeom:  # the engine crashes if there is nothing in the tree
-            mjw.refit_bvh(model, data, context)
         tree: Any = _Tree()
-        for name in ('bvh_id', 'bvh_ngeom', 'bvh_nflexgeom', 'group_root', 'enabled_geom_ids', 'mesh_bvh_id'):
-            setattr(tree, name, getattr(context, name))
+        if self._context is not None:
+            mjw.refit_bvh(model, data, self._context)
+            for name in _Tree.vars:
+                setattr(tree, name, getattr(self._context, name))
         geoms: Any = _Geoms()
         for name in _Geoms.vars:
             setattr(geoms, name, getattr(data if name in ('geom_xpos', 'geom_xmat') else model, name))

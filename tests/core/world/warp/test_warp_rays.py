@@ -17,6 +17,7 @@ from internutopia.core.world.mujoco.world import MujocoWorld
 from internutopia.core.world.warp.device import WarpDeviceWorld
 
 torch = pytest.importorskip('torch')
+wp = pytest.importorskip('warp')
 
 ENVS = 4
 RAYS = 400
@@ -140,6 +141,19 @@ def test_every_shape_and_what_is_left_out(make_worlds: Any, make_scene: Any, loo
         high = np.array([[[20.0, 20.0, 5e3]]] * ENVS)
         down = np.broadcast_to([0.0, 0.0, -1.0], high.shape)
         np.testing.assert_allclose(cast_both(pair, high, down, **LOOKS[look]), 5e3 + 1.0, rtol=SINGLE)
+
+
+def test_no_tree_is_made_of_nothing(make_worlds: Any, make_scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU that ends the process."""
+    make_tree = wp.Bvh.__init__
+
+    def refuse(self: Any, lowers: Any, *args: Any, **kwargs: Any) -> None:
+        assert len(lowers)
+        make_tree(self, lowers, *args, **kwargs)
+
+    monkeypatch.setattr(wp.Bvh, '__init__', refuse)
+    wanted, got = cast_both(make_worlds(make_scene()), *rays(1), **LOOKS['at nothing'])
+    np.testing.assert_array_equal(got, wanted)
 
 
 def test_they_follow_the_world(make_worlds: Any, make_scene: Any) -> None:
