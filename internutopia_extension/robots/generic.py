@@ -14,7 +14,10 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')
-DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0  # per rad or m, where neither the config nor the file says any
+DEFAULT_STIFFNESS, DEFAULT_DAMPING = (
+    100.0,
+    10.0,
+)  # per rad or m, where neither the config nor the file says any: at least
 
 
 @BaseRobot.register('GenericRobot')
@@ -22,9 +25,10 @@ class GenericRobot(BaseRobot):
     """The robot in `config.usd_path`, an MJCF, URDF or USD file.
 
     A model without actuators gets joint drives: with the config's stiffness and damping, else with those of the drives
-    in the file (USD). So does one that has nothing but motors on joints, if a controller commands drives (see
-    `BaseController.commands`) or the config has something to say about them; not if one commands the actuators. Any
-    other model keeps its actuators, and is commanded through an `ActuatorController`.
+    in the file (USD), else with as much as it takes to hold its links. So does one that has nothing but motors on
+    joints, if a controller commands drives (see `BaseController.commands`) or the config has something to say about
+    them; not if one commands the actuators. Any other model keeps its actuators, and is commanded through an
+    `ActuatorController`.
     """
 
     batched = True
@@ -37,6 +41,7 @@ class GenericRobot(BaseRobot):
         model = super().model(config)
         asked_for = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)
         commanded = commanded_by(config.controllers or [])
+        without_gains = config.stiffness is None and config.damping is None
         return dataclasses.replace(
             model,
             fixed_base=config.fixed_base,
@@ -46,7 +51,8 @@ class GenericRobot(BaseRobot):
                 config.effort_limit,
                 only_if_bare=True,
                 instead_of_motors='actuators' not in commanded and bool(asked_for or 'drives' in commanded),
-                asset_first=config.stiffness is None and config.damping is None,
+                asset_first=without_gains,
+                sized=without_gains,
                 asked_for=asked_for,
             ),
             joint_positions=config.initial_joint_positions,

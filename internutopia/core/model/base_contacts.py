@@ -28,7 +28,7 @@ def is_bolted(asset: mujoco.MjSpec, path: str) -> bool:
 
 
 def keep_base_contacts(spec: mujoco.MjSpec, bases: Collection[str]) -> None:
-    """Let the first links of a composed model touch their bases: the mocap bodies of these names, and what is on them."""
+    """Let the first links of a composed model touch their bases: mocap bodies of these names, and what is on them."""
     if not bases or spec.option.disableflags & _FILTER:
         return
     solid = defaultdict[str, list[str]](list)  # names of bodies, by what they are fixed to

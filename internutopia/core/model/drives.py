@@ -12,6 +12,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from internutopia.core.model.default_gains import default_gains
 from internutopia.core.model.spec import RobotSpec
 from internutopia.core.util import did_you_mean
 
@@ -60,7 +61,10 @@ def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive
     if own:
         return {joint: own.get(joint, Drive(0.0, 0.0, {})) for joint in joints}
     passive = set(joints) - motors if motors and robot.drives.instead_of_motors else set[str]()
-    return {joint: Drive(*robot.drives.gains(joint, passive=joint in passive), {}) for joint in joints}
+    gains = {joint: robot.drives.gains(joint, passive=joint in passive) for joint in joints}
+    if robot.drives.sized:
+        gains |= default_gains(child, {joint: each for joint, each in gains.items() if joint not in passive})
+    return {joint: Drive(*gains[joint], {}) for joint in joints}
 
 
 def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:

@@ -37,8 +37,9 @@ class Drives:
     name (joints not named get 0); `effort_limit` [N·m or N] likewise is the greatest effort of the drives (None, and
     for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
     `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
-    asset brings drives (USD), their gains and targets count instead. `asked_for`: which of the three numbers somebody
-    asked for, so that it is an error if they have no effect.
+    asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
+    that carry more get more (see `internutopia.core.model.default_gains`). `asked_for`: which of the three numbers
+    somebody asked for, so that it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
@@ -47,6 +48,7 @@ class Drives:
     only_if_bare: bool = False
     instead_of_motors: bool = False
     asset_first: bool = False
+    sized: bool = False
     asked_for: tuple[str, ...] = ()
 
     def gains(self, joint: str, passive: bool = False) -> tuple[float, float]:
