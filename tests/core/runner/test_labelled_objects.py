@@ -134,3 +134,28 @@ def test_texts_that_are_wrong(make_env: Any, make_task: Any, write_model: Any, c
     broken = write_model('broken', f"""<custom><text name="semantics:desk" data='{{"class": 3}}'/></custom>{body}""")
     with pytest.raises(ValueError, match="text 'semantics:desk' must be a class or a JSON object of strings, it is"):
         make_env(tasks=[make_task(broken, robots=[])], env_num=1).reset()
+
+
+def test_what_is_flat_has_the_size_that_is_seen(make_env: Any, make_task: Any, tmp_path: Any) -> None:
+    """A card of 10 cm, which collides as a plate of 5 mm."""
+    pytest.importorskip('pxr.Usd')
+    file = tmp_path / 'card.usda'
+    file.write_text("""#usda 1.0
+(
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Mesh "card" (prepend apiSchemas = ["SemanticsAPI:Semantics", "PhysicsCollisionAPI"])
+{
+    string semantic:Semantics:params:semanticType = "class"
+    string semantic:Semantics:params:semanticData = "card"
+    point3f[] points = [(0, 0, 1), (0.1, 0, 1), (0.1, 0.05, 1), (0, 0.05, 1)]
+    int[] faceVertexCounts = [4]
+    int[] faceVertexIndices = [0, 1, 2, 3]
+}
+""")
+    env = make_env(tasks=[make_task(str(file), robots=[])])
+    env.reset()
+    card = one(env, 'card', 0)
+    np.testing.assert_allclose(card.size, [0.1, 0.05, 0], atol=LENGTH)
+    np.testing.assert_allclose(card.position, [0.05, 0.025, 1], atol=LENGTH)

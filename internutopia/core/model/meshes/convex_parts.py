@@ -2,11 +2,12 @@
 
 They follow from the first of these rules that holds:
 
-1. A convex piece is its hull.
-2. A rectilinear one, such as a wall with a door, is exactly the boxes that it consists of.
-3. What nearly fills its hull is that.
-4. What is closed otherwise is left to CoACD, once it is simplified: a `Solid`.
-5. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that looks inwards.
+1. A flat piece, in whatever plane, has no hull: it becomes plates.
+2. A convex piece is its hull.
+3. A rectilinear one, such as a wall with a door, is exactly the boxes that it consists of.
+4. What nearly fills its hull is that.
+5. What is closed otherwise is left to CoACD, once it is simplified: a `Solid`.
+6. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that looks inwards.
 
 Hulls that nearly fill a box are boxes. "Nearly" is a distance, the `tolerance` of the piece: `RELATIVE_TOLERANCE` of
 its greatest extent, but at most `TOLERANCE`, and at least what the caller says. No part stands over the surface by more
@@ -22,9 +23,9 @@ import numpy as np
 from internutopia.core.model.meshes.hulls import HULL_VERTICES, box_axes, box_corners, fills_hull, hull
 from internutopia.core.model.meshes.part_cache import ConvexPart
 from internutopia.core.model.meshes.rectilinear import boxes_of
-from internutopia.core.model.meshes.sheets import FLAT_THICKNESS, plates
+from internutopia.core.model.meshes.sheets import SCALE_FREE_SIZE, flat_thickness, plates
 from internutopia.core.model.meshes.simplification import collapsed
-from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of, simplified
+from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of, principal_extents, simplified
 
 TOLERANCE = 0.1
 """How far [m] a part may stand over the surface of a large piece."""
@@ -34,8 +35,6 @@ STATIC_TOLERANCE = 0.02
 """The least tolerance [m] of what does not move: a robot does not feel the keys of a keyboard on a desk."""
 ROOM_SIZE = 2.0
 """A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
-SCALE_FREE_SIZE = 1.0
-"""What is smaller than this [m] meets none of the absolute lengths here: at any scale its parts are similar."""
 MAX_PLATES = 2000
 """A sheet that would need more plates is made coarser."""
 
@@ -44,9 +43,9 @@ _WHOLE_SLACK = 0.5  # the same of all pieces together: what is open wider than 3
 _FINE = 0.125  # part that simplification may use up
 _MANY_FACES = 200  # a piece of more is simplified before it is looked at closely
 _MANY_PLATES = 12  # flat ones; a sheet of more gets curved ones, within the tolerance
+_FRONT = 0.5  # cosine between the normal of a flat piece and those of the faces on its front
 _LEAST_FILLING = 0.7  # a piece that fills less of its hull's volume is not compared with it
-_THIN = 1e-3  # a sheet is flat if its least extent is below this part of its greatest
-_RELATIVE_THICKNESS = FLAT_THICKNESS / SCALE_FREE_SIZE
+_THIN = 1e-3  # an open piece that is flat but for this part of its extent is not compared with its hull
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,9 @@ class Solid:
 def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:
     """Convex parts of a connected piece in metres, or what is left to CoACD; `finest` [m]: the least tolerance."""
     tolerance = tolerance_of(piece, finest)
-    closed = piece.is_closed() and not is_room(piece)
+    if flat := piece.is_flat():
+        piece = _front_of(piece)
+    closed = not flat and piece.is_closed() and not is_room(piece)
     if closed:
         piece = facing_out(piece)
         if piece.is_convex():
@@ -88,7 +89,7 @@ def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:
 
 def whole_part(mesh: Surface, finest: float) -> ConvexPart | None:
     """The hull of all pieces of a small mesh in metres if they nearly fill it together: a keyboard and its keys."""
-    if mesh.extent.max() > SCALE_FREE_SIZE or mesh.extent.min() <= _THIN * mesh.extent.max():
+    if mesh.extent.max() > SCALE_FREE_SIZE or mesh.is_flat(_THIN):
         return None
     tolerance, around = tolerance_of(mesh, finest), hull(mesh.vertices)
     return hull_part(around, tolerance) if fills_hull(mesh, around, _WHOLE_SLACK * tolerance) else None
@@ -123,8 +124,9 @@ def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
 
 def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
     """A surface as plates behind its faces, so that it stays hollow; `tolerance` [m]: of curved ones."""
-    depth, size = float(sheet.extent.min()), float(sheet.extent.max())
-    thickness = min(FLAT_THICKNESS, _RELATIVE_THICKNESS * size, np.inf if depth < _THIN * size else depth / 4)
+    thickness = flat_thickness(float(sheet.extent.max()))
+    if not sheet.is_flat(_THIN):
+        thickness = min(thickness, float(sheet.extent.min()) / 4)
     found = plates(sheet, thickness)
     if len(found) > _MANY_PLATES:
         while len(found := plates(sheet, thickness, tolerance)) > MAX_PLATES:
@@ -134,12 +136,20 @@ def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
 
 def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexPart | None:
     """The hull of a piece that nearly fills it."""
-    if piece.extent.min() < _THIN * piece.extent.max() or (not closed and piece.volume < 0):
+    if piece.is_flat(_THIN) or (not closed and piece.volume < 0):
         return None
     around = hull(piece.vertices)
     if closed and piece.volume < _LEAST_FILLING * around.volume:
         return None
     return hull_part(around, tolerance) if fills_hull(piece, around, _SLACK * tolerance) else None
+
+
+def _front_of(flat: Surface) -> Surface:
+    """A flat piece without the other side that a closed one has."""
+    normal = principal_extents(flat.vertices)[0][-1]
+    normal = normal * np.sign(normal[np.argmax(np.abs(normal))])  # the same on every machine
+    towards = normals_of(flat.vertices[flat.faces])[0] @ normal > _FRONT
+    return Surface(flat.vertices, flat.faces[towards]) if flat.is_closed() else flat
 
 
 def _box_volume(corners: Floats) -> float:

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from internutopia.core.model.meshes.coacd_worker import CoacdProcess
 from internutopia.core.model.meshes.convex_parts import (
     RELATIVE_TOLERANCE,
-    SCALE_FREE_SIZE,
     Solid,
     hull_part,
     parts_of,
@@ -42,6 +41,7 @@ from internutopia.core.model.meshes.convex_parts import (
 from internutopia.core.model.meshes.hulls import hull
 from internutopia.core.model.meshes.merging import merged
 from internutopia.core.model.meshes.part_cache import ConvexPart, PartCache
+from internutopia.core.model.meshes.sheets import SCALE_FREE_SIZE
 from internutopia.core.model.meshes.surfaces import Surface, pieces, simplified
 from internutopia.core.util.log import log, warn
 from internutopia.core.util.progress import progress_bar
@@ -67,7 +67,7 @@ DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
 """The message that is logged at the end, with the number of meshes, a name and seconds."""
 
 _NAMED = 5  # meshes that a warning names before it only counts the rest
-_FORMAT = 6  # of the files in the cache; to be raised when what is computed changes
+_FORMAT = 7  # of the files in the cache; to be raised when what is computed changes
 # A search that is a good deal faster than CoACD's default and finds as few parts of walls and furniture. Most closed
 # pieces need no preprocessing, which takes ten times as long as the rest.
 _SEARCH: dict[str, Any] = {

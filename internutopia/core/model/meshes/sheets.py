@@ -11,7 +11,9 @@ import numpy as np
 from internutopia.core.model.meshes.surfaces import Floats, Surface, normals_of
 
 FLAT_THICKNESS = 0.05
-"""Thickness [m] that flat colliders get; thin enough not to show, thick enough not to be pushed through."""
+"""Thickness [m] that flat colliders from `SCALE_FREE_SIZE` on get; thick enough not to be pushed through."""
+SCALE_FREE_SIZE = 1.0
+"""Smaller meshes [m] meet no absolute lengths in what stands for them: at any scale their parts are similar."""
 
 _SAME_PLANE = np.cos(np.radians(1.0))  # cosine between the normals of faces that become one flat plate
 _SAME_SIDE = 0.5  # between the normal of a curved plate and those of its faces
@@ -28,6 +30,11 @@ class Plate:
     vertices: Floats
     volume: float
     axes: Floats | None
+
+
+def flat_thickness(size: float) -> float:
+    """Thickness [m] of the collider of something flat of a greatest extent [m]."""
+    return FLAT_THICKNESS * min(1.0, size / SCALE_FREE_SIZE)
 
 
 def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[Plate]:

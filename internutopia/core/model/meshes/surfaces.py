@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FLAT = 1e-5
+"""A surface is flat if its least extent along its principal axes is below this part of its greatest."""
+
 _SAME_POINT = 1e-6  # vertices closer than this part of the surface's extent are one
 _NO_VOLUME = 1e-12  # a sheet with two sides encloses less than this part of the cube around it
 _FLAT_EDGE = 1e-5  # how far a face may stand over its neighbour's plane, as part of the extent, and count as convex
@@ -35,6 +38,11 @@ class Surface:
         """Volume inside [m3] if it is closed, which its faces look out of; negative if they look inwards."""
         return signed_volume(self.vertices[self.faces])
 
+    def is_flat(self, part: float = FLAT) -> bool:
+        """Whether all of it is in a plane, in any direction, but for a part of its greatest extent."""
+        _, extents = principal_extents(self.vertices)
+        return bool(extents[-1] <= part * extents.max())
+
     def is_closed(self) -> bool:
         """Whether each edge of a face is one of a neighbour, too, in the other direction."""
         forth, back = _codes(_edges(self.faces), len(self.vertices))
@@ -51,6 +59,13 @@ class Surface:
     def flipped(self) -> Surface:
         """The same with inside and outside exchanged."""
         return Surface(self.vertices, self.faces[:, ::-1])
+
+
+def principal_extents(points: Floats) -> tuple[Floats, Floats]:
+    """Principal axes `(3, 3)` of points `(n, 3)`, one a row, widest first, and the extents `(3,)` along them [m]."""
+    centred = points - points.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1]
+    return axes, np.ptp(centred @ axes.T, axis=0)
 
 
 def signed_volume(triangles: Floats) -> float:

@@ -12,6 +12,7 @@ from internutopia.core.model.file_errors import BROKEN
 from internutopia.core.model.importers.urdf.document import Document, Numbers, Shape
 from internutopia.core.model.importers.urdf.files import find
 from internutopia.core.model.meshes.images import add_texture, decode_image
+from internutopia.core.model.meshes.mesh_faults import fault_of
 from internutopia.core.model.meshes.mesh_files import fill_mesh, fill_with_trimesh
 from internutopia.core.model.meshes.obj_materials import ObjMaterial, obj_material
 
@@ -84,7 +85,7 @@ class Meshes:
         try:
             self._spec.copy().compile()
         except ValueError as error:
-            broken = [(name, fault) for name in self._meshes if (fault := self._fault(name))]
+            broken = [(name, fault) for name, mesh in self._meshes.items() if (fault := fault_of(mesh))]
             if not broken:
                 raise
             for name, fault in broken:
@@ -127,19 +128,6 @@ class Meshes:
     def _geoms(self, name: str) -> list[mujoco.MjsGeom]:
         return [geom for geom in self._spec.geoms if geom.meshname == name]
 
-    def _fault(self, name: str) -> str | None:
-        """Why MuJoCo cannot compile a mesh as the spec uses it; None if it can."""
-        mesh, probe = self._meshes[name], mujoco.MjSpec()
-        alone = probe.add_mesh(name=name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
-        alone.uservert, alone.userface = mesh.uservert, mesh.userface  # texture coordinates do not matter
-        geom = probe.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
-        geom.contype = geom.conaffinity = int(mesh.inertia == _CONVEX)
-        try:
-            probe.compile()
-        except ValueError as error:
-            return str(error).splitlines()[0].removeprefix('Error: ').partition('. ')[0]  # without advice
-        return None
-
     def _repair(self, name: str, fault: str) -> None:
         file, mesh = self._files[name], self._meshes[name]
         if mesh.file:
@@ -147,12 +135,12 @@ class Meshes:
                 fill_with_trimesh(mesh, file)
             except ValueError:
                 pass
-            if self._fault(name) is None:
+            if not fault_of(mesh):
                 return
         shown = [geom for geom in self._geoms(name) if not geom.contype]
         if shown and mesh.inertia == _CONVEX:
             mesh.inertia = _SHELL
-            if self._fault(name) is None:
+            if not fault_of(mesh):
                 for geom in self._geoms(name):
                     if geom.contype:
                         self._spec.delete(geom)

@@ -7,7 +7,8 @@ What is read:
   primitives as long as the transform allows it (a sphere scaled unevenly is an ellipsoid), else they become meshes.
 - Colliders are the prims with `CollisionAPI` (on the prim itself or on one above it). In a stage without any,
   everything visible collides. A collider that is invisible collides all the same, in geom group 3. Meshes collide as
-  their `physics:approximation` says (`internutopia.core.model.importers.usd.colliders`). Flat ones are made 5 cm thick.
+  their `physics:approximation` says (`internutopia.core.model.importers.usd.colliders`). Flat ones are seen as they
+  are, and collide as plates behind them.
 - A `Plane` that collides is an infinite plane if it says so with `CollisionAPI` or faces up, and does not move; else a
   thin box.
 - A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
@@ -20,7 +21,8 @@ world body. Time-sampled attributes are taken at their first sample, point insta
 skinned meshes posed (`skinning`).
 
 What is missing, or cannot be represented, costs itself and a warning (`file_warnings`): layers, kinds of geometry,
-lights, cameras, appearance. A shape, body or joint that cannot be is a ValueError that names the file and the prim.
+shapes, lights, cameras, appearance. Of a mesh only the faces that cannot be are missing, and what cannot collide is
+seen all the same. A body or joint that cannot be is a ValueError that names the file and the prim.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
+from internutopia.core.model.groups import COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.core.model.importers.file_warnings import FileWarnings
 from internutopia.core.model.importers.load_options import LoadOptions
 from internutopia.core.model.importers.usd.bodies import PhysicsReader
@@ -19,6 +20,7 @@ from internutopia.core.model.importers.usd.semantics import add_labels
 from internutopia.core.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.core.model.importers.usd.stage import StageTransforms, prims
 from internutopia.core.model.importers.usd.transforms import Array, Frame, polar
+from internutopia.core.model.meshes.mesh_faults import fault_of
 from internutopia.core.util.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -121,15 +123,20 @@ class _Builder:
         collides = shown if implicit else bool(self._physics.collides(prim))
         if not (shown or collides):
             return
-        matrix = self._matrix(prim)
-        if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
-            self._warnings.add('left out, its scale is zero along an axis', prim)
+        try:
+            matrix = self._matrix(prim)
+            if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
+                raise ValueError('its scale is zero along an axis')
+            shape = shape_of(prim, matrix[:3, :3])
+        except ValueError as error:
+            self._warnings.add(f'left out, {str(error).removeprefix(f"{prim.GetPath()}: ")}', prim)
             return
-        shape = shape_of(prim, matrix[:3, :3])
         if shape is None:
             if not prim.GetChildren():
                 self._warnings.add('left out, it has no surface', prim)
             return
+        for flaw in shape.flaws:
+            self._warnings.add(f'faces are left out, {flaw}', prim)
         if shape.faces is not None and shown:
             self._note_subdivision(prim)
         body, physics = self._body_of(prim), self._physics  # not `self`: in a circle, the stage would stay open
@@ -138,7 +145,7 @@ class _Builder:
         def on_geom(geom: mujoco.MjsGeom, share: float) -> None:
             if body.prim is not None:
                 geom.density = physics.density(prim, body.prim)
-                geom.mass = (physics.mass(prim) or np.nan) * share
+                geom.mass = (physics.mass(prim) or np.nan) * share if share else 0.0
             body.geoms.append(geom)
             body.shapes.append(prim)
 
@@ -184,12 +191,12 @@ class _Builder:
 
     def _finish(self, mechanics: Mechanics) -> None:
         """Compile once, to find errors, concave meshes, and the masses that densities lead to; then do the rest."""
-        for body in self._bodies.values():
-            if any(geom.contype for geom in body.geoms):
-                for geom in body.geoms:
-                    geom.mass = geom.mass if geom.contype else 0.0
-        mechanics.weigh_shapeless()
-        model = self._spec.copy().compile()
+        try:
+            model = self._compiled(mechanics)
+        except ValueError:
+            if not self._remove_broken():
+                raise
+            model = self._compiled(mechanics)
         colliders = [
             (prim, geom)
             for body in self._bodies.values()
@@ -198,6 +205,42 @@ class _Builder:
         ]
         mechanics.finish(colliders, model)
         self._geometry.warn_of_hulls(model)
+
+    def _compiled(self, mechanics: Mechanics) -> mujoco.MjModel:
+        """What the spec makes; what only shows weighs nothing on a body that collides."""
+        for body in self._bodies.values():
+            if any(geom.contype for geom in body.geoms):
+                for geom in body.geoms:
+                    geom.mass = geom.mass if geom.contype else 0.0
+        mechanics.weigh_shapeless()
+        return self._spec.copy().compile()
+
+    def _remove_broken(self) -> bool:
+        """Let meshes that MuJoCo cannot compile be seen only, or take them out; whether there are any."""
+        faults = {mesh.name: (mesh, fault) for mesh in self._spec.meshes if (fault := fault_of(mesh))}
+        for body in self._bodies.values():
+            pairs = list(zip(body.geoms, body.shapes, strict=True))
+            body.geoms, body.shapes = [], []
+            for geom, prim in pairs:
+                if geom.meshname in faults and not self._is_seen(geom, prim, *faults[geom.meshname]):
+                    self._spec.delete(geom)
+                else:
+                    body.geoms.append(geom)
+                    body.shapes.append(prim)
+        for name, (mesh, _) in faults.items():
+            if not any(geom.meshname == name for geom in self._spec.geoms):
+                self._spec.delete(mesh)
+        return bool(faults)
+
+    def _is_seen(self, geom: mujoco.MjsGeom, prim: Usd.Prim, mesh: mujoco.MjsMesh, fault: str) -> bool:
+        """Whether a geom with a broken mesh can be seen, as it collides with nothing from now on."""
+        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+        seen = geom.group != COLLIDER_GROUP and not fault_of(mesh)
+        remains = seen or geom.group == COLLIDER_GROUP
+        self._warnings.add(f'{"collides with nothing" if remains else "left out"}, {fault}', prim)
+        geom.contype = geom.conaffinity = 0
+        geom.mass, geom.group = 0.0, VISUAL_GROUP
+        return seen
 
 
 def is_shown(prim: Usd.Prim) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 HULL_RATIO = 1.2
 """A mesh whose convex hull has more than this many times its volume is warned of as concave."""
+_LEAST_VERTICES = 4  # of a mesh that MuJoCo takes
 
 
 @dataclass(frozen=True)
@@ -105,25 +106,18 @@ class Geometry:
         if shape.type == mjtGeom.mjGEOM_PLANE and not _may_be_plane(shape, target, collides=collides):
             shape = shape.thickened()
         kind = collider_of(prim, shape, moves=target.moves, warnings=self._warnings) if collides else Collider.NONE
-        solid = shape.thickened() if shape.is_flat() else shape
+        flat = shape.is_flat()
+        solid = shape.thickened() if flat else shape
         visuals = self._visual_builder.of(prim, shape) if shown else []
-        if (
-            kind.is_hull
-            and len(visuals) < 2
-            and (solid is shape or not visuals or visuals[0].shape.coordinates is None)
-        ):
+        if kind.is_hull and len(visuals) < 2 and not (flat and visuals):
             visual = visuals[0] if visuals else Visual(path, solid, self._visual_builder.rgba(prim))
-            both = visual.shape if solid is shape else solid
-            colliders = [self._geom(target, path, both, BOTH_GROUP if shown else COLLIDER_GROUP, visual)]
+            colliders = [self._geom(target, path, visual.shape, BOTH_GROUP if shown else COLLIDER_GROUP, visual)]
         else:
             for visual in visuals:
-                # MuJoCo takes no mesh with fewer vertices
-                seen = (
-                    visual.shape
-                    if visual.shape.vertices is None or len(visual.shape.vertices) > 3
-                    else visual.shape.thickened()
-                )
-                target.on_geom(self._geom(target, visual.name, seen, VISUAL_GROUP, visual), 1 / len(visuals))
+                has_back = flat and collides and visual.shape.coordinates is None
+                seen = visual.shape.two_sided() if has_back else visual.shape
+                share = 0.0 if flat else 1 / len(visuals)  # what has no volume has no weight
+                target.on_geom(self._geom(target, visual.name, seen, VISUAL_GROUP, visual), share)
             if kind in (Collider.PARTS, Collider.COARSE_PARTS):
                 finest = STATIC_TOLERANCE if kind is Collider.COARSE_PARTS else 0.0
                 self._concave.append(_Concave(path, target, shape.facing_out(), finest))
@@ -134,7 +128,7 @@ class Geometry:
         for geom in colliders:
             target.on_geom(geom, 1.0)
             if kind is Collider.FALLBACK:
-                self._hulls.append((geom.name, shape, prim))
+                self._hulls.append((geom.name, solid, prim))
 
     def finish(self) -> None:
         """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
@@ -145,6 +139,8 @@ class Geometry:
         names, finest = [each.path for each in concave], [each.finest for each in concave]
         for each, parts in zip(concave, decompose(meshes, names, scales, finest), strict=True):
             whole = sum(part.volume for part in parts)
+            if not parts:
+                self._warnings.add('collides with nothing, its faces have no area', each.path)
             for number, part in enumerate(parts):
                 name = f'{each.path}/part_{number}'
                 geom = self._geom(each.target, name, part_of(each.shape, part), COLLIDER_GROUP)
@@ -153,7 +149,10 @@ class Geometry:
     def warn_of_hulls(self, model: mujoco.MjModel) -> None:
         """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
         for name, shape, prim in self._hulls:
-            hull = _hull_volume(model, int(model.geom(name).dataid[0]))
+            geom = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name)
+            if geom < 0 or not model.geom_contype[geom]:
+                continue  # it has no hull
+            hull = _hull_volume(model, int(model.geom_dataid[geom]))
             if hull > HULL_RATIO * shape.volume:
                 ratio = hull / max(shape.volume, 1e-9)
                 self._warnings.add(f'collides as its convex hull, which has {ratio:.3g} times its volume', prim)
@@ -190,6 +189,8 @@ class Geometry:
             vertices, faces = vertices[used // count], faces.reshape(-1, 3)
             arrays['usernormal'] = shape.normals.values[used % count].round(6)
         arrays['uservert'] = vertices
+        if (lacking := _LEAST_VERTICES - len(vertices)) > 0:
+            arrays = {field: np.pad(values, ((0, lacking), (0, 0)), mode='edge') for field, values in arrays.items()}
         if faces is not None:
             arrays['userface'] = faces.astype(np.int32)
         if shape.coordinates is not None:

@@ -7,8 +7,9 @@
 | centre of mass, inertia | MassAPI of the body, else the colliders |
 
 A value that is zero (`mass`, `diagonalInertia`, `principalAxes`) or infinite (`centerOfMass`) is one that is not given,
-as UsdPhysics has it. A body without colliders weighs what its visible shapes do. One without shapes has the inertia of
-a ball of 10 cm radius; if nothing says what it weighs, it is 1 kg if it moves on its own, else nothing.
+as UsdPhysics has it. A body without colliders weighs what its visible shapes do, flat ones nothing. One without shapes,
+or of which none weighs anything, has the inertia of a ball of 10 cm radius; if nothing says what it weighs, it is 1 kg
+if it moves on its own, else nothing.
 """
 
 from __future__ import annotations
@@ -100,12 +101,12 @@ def weigh_shapeless(
         if not moves and given.inertia is None:
             return
         mass = _UNKNOWN_MASS
-        warnings.add(f'body without mass and shapes weighs {_UNKNOWN_MASS:g} kg', prim)
+        warnings.add(f'body without mass and solid shapes weighs {_UNKNOWN_MASS:g} kg', prim)
     inertia = given.inertia
     if inertia is None:
         inertia = np.full(3, 0.4 * mass * BALL_RADIUS**2)
         if moves:
-            warnings.add(f'body without inertia and shapes has that of a ball of {BALL_RADIUS:g} m', prim)
+            warnings.add(f'body without inertia and solid shapes has that of a ball of {BALL_RADIUS:g} m', prim)
     _write(body, mass, given.center, inertia, given.axes)
 
 

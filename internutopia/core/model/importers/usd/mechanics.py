@@ -92,10 +92,10 @@ class Mechanics:
         self._set_iterations()
 
     def weigh_shapeless(self) -> None:
-        """Give masses to bodies that have no geoms, which would not compile without."""
+        """Give masses to bodies of which no geom weighs anything, which would not compile without."""
         for link in self._links:
             body, prim = self.elements[link.body], self._prims[link.body]
-            if not body.geoms:
+            if not _has_weight(body):
                 moves = bool(body.joints) and not self._carries(link.body)
                 weigh_shapeless(body, self._given(link.body), moves, self._warnings, prim)
 
@@ -106,7 +106,7 @@ class Mechanics:
         """
         for link in self._links:
             given = self._given(link.body)
-            if given and self.elements[link.body].geoms:
+            if given and _has_weight(self.elements[link.body]):
                 weigh(self.elements[link.body], given, model)
         self._filter(colliders)
         apply_materials(self._spec, colliders, self._warnings)
@@ -133,7 +133,7 @@ class Mechanics:
     def _carries(self, path: str) -> bool:
         """Whether something with a mass is fixed to a body."""
         fixed = [link.body for link in self._links if link.parent == path and not self.elements[link.body].joints]
-        return any(self.elements[b].geoms or self._given(b).mass is not None or self._carries(b) for b in fixed)
+        return any(_has_weight(self.elements[b]) or self._given(b).mass is not None or self._carries(b) for b in fixed)
 
     def _set_gravity(self) -> None:
         from pxr import UsdPhysics
@@ -193,6 +193,11 @@ class Mechanics:
             if joint.path == root:
                 marked |= {tops[body] for body in joint.bodies if body != WORLD}
         return [[path for path, top in tops.items() if top == mark] for mark in sorted(marked)]
+
+
+def _has_weight(body: mujoco.MjsBody) -> bool:
+    """Whether a geom of a body weighs anything by itself."""
+    return any(geom.mass != 0 for geom in body.geoms)  # NaN: what its volume and density come to
 
 
 def _is_beside(joint: Joint) -> bool:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.importers.usd.transforms import Array, axis_scales, equal, polar
 from internutopia.core.model.importers.usd.values import array, named_by_prim, value
-from internutopia.core.model.meshes.sheets import FLAT_THICKNESS
-from internutopia.core.model.meshes.surfaces import signed_volume
+from internutopia.core.model.meshes.sheets import flat_thickness
+from internutopia.core.model.meshes.surfaces import principal_extents, signed_volume
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -62,6 +62,8 @@ class Shape:
     normals: Indexed | None = None
     coordinates: Indexed | None = None
     """On a texture: from the left and from the top, 1 is the other end."""
+    flaws: tuple[str, ...] = ()
+    """Rules that faces of its prim break, which it lacks."""
 
     def with_faces(self, chosen: NDArray[np.bool_]) -> Shape:
         """The part of a mesh that consists of some of its faces; `chosen` `(m,)`."""
@@ -91,25 +93,38 @@ class Shape:
 
     def is_flat(self) -> bool:
         """Whether this is a mesh without volume, which MuJoCo cannot collide with."""
-        return self.vertices is not None and self._extents[1][-1] < _FLATNESS
+        if self.vertices is None:
+            return False
+        _, extents = self._extents
+        return bool(extents[-1] < _FLATNESS * extents.max())
 
     @cached_property
     def _extents(self) -> tuple[Array, Array]:
         assert self.vertices is not None
-        return _extents(self.vertices)
+        return principal_extents(self.vertices)
 
     def thickened(self) -> Shape:
         """A flat shape with a back; the front stays where it is. What faces up or down grows downwards."""
         if self.type == mjtGeom.mjGEOM_PLANE:
-            half = FLAT_THICKNESS / 2
+            half = flat_thickness(2 * max(self.size[:2])) / 2
             size = (self.size[0], self.size[1], half)
             return replace(self, type=mjtGeom.mjGEOM_BOX, size=size, offset=-half * self.rotation[:, 2])
         assert self.vertices is not None and self.faces is not None
+        thickness = flat_thickness(float(np.ptp(self.vertices, axis=0).max()))
         back = self.faces[:, ::-1] + len(self.vertices)
-        vertices = np.concatenate([self.vertices, self.vertices - FLAT_THICKNESS * self._front()])
+        vertices = np.concatenate([self.vertices, self.vertices - thickness * self._front()])
         faces = np.concatenate([self.faces, back]).astype(np.int32)
-        volume = FLAT_THICKNESS * float(np.linalg.norm(self._crosses(), axis=1).sum()) / 2
+        volume = thickness * float(np.linalg.norm(self._crosses(), axis=1).sum()) / 2
         return Shape(self.type, self.rotation, vertices=vertices, faces=faces, volume=volume)
+
+    def two_sided(self) -> Shape:
+        """A mesh with each face on its back, too, for pictures: they do not show backs."""
+        assert self.faces is not None
+        normals = self.normals
+        if normals is not None:
+            back = normals.index[:, ::-1] + len(normals.values)
+            normals = Indexed(np.concatenate([normals.values, -normals.values]), np.concatenate([normals.index, back]))
+        return replace(self, faces=np.concatenate([self.faces, self.faces[:, ::-1]]), normals=normals)
 
     def _crosses(self) -> Array:
         """`(m, 3)` normals of the faces of a mesh, as long as twice their areas."""
@@ -128,7 +143,8 @@ class Shape:
 def shape_of(prim: Usd.Prim, linear: Array) -> Shape | None:
     """The shape of a prim of one of `SHAPES` under the linear part `(3, 3)` of its transform to the world.
 
-    None for a mesh that has no surface. ValueError, naming the prim, for one whose size or topology is wrong.
+    Faces that cannot be are not in it. None for a mesh that has no surface. ValueError, naming the prim, for one whose
+    size or topology is wrong.
     """
     return SHAPES[str(prim.GetTypeName())](prim, linear)
 
@@ -195,16 +211,25 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
         return None
     if counts.min() < 0 or counts.sum() != len(indices):
         raise ValueError(f'faceVertexCounts sum up to {counts.sum()}, but there are {len(indices)} faceVertexIndices')
-    if indices.min(initial=0) < 0 or indices.max(initial=-1) >= len(points):
-        raise ValueError(f'faceVertexIndices must be within 0..{len(points) - 1}, the points there are')
-    if not np.isfinite(points).all():
-        raise ValueError('points must be finite numbers')
-    corners = _fans(counts, np.isin(np.arange(len(counts)), holes))
+    exist = (indices >= 0) & (indices < len(points))
+    finite = np.isfinite(points[np.where(exist, indices, 0)]).all(axis=1)
+    rules = {
+        f'faceVertexIndices must be within 0..{len(points) - 1}, the points there are': exist,
+        'points must be finite numbers': finite,
+    }
+    flaws = tuple(rule for rule, holds in rules.items() if not holds.all())
+    broken = np.repeat(np.arange(len(counts)), counts)[~(exist & finite)]
+    corners = _fans(counts, np.isin(np.arange(len(counts)), [*holes, *broken]))
     used, faces = np.unique(indices[corners], return_inverse=True)
     faces = faces.reshape(-1, 3).astype(np.int32)
     rotation, stretch = polar(linear)
     vertices = points[used] @ stretch
-    if len(used) < 3 or _extents(vertices)[1][1] < _FLATNESS:
+    if not len(used):
+        if flaws:
+            raise ValueError('; '.join(flaws))
+        return None
+    extents = principal_extents(vertices)[1]
+    if extents[1] <= _FLATNESS * extents.max():
         return None
     if (value(prim, 'orientation') == 'leftHanded') != (np.linalg.det(linear) < 0):
         faces, corners = faces[:, ::-1], corners[:, ::-1]
@@ -218,6 +243,7 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
         corners=corners,
         points=points[used],
         stretch=stretch,
+        flaws=flaws,
     )
 
 
@@ -261,14 +287,6 @@ def _convex(vertices: Array, linear: Array) -> Shape:
 def _circle(radius: float, z: float) -> Array:
     angles = np.arange(_SEGMENTS) * (2 * np.pi / _SEGMENTS)
     return np.stack([radius * np.cos(angles), radius * np.sin(angles), np.full(_SEGMENTS, z)], axis=1)
-
-
-def _extents(vertices: Array) -> tuple[Array, Array]:
-    """Principal axes `(3, 3)`, one a row, widest first, and the extents along them relative to the greatest."""
-    centred = vertices - vertices.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1]
-    extents = np.ptp(centred @ axes.T, axis=0)
-    return axes, extents / max(extents.max(), np.finfo(float).tiny)
 
 
 def _fans(counts: NDArray[np.int_], holes: NDArray[np.bool_]) -> NDArray[np.int_]:

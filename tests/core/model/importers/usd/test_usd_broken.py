@@ -188,6 +188,19 @@ def test_a_spoilt_stage_is_read_or_named(tmp_path, block):
             '    uniform token[] xformOpOrder = ["xformOp:translate"]\n}',
             'the transform is not finite',
         ),
+    ],
+)
+def test_a_shape_that_cannot_be_costs_itself(tmp_path, prim, message):
+    file = tmp_path / 'a.usda'
+    file.write_text(f'#usda 1.0\ndef Cube "box"\n{{\n}}\n{prim}\n')
+    spec, warnings = usd.load_with_warnings(file)
+    assert [geom.name for geom in spec.geoms] == ['/box']
+    assert f'left out, {message}: /bad' in warnings
+
+
+@pytest.mark.parametrize(
+    ('prim', 'message'),
+    [
         (
             'def PhysicsRevoluteJoint "bad"\n{\n    rel physics:body1 = </box>\n'
             '    uniform token physics:axis = "W"\n}',

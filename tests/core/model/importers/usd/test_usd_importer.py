@@ -219,11 +219,11 @@ def test_a_concave_collider_is_reported_once_and_a_convex_one_is_not(tmp_path, c
 @pytest.mark.parametrize(
     ('points', 'faces', 'message'),
     [
-        (CORNERS, [[0, 1, 8]], r'/World/bad: faceVertexIndices must be within 0\.\.7'),
-        ([(0, 0, 0), (1, 0, 0), (0, float('nan'), 0)], [[0, 1, 2]], '/World/bad: points must be finite'),
+        (CORNERS, [[0, 1, 8]], r'faceVertexIndices must be within 0\.\.7, the points there are: /World/bad'),
+        ([(0, 0, 0), (1, 0, 0), (0, float('nan'), 0)], [[0, 1, 2]], 'points must be finite numbers: /World/bad'),
     ],
 )
-def test_a_broken_mesh_is_named(tmp_path, points, faces, message):
+def test_a_broken_mesh_of_which_nothing_is_left_is_named(tmp_path, points, faces, message):
     stage = new_stage(tmp_path / 'a.usda')
     add_mesh(stage, '/World/bad', points, faces)
     with pytest.raises(ValueError, match=message) as error:
@@ -234,7 +234,7 @@ def test_a_broken_mesh_is_named(tmp_path, points, faces, message):
 def test_face_counts_that_do_not_fit_are_an_error(tmp_path):
     stage = new_stage(tmp_path / 'a.usda')
     add_cube_mesh(stage, '/bad').CreateFaceVertexCountsAttr([4] * 5)
-    with pytest.raises(ValueError, match='/bad: faceVertexCounts sum up to 20, but there are 24'):
+    with pytest.raises(ValueError, match='faceVertexCounts sum up to 20, but there are 24 faceVertexIndices: /bad'):
         saved(stage)
 
 

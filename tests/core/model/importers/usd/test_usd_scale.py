@@ -190,14 +190,15 @@ def test_concave_meshes_are_cut_in_metres_whatever_they_are_written_in(write, ro
 
 
 @pytest.mark.parametrize('scale', [0.1, 1.0, 20.0])
-def test_what_is_flat_gets_its_thickness_in_metres(write, scale):
+def test_what_is_flat_gets_a_thickness_in_proportion_up_to_one_in_metres(write, scale):
     sheet = f"""def Mesh "sheet" {COLLIDES} {{
         point3f[] points = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)]
         int[] faceVertexCounts = [4]
         int[] faceVertexIndices = [0, 1, 2, 3] }}"""
     model = compiled(write(sheet), (scale,) * 3)
-    extents = sorted(np.ptp(model.mesh_vert, axis=0))
-    assert extents == pytest.approx(sorted([scale, scale, FLAT_THICKNESS]), rel=1e-5)
+    (collider,) = np.flatnonzero(model.geom_contype)
+    extents = sorted(2 * model.geom_aabb[collider, 3:])
+    assert extents == pytest.approx(sorted([scale, scale, FLAT_THICKNESS * min(1.0, scale)]), rel=1e-5)
 
 
 def test_only_usd_can_be_stretched(write_model):

@@ -205,7 +205,7 @@ def test_primvars_that_do_not_fit_cost_themselves(stage, add_mesh, count, indice
     if indices is not None:
         normals.SetIndices(Vt.IntArray(indices))
     model, warnings = read(stage)
-    assert model.ngeom == 1 and len(warnings) == 1 and warnings[0].startswith('primvar normals ')
+    assert model.ngeom == 2 and len(warnings) == 1 and warnings[0].startswith('primvar normals ')
 
 
 def test_each_corner_has_its_own_normal(stage, add_mesh, blocks):
