@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,45 +18,59 @@ from internutopia.core.runner.object_state import (
 )
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
+from internutopia.core.runner.state_form import Form, difference, form_of, is_form
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.util.errors import EnvValueError
 from internutopia.core.world.states import PhysicsState
 
-# fields of an `EnvState`
-_KINDS: dict[str, type] = {
-    'task': Mapping,
-    'step_dt': float,
-    'physics': PhysicsState,
-    'noise_key': int,
-    'step': int,
-    'ended': bool,
-    'last': StepResult,
-    'object_state': Mapping,
+# fields of an `EnvState`, and what they are
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    'task': lambda task: _has_names(task) and all(isinstance(value, str) for value in task.values()),
+    'step_dt': lambda step_dt: type(step_dt) is float,
+    'physics': lambda physics: isinstance(physics, PhysicsState) and _has_names(physics.arrays),
+    'noise_key': lambda key: type(key) is int,
+    'step': lambda step: type(step) is int,
+    'ended': lambda ended: type(ended) is bool,
+    'last': lambda last: isinstance(last, StepResult),
+    'object_state': lambda states: _has_names(states),
+    'form': is_form,
 }
+_MOST_STEPS = 2**63 - 1
 
 
-def get_state(runner: SimulatorRunner, env_ids: Sequence[int]) -> SceneState:
-    """The state of these envs, which shares nothing with them. ValueError for an env without an episode."""
+def get_state(runner: SimulatorRunner, env_ids: Sequence[int], checked: bool = True) -> SceneState:
+    """The state of these envs, which shares nothing with them. ValueError for an env without an episode.
+
+    With `checked`, one that `set_state` takes: for `restore` it need not say what form it has.
+    """
     tasks: dict[int, dict[str, str]] = {}  # by task index: many envs run the same one
+    forms: dict[int, Form] = {}
     states: list[EnvState] = []
     for env_id in env_ids:
         env = _running(runner, env_id, 'get_state')
         index = env.episode.task_index
         if index not in tasks:
             tasks[index] = _as_json(env.episode.snapshot())
-        states.append(
-            EnvState(
-                task=tasks[index],
-                step_dt=runner.world.step_dt,
-                physics=runner.world.get_state(env_id),
-                noise_key=int(runner.world.noise_keys[env_id]),
-                step=env.step,
-                ended=env.ended,
-                last=copy.deepcopy(env.last),
-                object_state=get_object_state(objects_of(env.task), env_id),
-            )
-        )
+        fields: dict[str, Any] = {
+            'task': tasks[index],
+            'step_dt': runner.world.step_dt,
+            'physics': runner.world.get_state(env_id),
+            'noise_key': int(runner.world.noise_keys[env_id]),
+            'step': env.step,
+            'ended': env.ended,
+            'last': copy.deepcopy(env.last),
+            'object_state': get_object_state(objects_of(env.task), env_id),
+        }
+        form = _form(**fields) if checked else ''
+        if form != forms.get(index):  # that of many envs is the same
+            forms[index] = form
+        states.append(EnvState(**fields, form=forms[index]))
     return SceneState(tuple(env_ids), tuple(states), runner.get_current_time_step_index())
+
+
+def _form(last: StepResult, object_state: Mapping[str, Any], **_: Any) -> Form:
+    """The form of what no engine checks."""
+    return EnvState.__name__, {'.last': form_of(last), '.object_state': form_of(object_state)}
 
 
 def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> SceneState:
@@ -65,11 +79,14 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
     ValueError if it does not fit. If that, or anything else goes wrong, nothing has changed.
     """
     rows = check_fit(runner, state, env_ids)
-    before = get_state(runner, list(rows))
+    before = get_state(runner, list(rows), checked=False)
     try:
         for env_id, saved in rows.items():
             env = _write(runner, env_id, saved)
-            set_object_state(objects_of(env.task), saved.object_state, env_id)
+            try:
+                set_object_state(objects_of(env.task), saved.object_state, env_id)
+            except ValueError as error:
+                raise EnvValueError(env_id, f'set_state: env {env_id}: {error}') from error
             runner.batches.forget(env_id)
     except BaseException as error:
         for problem in restore(runner, before):
@@ -102,18 +119,22 @@ def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = Non
     if state.version != VERSION:
         raise ValueError(f'set_state: the state has version {state.version}, this is version {VERSION}')
     ids = state.env_ids if env_ids is None else env_ids
-    if len(set(ids)) < len(ids):
-        raise ValueError(f'set_state: the state names an env twice: {list(ids)}')
-    if not isinstance(state.step_count, int) or state.step_count < 0:
-        raise ValueError(f'set_state: step_count={state.step_count!r} of the state is no number of steps')
-    if len(ids) != len(state):
-        raise ValueError(f'set_state: the state is that of {len(state)} envs, but env_ids names {len(ids)}')
+    if not isinstance(state.envs, tuple) or not all(type(each) is EnvState for each in state.envs):
+        raise ValueError('set_state: envs of the state is no tuple of states of envs')
+    if not isinstance(state.env_ids, tuple):
+        raise ValueError(f'set_state: env_ids={state.env_ids!r} of the state is no tuple of ids of envs')
     for env_id in ids:
-        if not isinstance(env_id, int) or not 0 <= env_id < env_num:
+        if type(env_id) is not int or not 0 <= env_id < env_num:
             raise ValueError(
                 f'set_state: the state was taken from env {env_id}, here are {env_num} envs; name others with '
                 'env_ids=[...]'
             )
+    if len(set(ids)) < len(ids):
+        raise ValueError(f'set_state: the state names an env twice: {list(ids)}')
+    if type(state.step_count) is not int or not 0 <= state.step_count <= _MOST_STEPS:
+        raise ValueError(f'set_state: step_count={state.step_count!r} of the state is no number of steps')
+    if len(ids) != len(state):
+        raise ValueError(f'set_state: the state is that of {len(state)} envs, but env_ids names {len(ids)}')
     return dict(zip(ids, state.envs, strict=True))
 
 
@@ -142,9 +163,9 @@ def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
 
 def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: EnvSlot) -> None:
     where = f'set_state: env {env_id}'
-    if wrong := [name for name, kind in _KINDS.items() if not isinstance(getattr(saved, name, None), kind)]:
+    if wrong := [name for name, fits in _FIELDS.items() if not fits(getattr(saved, name))]:
         raise EnvValueError(env_id, f'{where}: the state is none that get_state returned, look at {", ".join(wrong)}')
-    if saved.step < 0 or not 0 <= saved.noise_key < 2**64:
+    if not 0 <= saved.step <= _MOST_STEPS or not 0 <= saved.noise_key < 2**64:
         raise EnvValueError(env_id, f'{where}: step={saved.step}, noise_key={saved.noise_key} is none of an episode')
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]
     if different:
@@ -169,6 +190,12 @@ def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Map
         check_object_state(objects_of(env.task), saved.object_state, env_id)
     except ValueError as error:
         raise EnvValueError(env_id, f'{where}: {error}') from error
+    if changed := difference(_form(saved.last, saved.object_state), saved.form):
+        raise EnvValueError(env_id, f'{where}: the state was changed: {changed}')
+
+
+def _has_names(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
 def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:

@@ -6,7 +6,8 @@ A `SceneState` holds, for each env that it was taken from:
   poses, warm start of the solver, time) and what was changed in this env's model (gains, masses, friction, ...);
 - what was measured last: efforts, contact forces, what sensors read of physics;
 - the episode: number of steps, whether it ended, its last result, what noise depends on;
-- the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors.
+- the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors;
+- the form of all that (see `state_form`), in which alone it is taken again.
 
 The step counter of the Env, which says when frames are due, follows if the state is put into all envs that hold an
 episode. Not in it: the queue of episodes, results that were written, and pictures that were taken.
@@ -21,10 +22,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from internutopia.core.runner.state_form import Form
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.world.states import PhysicsState
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class EnvState:
     ended: bool
     last: StepResult
     object_state: Mapping[str, Any]
+    form: Form
 
 
 @dataclass(frozen=True)

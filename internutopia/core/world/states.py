@@ -24,7 +24,7 @@ class PhysicsState:
             name: (array.shape, array.dtype) if isinstance(array, np.ndarray) else None
             for name, array in self.arrays.items()
         }
-        return sorted(name for name in {**form, **given} if form.get(name) != given.get(name) or name not in form)
+        return sorted(str(name) for name in {**form, **given} if form.get(name) != given.get(name) or name not in form)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ class KeptPush(BaseController):
 
 @BaseMetric.register('Fussy')
 class Fussy(BaseMetric):
-    """Counts steps, and loads its state in its own way."""
+    """Counts steps, and loads its state in its own way; what it ends with for a number below zero is `failure`."""
+
+    failure: BaseException = RuntimeError()
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -73,8 +75,8 @@ class Fussy(BaseMetric):
 
     def load_state(self, state: Any, env_ids: Any = ...) -> None:
         self.seen[0] = -1  # half-way
-        if isinstance(state, BaseException):
-            raise state
+        if state < 0:
+            raise self.failure
         self.seen[0] = state
 
     def check_state(self, state: Any, env_ids: Any = ...) -> None:
@@ -190,14 +192,32 @@ def test_what_does_not_fit_at_all_changes_nothing(
     compare(env.get_state(), before, assert_same)
 
 
-@pytest.mark.parametrize('error', [RuntimeError('broken'), ValueError('broken'), KeyboardInterrupt('broken')])
-def test_a_hook_that_fails_half_way_leaves_all_as_it_was(env: Env, assert_same: Any, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    'error, type_of_error, message',
+    [
+        (RuntimeError('broken'), RuntimeError, '^broken$'),
+        (KeyboardInterrupt('broken'), KeyboardInterrupt, '^broken$'),
+        (ValueError('broken'), ValueError, r"env 1: metric 'Fussy': its state cannot be loaded \(ValueError: broken\)"),
+        (OverflowError('broken'), ValueError, r"env 1: metric 'Fussy': .* \(OverflowError: broken\)"),
+        (AttributeError('broken'), ValueError, r"env 1: metric 'Fussy': .* \(AttributeError: broken\)"),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, BaseException) else '',
+)
+def test_a_hook_that_fails_half_way_leaves_all_as_it_was(
+    env: Env,
+    assert_same: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    type_of_error: type[BaseException],
+    message: str,
+) -> None:
+    monkeypatch.setattr(Fussy, 'failure', error)
     drive(env, 2)
     saved = env.get_state()
     drive(env, 3)
     before = env.get_state()
-    spoilt = with_second(saved, **with_object(METRIC, lambda s: error)(saved.envs[1]))
-    with pytest.raises(type(error), match='broken'):
+    spoilt = with_second(saved, **with_object(METRIC, lambda s: -1)(saved.envs[1]))
+    with pytest.raises(type_of_error, match=message):
         env.set_state(spoilt)
     compare(env.get_state(), before, assert_same)
     metrics: list[Any] = [task.metrics['Fussy'] for task in env.runner.current_tasks.values()]
