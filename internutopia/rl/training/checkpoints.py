@@ -9,8 +9,9 @@ from internutopia.core.util.install import install_hint
 
 try:
     import torch
-    from rsl_rl.models import MLPModel
     from tensordict import TensorDict
+
+    from internutopia.rl.training.rsl_rl import MLPModel
 except ImportError as error:
     raise ImportError(f'checkpoints need rsl_rl ({error}): {install_hint("rl")}') from error
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rsl_rl.models import MLPModel
 
 from internutopia.core.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
+from internutopia.rl.training.rsl_rl import MLPModel
 from internutopia.rl.training.run_folder import read_progress
 from internutopia.rl.vector_env import VectorEnv
 

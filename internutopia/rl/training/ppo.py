@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import torch
-from rsl_rl.algorithms import PPO
-from rsl_rl.extensions import Symmetry
-from rsl_rl.models import MLPModel
-from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from typing_extensions import override
 
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.symmetry import Mirror
+from internutopia.rl.training.rsl_rl import PPO, MLPModel, RolloutStorage, Symmetry
 from internutopia.rl.training.task_mirrors import task_mirrors
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rsl_rl.runners import OnPolicyRunner
 from torch import distributed
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.ppo import MirroredSamples
+from internutopia.rl.training.rsl_rl import OnPolicyRunner
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.warm_start import warm_start

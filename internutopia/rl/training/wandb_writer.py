@@ -10,8 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rsl_rl.utils.wandb_log_writer import WandbLogWriter
 from typing_extensions import override
+
+from internutopia.rl.training.rsl_rl import WandbLogWriter
 
 
 class WandbWriter(WandbLogWriter):

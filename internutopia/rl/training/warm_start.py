@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import torch
 from onnx import numpy_helper
-from rsl_rl.models import MLPModel
 
 from internutopia.core.config.learning import ObservationTermCfg
 from internutopia.core.model.assets import resolve
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
+from internutopia.rl.training.rsl_rl import MLPModel
 
 _UNSEEN = {'mlp.0.weight': 0.0, 'obs_normalizer._mean': 0.0, 'obs_normalizer._std': 1.0, 'obs_normalizer._var': 1.0}
 """What stands where a policy has an observation that the one it starts as has not."""

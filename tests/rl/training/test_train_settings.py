@@ -79,6 +79,18 @@ def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     assert 'WANDB_MODE=offline, and go on with the run by --resume' in ' '.join(done.stderr.split())
 
 
+def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
+    """It makes folders when it is imported, which stay if the run is killed."""
+    (tmp_path / 'wandb').mkdir()
+    (tmp_path / 'wandb/__init__.py').write_text(f"open({str(tmp_path / 'imported')!r}, 'w')")
+    command = [sys.executable, '-m', 'internutopia', 'train', 'InternUtopia/CartPole-v0', '--envs', '4']
+    options = ['--iterations', '1', '--threads', '1', '--out', str(tmp_path / 'run')]
+    environment = {**os.environ, 'PYTHONPATH': str(tmp_path)}
+    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and (tmp_path / 'run/progress.csv').exists(), done.stderr
+    assert not (tmp_path / 'imported').exists()
+
+
 def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('llvmlite')
     compiled, judge = list[CompiledStep](), CompiledStep.judge
