@@ -14,7 +14,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import namespace_of
+from internutopia.core.util.arrays import check_alike, namespace_of, to_host
 from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia_extension.controllers.actions import stack_actions
 from internutopia_extension.controllers.navigation import (
@@ -173,6 +173,28 @@ class MoveAlongPathPointsController(BaseController):
         count = Discrete(np.iinfo(np.int64).max)
         point = Box(-np.inf, np.inf, (3,))
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))
+
+    def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
+        """What it remembers of these envs, see `internutopia.core.runner.object_state`; last the path."""
+        memory = [to_host(array)[env_ids].copy() for array, _ in self._states]
+        points = int(to_host(self.total_points)[env_ids].max())
+        return [*memory, to_host(self.path_points)[env_ids][..., :points, :].copy()]
+
+    def check_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
+        """ValueError if these are no paths and points of them."""
+        own = self.save_state(env_ids)
+        check_alike([*state[:-1], state[-1][..., :0, :]], [*own[:-1], own[-1][..., :0, :]])
+        index, total, path = state[0], state[1], state[-1]
+        if (total != np.isfinite(path).all(axis=-1).sum(axis=-1)).any():
+            raise ValueError(f'the path has another number of points than {total.tolist()}')
+        if (index < 0).any() or (index > np.maximum(total - 1, 0)).any():
+            raise ValueError(f'there is no point {index.tolist()} on a path of {total.tolist()} points')
+
+    def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
+        """Follow the path that was saved."""
+        for (array, _), rows in zip(self._states, state[:-1], strict=True):
+            array[env_ids] = self.arrays.asarray(rows, rows.dtype.name)
+        self.path_points[env_ids] = self._stored_length(self.arrays.asarray(state[-1], 'float32'))
 
     def _stored_length(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Paths filled up with NaN to the length of `path_points`, which grows where they are longer."""
