@@ -5,6 +5,7 @@ All of it is plain data, in SI units: `dataclasses.asdict` gives what JSON can h
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from internutopia.core.model.importers.mjcf_files import read_mjcf
 from internutopia.core.model.importers.urdf.document import Document
 from internutopia.core.model.importers.urdf.files import find
 from internutopia.core.model.importers.urdf.reader import read_document
-from internutopia.core.task.start_checks import LARGEST, SMALLEST, USUAL
+from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
 
 # What loading takes [s of one core]: between what was measured on generated homes of 60,000 and of a million triangles,
 # 0.9 and 16 s, and the first time 8 and 166 s; up to half too much for the former, a fifth too little for the latter.
@@ -166,11 +167,12 @@ def _size_warning(facts: StageFacts) -> str:
     across = float(facts.extent[:2].max())
     if SMALLEST <= across <= LARGEST or across == 0:
         return ''
-    powers = (-2, -3, -1, -4) if across > LARGEST else (2, 3, 1, 4)
-    factor = next((10.0**power for power in powers if USUAL[0] <= across * 10.0**power <= USUAL[1]), None)
+    to_metres = -round(math.log10(facts.meters_per_unit))
+    power = likely_power(lambda power: across * 10.0**power, (to_metres,))
     unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file says none)"}'
-    if factor is None:
+    if power is None:
         return f'it is {across:.3g} m wide with {unit}'
+    factor = 10.0**power
     likely = f'scene_scale=({factor:g}, {factor:g}, {factor:g}), or metersPerUnit = {facts.meters_per_unit * factor:g}'
     return f'it is {across:.3g} m wide with {unit}; if it is a scene, likely meant: {likely} in the file'
 

@@ -104,16 +104,22 @@ def test_a_stage_is_counted_and_measured(write: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ('unit', 'said'),
+    ('unit', 'larger', 'said'),
     [
-        ('metersPerUnit = 1000', 'it is 3e+03 m wide with metersPerUnit = 1000; if it is a scene, likely meant: '
-         'scene_scale=(0.01, 0.01, 0.01), or metersPerUnit = 10 in the file'),
-        ('', 'it is 0.03 m wide with metersPerUnit = 0.01 (a default, the file says none); if it is a scene, likely '
+        ('metersPerUnit = 1000', 1, 'it is 3e+03 m wide with metersPerUnit = 1000; if it is a scene, likely meant: '
+         'scene_scale=(0.001, 0.001, 0.001), or metersPerUnit = 1 in the file'),
+        ('', 1, 'it is 0.03 m wide with metersPerUnit = 0.01 (a default, the file says none); if it is a scene, likely '
          'meant: scene_scale=(100, 100, 100), or metersPerUnit = 1 in the file'),
+        ('', 0.2, 'it is 0.006 m wide with metersPerUnit = 0.01 (a default, the file says none); if it is a scene, '
+         'likely meant: scene_scale=(100, 100, 100), or metersPerUnit = 1 in the file'),  # a table
+        ('metersPerUnit = 1', 4000, 'it is 1.2e+04 m wide with metersPerUnit = 1; if it is a scene, likely meant: '
+         'scene_scale=(0.01, 0.01, 0.01), or metersPerUnit = 0.01 in the file'),
     ],
 )  # fmt: skip
-def test_a_size_that_is_odd_comes_with_the_likely_factor(write: Any, unit: str, said: str) -> None:
-    code, out = check(write('scene.usda', stage(BOX.format(name='box', more=''), f'{unit}\n    upAxis = "Z"')))
+def test_a_size_that_is_odd_comes_with_the_likely_factor(write: Any, unit: str, larger: float, said: str) -> None:
+    scale = f'double3 xformOp:scale = {(larger,) * 3}\nuniform token[] xformOpOrder = ["xformOp:scale"]'
+    box = BOX.format(name='box', more=scale)
+    code, out = check(write('scene.usda', stage(box, f'{unit}\n    upAxis = "Z"')))
     assert code == 0 and f'size is odd: {said}' in out
 
 

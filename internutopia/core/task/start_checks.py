@@ -6,7 +6,7 @@ Each is one warning per run and process: of a scene with a scale, of a scene wit
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,6 +25,8 @@ SMALLEST, LARGEST = 1.0, 1000.0
 """Horizontal extents [m] below and above which a scene is probably not of the size that was meant."""
 USUAL = 2.0, 200.0
 """Horizontal extents [m] of scenes that were meant."""
+USUAL_TABLETOP = 0.1
+"""Horizontal extent [m] that is enough where a change undoes something, such as a unit that a file does not state."""
 _KNOWN_STARTS = 4096  # starts of a scene that are remembered, to be checked once
 
 
@@ -86,7 +88,8 @@ class StartChecks:
         file = resolve(model.asset)
         known = length_unit(file)
         unit, says = known or (1.0, True)
-        if solid <= LARGEST and unit == 1.0 and model.scale == NO_SCALE:
+        to_metres = 1.0 if model.raw_lengths else unit
+        if solid <= LARGEST and all(math.isclose(scale * to_metres, 1.0) for scale in model.scale):
             return ''  # small as the file says in metres: the top of a table
         if known is None:
             applied = ''
@@ -108,16 +111,34 @@ class StartChecks:
         if unit <= 0:
             return ''  # USD takes any number
         written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
-        if self._compat == '2.x' and model.scale == NO_SCALE and USUAL[0] <= written <= USUAL[1]:
+        if self._compat == '2.x' and model.scale == NO_SCALE and USUAL_TABLETOP <= written <= USUAL[1]:
             return '; likely meant: metersPerUnit = 1 in the file'
         twice = -round(math.log10(unit))  # undoes a conversion that was done both by the file and by the scale
         back = -round(math.log10(model.scale[0]))  # to a scale of about 1
-        for power in (twice, back, 2, -2, 3, -3, 1, -1, *(sign * k for k in range(4, 10) for sign in (1, -1))):
-            scale = tuple(float(f'{s * 10.0**power:.6g}') for s in model.scale)
-            raw = self._compat == '2.x' and takes_raw_lengths(*scale)
-            if power and USUAL[0] <= written * 10.0**power * (1.0 if raw else unit) <= USUAL[1]:
-                return f'; likely meant: scene_scale={_tuple(scale)}'
-        return ''
+
+        def scaled(power: int) -> tuple[float, ...]:
+            return tuple(float(f'{s * 10.0**power:.6g}') for s in model.scale)
+
+        def across(power: int) -> float:
+            raw = self._compat == '2.x' and takes_raw_lengths(*scaled(power))
+            return written * 10.0**power * (1.0 if raw else unit)
+
+        power = likely_power(across, (twice, back))
+        return '' if power is None else f'; likely meant: scene_scale={_tuple(scaled(power))}'
+
+
+def likely_power(across: Callable[[int], float], undoing: Sequence[int]) -> int | None:
+    """Power of ten by which a scene of the wrong size was likely meant to be larger, None if none gives a usual size.
+
+    Args:
+        across: horizontal extent [m] with a power.
+        undoing: powers that undo something, the likeliest first.
+    """
+    for power in undoing:
+        if power and USUAL_TABLETOP <= across(power) <= USUAL[1]:
+            return power
+    others = (2, -2, 3, -3, 1, -1, *(sign * k for k in range(4, 10) for sign in (1, -1)))
+    return next((power for power in others if USUAL[0] <= across(power) <= USUAL[1]), None)
 
 
 def _across(extent: NDArray[np.float64] | None) -> float | None:

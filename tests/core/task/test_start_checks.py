@@ -50,6 +50,9 @@ def warnings(make_env: Callable[..., Env], caplog: pytest.LogCaptureFixture) -> 
         (CENTIMETRES, 800, 0.01, {'3.x': '0.08'}, 'with its metersPerUnit = 0.01 and', (1, 1, 1)),
         # in metres, and does not say so
         (SILENT, 8, 1.0, {'3.x': '0.08', '2.x': '0.08'}, "USD's default of metersPerUnit = 0.01 (the file", (100,) * 3),
+        # so is a table
+        (SILENT, 0.8, 1.0, {'3.x': '0.008', '2.x': '0.008'}, 'default of metersPerUnit = 0.01 (the file', (100,) * 3),
+        (METRES, 0.8, 0.01, {'3.x': '0.008', '2.x': '0.008'}, 'and scene_scale=(0.01, 0.01, 0.01)', (1, 1, 1)),
         # in centimetres, and says something else
         (METRES, 2000, 1.0, {'3.x': '2000', '2.x': '2000'}, 'with its metersPerUnit = 1 and', (0.01,) * 3),
         # a metre is one, and was scaled
