@@ -52,6 +52,8 @@ def test_a_robot_goes_on_along_its_path(run: Any, make_builtin: Any, along: str)
     others = [{'jetbot': {along: [each]}} for each in ([(-1.0, 0.0, 0.0)], [(-1.0, 0.0, 0.0)] * 6)]
     while env.step(actions)[0][0]['jetbot']['controllers'][along]['current_index'] == 0:
         pass
+    for _ in range(20):  # until the first point is out of reach
+        env.step(actions)
     state = env.get_state()
     expected = observations(env, actions)
     observations(env, others)
