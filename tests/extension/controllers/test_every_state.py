@@ -45,14 +45,14 @@ def test_every_controller_goes_on_from_a_state(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize('along', ['move_along_path', 'move_along_path_ahead'])
 def test_a_robot_goes_on_along_its_path(run: Any, make_builtin: Any, along: str) -> None:
     """Not to the first point again; paths of other lengths in between, and in the other env, change nothing."""
-    path = [(0.15, 0.0, 0.0), (0.3, 0.1, 0.0), (1.0, 1.0, 0.0)]
+    path = [(0.15, 0.0, 0.0), (2.0, 0.1, 0.0), (2.0, 1.0, 0.0)]
     jetbot = make_builtin('jetbot', position=(0.0, 0.0, 0.03))
     env = run(jetbot, env_num=2)
     actions = [{'jetbot': {along: [each]}} for each in (path, [*path, (2.0, 2.0, 0.0)])]
     others = [{'jetbot': {along: [each]}} for each in ([(-1.0, 0.0, 0.0)], [(-1.0, 0.0, 0.0)] * 6)]
     while env.step(actions)[0][0]['jetbot']['controllers'][along]['current_index'] == 0:
         pass
-    for _ in range(20):  # until the first point is out of reach
+    for _ in range(60):  # until the first point is out of reach
         env.step(actions)
     state = env.get_state()
     expected = observations(env, actions)
