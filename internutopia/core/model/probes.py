@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from internutopia.core.model.compose import object_body, robot_prefix
 from internutopia.core.model.drives import DRIVEN_JOINTS
 from internutopia.core.model.groups import FRAME_GROUP
-from internutopia.core.model.spec import MOST_NORMALS, SCENE_PREFIX, Probe, RobotSpec
+from internutopia.core.model.spec import MOST_CONTACTS, SCENE_PREFIX, Probe, RobotSpec
 from internutopia.core.util import did_you_mean
 
 _SENSORS = mujoco.mjtSensor
@@ -26,8 +26,12 @@ _IN_A_FRAME = {
 }
 # what is extracted of a contact, in the engine's order; how contacts are reduced (3: their net force); values kept
 _NET_CONTACT = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND) | 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
-# the normals of single contacts, those with the largest forces (2)
-_NORMALS = 1 << int(mujoco.mjtConDataField.mjCONDATA_NORMAL), 2, MOST_NORMALS
+# points and normals of single contacts, those with the largest forces (2)
+_SINGLE_CONTACTS = (
+    1 << int(mujoco.mjtConDataField.mjCONDATA_POS) | 1 << int(mujoco.mjtConDataField.mjCONDATA_NORMAL),
+    2,
+    MOST_CONTACTS,
+)
 
 
 def match_name(target: str, names: Sequence[str]) -> str | None:
@@ -39,7 +43,7 @@ def match_name(target: str, names: Sequence[str]) -> str | None:
 
 def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
     """Add what the probes of these robots need to the composed spec. ValueError for a target that is not there."""
-    add = {'contact': _add_contact, 'effort': _add_efforts, 'normals': _add_normals}
+    add = {'contact': _add_contact, 'effort': _add_efforts, 'contacts': _add_contacts}
     for robot in robots:
         for index, probe in enumerate(dict.fromkeys(robot.probes)):
             add.get(probe.kind, _add_site)(spec, robot, probe, _name(robot, index))
@@ -94,10 +98,10 @@ def _add_contact(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str)
     sensor.intprm[:3] = _NET_CONTACT
 
 
-def _add_normals(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
+def _add_contacts(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
     sensor = spec.add_sensor(name=f'{name}/0', type=_SENSORS.mjSENS_CONTACT)
     sensor.objtype, sensor.objname = _OBJECTS.mjOBJ_XBODY, _link(spec, robot, probe)
-    sensor.intprm[:3] = _NORMALS
+    sensor.intprm[:3] = _SINGLE_CONTACTS
 
 
 def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str) -> tuple[mujoco.mjtObj, str]:

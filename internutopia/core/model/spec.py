@@ -22,8 +22,8 @@ Quat = tuple[float, float, float, float]
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 SCENE_PREFIX = 'scene/'
 """What the names of a scene's elements begin with in the composed model."""
-MOST_NORMALS = 32
-"""Contacts whose normals a probe measures."""
+MOST_CONTACTS = 32
+"""Contacts that a probe tells apart."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]
@@ -68,8 +68,8 @@ class Probe:
     |---|---|---|
     | `'acceleration'` | link | proper acceleration `(3,)` [m/s2] of the frame, in its axes: 9.81 upwards at rest |
     | `'contact'` | link, object or movable scene body | number of contacts and net force on it [N], env axes, `(4,)` |
-    | `'normals'` | link | unit normals `(3,)` of each of the `MOST_NORMALS` strongest contacts of the link and all that
-      hangs on it, env axes; zero where there are fewer |
+    | `'contacts'` | link | point `(3,)` [m] and unit normal `(3,)`, towards what is touched, of each of the
+      `MOST_CONTACTS` strongest contacts of the link and all that hangs on it, env frame; zero where there are fewer |
     | `'wrench'` | joint or link | force [N] and torque [N·m] `(6,)` that the parent exerts on the link through what
       holds it, in the axes of the frame |
     | `'effort'` | joint, `''` for all | force of all actuators on each, after clamping [N·m or N] |
@@ -80,7 +80,7 @@ class Probe:
     `against`: contacts with that link, object or scene body alone. `sensor` is named in errors.
     """
 
-    kind: Literal['acceleration', 'contact', 'normals', 'wrench', 'effort', 'frame']
+    kind: Literal['acceleration', 'contact', 'contacts', 'wrench', 'effort', 'frame']
     target: str = ''
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
@@ -117,7 +117,8 @@ class RobotSpec:
     `at_root`: the pose of the robot is that of its root, wherever the asset puts it; else the two add up.
     `joint_order`: order of the joints in arrays: that of the tree, `'depth_first'` as MuJoCo has it or
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
-    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`: as of a `SceneSpec`.
+    `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`,
+    `ignore_usd_defaults`: as of a `SceneSpec`.
     `self_collisions`: which of its links collide with each other, see `internutopia.core.model.self_collision`.
     `contact_excludes`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
@@ -141,6 +142,7 @@ class RobotSpec:
     joint_order: JointOrder = 'depth_first'
     prim_path: str = ''
     raw_lengths: bool = False
+    ignore_usd_defaults: bool = False
     self_collisions: bool | None = None
     contact_excludes: tuple[tuple[str, str], ...] = ()
 
@@ -151,7 +153,7 @@ class RobotSpec:
             (
                 *(self.name, self.scale, self.fixed_base, self.contact_links, self.frozen, self.probes, self.cameras),
                 *(self.drives, self.synonyms, self.frames, self.weightless, self.at_root, self.joint_order),
-                *(self.raw_lengths, self.self_collisions),
+                *(self.raw_lengths, self.ignore_usd_defaults, self.self_collisions),
             )
         )
 
@@ -162,7 +164,7 @@ class ObjectSpec:
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
     `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
-    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`: as of a `SceneSpec`.
+    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
     """
 
     name: str
@@ -177,6 +179,7 @@ class ObjectSpec:
     collider: bool = True
     prim_path: str = ''
     raw_lengths: bool = False
+    ignore_usd_defaults: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,8 @@ class SceneSpec:
     """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
-    count as they are written, whatever its `metersPerUnit`; means nothing for other files. `decompose`: concave
+    count as they are written, whatever its `metersPerUnit`; means nothing for other files, nor does
+    `ignore_usd_defaults`: one that states neither that nor its up axis is in metres with z up. `decompose`: concave
     meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
     poses of robots and objects at the start are part of what is compiled.
     """
@@ -214,6 +218,7 @@ class SceneSpec:
     robots: tuple[RobotSpec, ...] = ()
     objects: tuple[ObjectSpec, ...] = ()
     raw_lengths: bool = False
+    ignore_usd_defaults: bool = False
     decompose: bool = False
     joints: tuple[JointSpec, ...] = ()
 
@@ -223,7 +228,7 @@ class SceneSpec:
         objects = [
             (
                 *(each.name, each.prim_path, each.scale, each.color, each.mass, each.density, each.dynamic),
-                *(each.collider, each.raw_lengths),
+                *(each.collider, each.raw_lengths, each.ignore_usd_defaults),
             )
             for each in self.objects
         ]
@@ -232,5 +237,6 @@ class SceneSpec:
             *((each.prim_path, each.position, each.orientation, each.joint_positions) for each in self.robots),
             *((each.position, each.orientation) for each in self.objects),
         )
-        own = self.scale, self.raw_lengths, self.decompose, self.position, self.orientation
+        units = self.scale, self.raw_lengths, self.ignore_usd_defaults
+        own = *units, self.decompose, self.position, self.orientation
         return repr((own, objects, joined))
