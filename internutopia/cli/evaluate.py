@@ -26,6 +26,7 @@ def evaluate(
     env_id: str | None,
     *,
     options: Sequence[str],
+    trust: bool,
     envs: int,
     seconds: float | None,
     push: float,
@@ -44,6 +45,7 @@ def evaluate(
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
         options: options of the task, `name=value`; others are as it was trained with.
+        trust: whether what the policy's file names may run.
         envs: number of envs.
         seconds: duration of an episode [s].
         push: speed that a push gives a walking robot [m/s].
@@ -65,7 +67,7 @@ def evaluate(
 
         velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
-        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'))
+        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'), trust)
         config = trained.config(envs, seed, threads, engine)
         result = measure(
             trained.act,

@@ -20,6 +20,7 @@ from internutopia.cli.options import (
     Source,
     TaskId,
     TaskOptions,
+    Trust,
     Velocity,
     resuming_command,
 )
@@ -70,6 +71,7 @@ def evaluate_command(
     source: Source,
     env_id: TaskId = None,
     option: TaskOptions = None,
+    trust: Trust = False,
     envs: Annotated[
         int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
     ] = 256,
@@ -107,6 +109,7 @@ def evaluate_command(
             source,
             env_id,
             options=option or [],
+            trust=trust,
             envs=envs,
             seconds=seconds,
             push=push,

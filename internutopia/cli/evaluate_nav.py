@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +20,7 @@ from internutopia.core.config import Config
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
 from internutopia.core.util.interrupts import InterruptedByUser, interrupts
+from internutopia.core.util.named_module import import_named
 from internutopia.core.vec_env import Env
 from internutopia.navigation.episodes import read_episodes
 from internutopia.navigation.summary import ALL, RATES, Estimate, SceneSummary, summarize
@@ -189,16 +188,10 @@ def _policy(name: str, seed: int) -> Policy:
     module_name, _, attribute = name.partition(':')
     if not attribute:
         raise ValueError(f"--policy: expected 'expert', 'random' or module:function, got {name!r}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m` does: modules of the user's own folder are found
-    try:
-        policy: Any = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f'{module_name}.'.startswith(f'{error.name}.'):
-            raise  # something that the module needs
-        raise ValueError(f'--policy {name}: there is no module {error.name!r}') from None
-    except AttributeError:
-        raise ValueError(f'--policy {name}: module {module_name!r} has no {attribute!r}') from None
+    module = import_named(module_name)
+    if not hasattr(module, attribute):
+        raise ValueError(f'--policy {name}: module {module_name!r} has no {attribute!r}')
+    policy = getattr(module, attribute)
     if not callable(policy):
         raise ValueError(f'--policy {name}: expected a function of a task, got {policy!r}')
     return cast('Policy', policy)

@@ -8,13 +8,14 @@ from internutopia.cli.errors import guarded
 from internutopia.core.util.install import install_hint
 
 
-def export(source: Path, env_id: str | None, out: Path | None) -> int:
+def export(source: Path, env_id: str | None, out: Path | None, trust: bool) -> int:
     """Write what was trained as a policy file, as the command line says; returns the exit code.
 
     Args:
         source: folder of a run, or model of Stable-Baselines3.
         env_id: the task; None means the one that it was trained for.
         out: the policy file; None means `policy.onnx` beside what is exported.
+        trust: whether what the source names may run.
     """
 
     def start() -> int:
@@ -24,7 +25,7 @@ def export(source: Path, env_id: str | None, out: Path | None) -> int:
             raise ImportError(f'export needs torch and rsl_rl ({error}): {install_hint("rl")}') from error
         from internutopia.rl.training.loading import load_trained
 
-        trained = load_trained(source, env_id)
+        trained = load_trained(source, env_id, trust=trust)
         file = out or trained.file.parent / 'policy.onnx'
         if file.suffix != '.onnx':
             raise ValueError(f'--out {file}: a policy file ends in .onnx')

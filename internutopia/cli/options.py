@@ -32,6 +32,10 @@ TaskId = Annotated[
 TaskOptions = Annotated[
     list[str] | None, typer.Option('--option', help='Option of the task; may be repeated.', metavar='NAME=VALUE')
 ]
+Trust = Annotated[
+    bool,
+    typer.Option('--trust', help='Run what the file names: the module of its task, classes in a model, TorchScript.'),
+]
 
 Velocity = Annotated[
     str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')

@@ -22,6 +22,7 @@ def play(
     env_id: str | None,
     *,
     options: Sequence[str],
+    trust: bool,
     envs: int,
     seconds: float | None,
     command: str | None,
@@ -37,6 +38,7 @@ def play(
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
         options: options of the task, `name=value`; others are as it was trained with.
+        trust: whether what the policy's file names may run.
         envs: number of envs.
         seconds: duration [s]; None means 10, with a viewer until Ctrl-C.
         command: velocity command, three numbers with commas between them; None means random ones.
@@ -57,7 +59,7 @@ def play(
 
         velocity = None if command is None else velocity_of(command)
         engine = choose_engine(backend, device)
-        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'))
+        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'), trust)
         config = trained.config(envs, seed, engine=engine)
         if viewer is not None:
             if out is not None:

@@ -24,6 +24,7 @@ def replay(
     looks: Path | None,
     video: Path | None,
     viewer: str | None,
+    trust: bool,
 ) -> int:
     """Replay an episode as the command line says; returns the exit code.
 
@@ -35,6 +36,7 @@ def replay(
         looks: YAML file of what looks otherwise in the video.
         video: the file to write.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
+        trust: whether TorchScript files may run that the dataset names.
     """
     _render_without_display()
 
@@ -53,7 +55,7 @@ def replay(
         if number >= len(dataset):
             raise ValueError(f'--episode {number}: {folder} has {len(dataset)} episodes, counted from 0')
         changed = None if looks is None else Looks.read(looks)
-        with Replay(dataset, number, changed) as episode, ExitStack() as stack:
+        with Replay(dataset, number, changed, trust) as episode, ExitStack() as stack:
             name = f'episode {number} ({episode.episode.facts["episode_id"]} of the run)'
             if actions:
                 drift = episode.repeat_actions()
@@ -75,7 +77,7 @@ def replay(
     return guarded(f'replay {folder}', start)
 
 
-def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: Path | None) -> int:
+def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: Path | None, trust: bool) -> int:
     """Write a dataset once more with pictures of these looks, and of one more camera; returns the exit code."""
     _render_without_display()
 
@@ -86,7 +88,8 @@ def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: P
         from internutopia.recording.replay import ReplayCamera
 
         cameras = {} if camera is None else {camera.stem: ReplayCamera.read(camera)}
-        new = augment(Dataset(folder), out, None if looks is None else Looks.read(looks), cameras)
+        changed = None if looks is None else Looks.read(looks)
+        new = augment(Dataset(folder), out, changed, cameras, trust=trust)
         print(f'{out}: {len(new)} episodes')
         return 0
 

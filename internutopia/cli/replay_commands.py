@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.options import Viewer, ViewerAddress
+from internutopia.cli.options import Trust, Viewer, ViewerAddress
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.core.util.bounds import MAX_COUNT
 
@@ -37,6 +37,7 @@ def replay_command(
     ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
+    trust: Trust = False,
 ) -> None:
     """Go through the states of a recorded episode, to the bit; show them, or compare them with its actions' own."""
     from internutopia.cli.replay import replay
@@ -49,9 +50,18 @@ def replay_command(
             raise typer.BadParameter(
                 'writes all episodes: leave out --episode, --actions, --video and --viewer', param_hint='--out'
             )
-        raise typer.Exit(take_pictures_anew(folder, out, looks=augment, camera=camera))
+        raise typer.Exit(take_pictures_anew(folder, out, looks=augment, camera=camera, trust=trust))
     raise typer.Exit(
-        replay(folder, episode, actions=actions, camera=camera, looks=augment, video=video, viewer=address)
+        replay(
+            folder,
+            episode,
+            actions=actions,
+            camera=camera,
+            looks=augment,
+            video=video,
+            viewer=address,
+            trust=trust,
+        )
     )
 
 

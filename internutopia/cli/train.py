@@ -34,6 +34,7 @@ def train(
     seed: int | None,
     out: Path | None,
     resume: bool,
+    trust: bool,
     threads: int | None,
     workers: int | None,
     nproc: int | None,
@@ -53,6 +54,7 @@ def train(
         seed: of everything random.
         out: folder of the run; None means `runs/<task>-<seed>`.
         resume: go on with the run in the folder.
+        trust: whether TorchScript may run that the options of that run name.
         threads: threads of physics engine and torch; None means one per core.
         workers: processes that the envs are shared out to; None means this one.
         nproc: processes that learn together, each with so many envs; None means one, or as many as the run had.
@@ -98,6 +100,7 @@ def train(
                 nproc=nproc,
                 engine=engine,
                 resume=resume,
+                trust=trust,
                 command=re.sub(_OUT, '', shlex.join(command)),
                 report=on_update,
                 stopped=interruption.is_set,

@@ -15,6 +15,7 @@ from internutopia.cli.options import (
     Source,
     TaskId,
     TaskOptions,
+    Trust,
     Velocity,
     Viewer,
     ViewerAddress,
@@ -36,6 +37,7 @@ def train_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
     resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
+    trust: Trust = False,
     threads: Annotated[
         int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
     ] = None,
@@ -71,6 +73,7 @@ def train_command(
             seed=seed,
             out=out,
             resume=resume,
+            trust=trust,
             threads=threads,
             workers=workers,
             nproc=nproc,
@@ -88,6 +91,7 @@ def play_command(
     source: Source,
     env_id: TaskId = None,
     option: TaskOptions = None,
+    trust: Trust = False,
     envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[
         float | None,
@@ -111,6 +115,7 @@ def play_command(
             source,
             env_id,
             options=option or [],
+            trust=trust,
             envs=envs,
             seconds=seconds,
             command=command,
@@ -126,6 +131,7 @@ def play_command(
 def export_command(
     source: Source,
     env_id: TaskId = None,
+    trust: Trust = False,
     out: Annotated[
         Path | None, typer.Option(help='The policy file (.onnx); default: policy.onnx beside what is exported.')
     ] = None,
@@ -133,4 +139,4 @@ def export_command(
     """Write a policy as an ONNX file that says how it is run."""
     from internutopia.cli.export import export
 
-    raise typer.Exit(export(source, env_id, out))
+    raise typer.Exit(export(source, env_id, out, trust))

@@ -22,6 +22,7 @@ def augment(
     looks: Looks | None = None,
     cameras: Mapping[str, ReplayCamera] | None = None,
     codec: str = CODEC,
+    trust: bool = False,
 ) -> Dataset:
     """Write all episodes of a dataset to a new folder, with the pictures that cameras take now.
 
@@ -34,6 +35,7 @@ def augment(
         looks: what looks otherwise; None means nothing does.
         cameras: more cameras, by name; their colour pictures are `scene/sensors/<name>/rgba`.
         codec: encoder of videos, a name of FFmpeg's.
+        trust: see `Replay`.
 
     Raises:
         ValueError: the folder holds something; an episode has pictures of none of these cameras and sensors; `looks`
@@ -49,7 +51,7 @@ def augment(
         facts['looks'] = looks.model_dump(mode='json')
     new = Dataset.create(target, dataset.config(), facts)
     for index in range(len(dataset)):
-        with Replay(dataset, index, looks) as replay:
+        with Replay(dataset, index, looks, trust) as replay:
             _write(replay, new, cameras or {}, codec)
     new = Dataset(target)
     export(new)

@@ -30,6 +30,7 @@ from internutopia.core.world.batched.world import BatchedWorld
 from internutopia.core.world.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.looks import Looks
+from internutopia.rl.untrusted import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 
@@ -79,6 +80,7 @@ class Replay:
         dataset: where the episode is.
         index: which one, counted from 0.
         looks: what looks otherwise in its pictures; None means nothing does.
+        trust: whether TorchScript files may run that the dataset names (`docs/security.md`).
 
     Attributes:
         episode: what was recorded.
@@ -88,13 +90,15 @@ class Replay:
     Raises:
         IndexError: there is no such episode.
         ValueError: its file is damaged, or the models are others than those that were recorded; `looks` names shapes
-            that are not there.
+            that are not there; the dataset names a program, and is not trusted.
         NotImplementedError: it was recorded on an engine whose states cannot be put back.
     """
 
-    def __init__(self, dataset: Dataset, index: int, looks: Looks | None = None):
+    def __init__(self, dataset: Dataset, index: int, looks: Looks | None = None, trust: bool = False):
         self.episode = dataset[index]
         config = _config_of(dataset.config(), self.episode.facts)
+        if not trust:
+            check_names_no_program(config.model_dump(mode='json'), dataset.folder)
         self.env = VectorEnv(config, autoreset_mode='Disabled') if dataset.facts['api'] == 'array' else Env(config)
         self.runner: SimulatorRunner = self.env.core.runner if isinstance(self.env, VectorEnv) else self.env.runner
         try:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float32]
 Infer = Callable[[Any], Any]
 METADATA_KEY = 'internutopia'
+TORCHSCRIPT = '.pt'
+"""Suffix of files that are programs."""
 _OF_JOINTS = ('joint_positions', 'joint_velocities')  # observation terms
 _BLOCK = 16  # rows that a TorchScript policy is given at once
 _LONGEST_STEP = 1.0  # s: what takes longer was given in milliseconds
@@ -122,6 +124,17 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
     return _described(file, where) if file.suffix == '.yaml' else _carrying(file, _digest(file), where)
 
 
+def network_file(path: Path) -> Path:
+    """The file with the network of a policy: the policy file, or the one that a YAML file names. Errors as above."""
+    file = _existing(path)
+    if file.suffix != '.yaml':
+        return file
+    network = read_mapping(file).get('network')
+    if not isinstance(network, str):
+        raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
+    return _existing(file.parent / Path(network).expanduser())
+
+
 def _existing(path: Path) -> Path:
     file = path.resolve()
     if not file.is_file():
@@ -152,20 +165,18 @@ def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
 
 def _described(file: Path, device: str | None) -> Policy:
     """A policy that a YAML file describes."""
-    values = read_mapping(file)
-    network = values.pop('network', None)
-    if not isinstance(network, str):
-        raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
+    network = network_file(file)
     try:
-        metadata = PolicyMetadata.model_validate(values)
+        metadata = PolicyMetadata.model_validate(
+            {name: value for name, value in read_mapping(file).items() if name != 'network'}
+        )
     except ValidationError as error:
         raise ValueError(f'policy {file}: {error}') from error
     observations = [
         cfg.update(params={'joints': metadata.joint_names} | cfg.params) if cfg.term in _OF_JOINTS else cfg
         for cfg in metadata.observations
     ]
-    network_file = _existing(file.parent / Path(network).expanduser())
-    _, infer = _network(network_file, _digest(network_file), device)
+    _, infer = _network(network, _digest(network), device)
     return Policy(file, metadata.update(observations=observations), infer)
 
 
@@ -323,5 +334,5 @@ def _in_blocks(run: Callable[[Array], Array], observations: Array, size: int) ->
 
 LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {
     '.onnx': _load_onnx,
-    '.pt': _load_torchscript,
+    TORCHSCRIPT: _load_torchscript,
 }

@@ -10,9 +10,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,16 +27,18 @@ from pydantic import ValidationError
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.util.install import install_hint
+from internutopia.rl.known_pickles import UnknownObjectError, load_known
 
 try:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
-    from stable_baselines3.common.save_util import load_from_zip_file
 except ImportError as error:
     raise ImportError(f'models of Stable-Baselines3 need it ({error}): {install_hint("rl")}') from error
 
 _ENTRY = 'internutopia.json'  # in the archive; Stable-Baselines3 reads its own entries only
+_OF_POLICY = ('policy_class', 'observation_space', 'action_space', 'policy_kwargs', 'use_sde')
+_PICKLE = ':serialized:'  # key of an entry of the archive's `data` that is no JSON
 
 
 class ObservationStatistics(BaseCfg):
@@ -131,14 +136,20 @@ def save_model(
         archive.writestr(_ENTRY, card.model_dump_json())
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(path: str | os.PathLike[str], trust: bool = False) -> Model:
     """The model in a file, on the CPU.
 
-    Stable-Baselines3 keeps spaces and arguments as pickles, which may run any code: open files that you trust only.
+    Stable-Baselines3 keeps spaces and arguments as pickles, which may run any code. Only what its own models need is
+    unpickled: spaces, arrays, and classes of Stable-Baselines3 and PyTorch (`internutopia.rl.known_pickles`).
+
+    Args:
+        path: the file.
+        trust: whether anything is: classes and functions of your own.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it holds no model that Stable-Baselines3 can read here, or one with a memory.
+        ValueError: it holds no model that Stable-Baselines3 can read here, one with a memory, or, without `trust`,
+            something else.
     """
     path = Path(path)
     if not path.is_file():
@@ -146,11 +157,16 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     try:
         with zipfile.ZipFile(path) as archive:
             text = archive.read(_ENTRY) if _ENTRY in archive.namelist() else None
-        # what only learning needs is left away: such pickles often belong to another version of Python
-        unused: dict[str, Any] = dict.fromkeys(('learning_rate', 'lr_schedule', 'clip_range', 'clip_range_vf'))
-        data, weights, _ = load_from_zip_file(path, custom_objects=unused, device='cpu')
-        assert data is not None
-        policy = _policy(data, weights['policy'])
+            data = json.loads(archive.read('data'))
+            with archive.open('policy.pth') as file:
+                weights = torch.load(file, map_location='cpu', weights_only=True)
+        unpickle = pickle.loads if trust else load_known
+        policy = _policy({name: _value(data.get(name), unpickle) for name in _OF_POLICY}, weights)
+    except UnknownObjectError as error:
+        raise ValueError(
+            f'{path} holds more than a model of Stable-Baselines3: {error}, which may run any code. If you trust who '
+            'made the file, say --trust (trust=True)'
+        ) from None
     except Exception as error:  # of a broken file, or another version, nearly anything
         reason = f'{type(error).__name__}: {error}'.partition('\n')[0]
         raise ValueError(f'{path} holds no model of Stable-Baselines3 that can be read here ({reason})') from error
@@ -161,9 +177,18 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return Model(Network(policy, None if card is None else card.statistics).eval(), card)
 
 
+def _value(entry: Any, unpickle: Callable[[bytes], Any]) -> Any:
+    """What an entry stands for: itself, or a pickle."""
+    if isinstance(entry, dict) and _PICKLE in entry:
+        return unpickle(base64.b64decode(entry[_PICKLE]))
+    return entry
+
+
 def _policy(data: dict[str, Any], weights: Any) -> BasePolicy:
     """The policy of any algorithm: it says its class, spaces and arguments itself."""
     arguments = dict(data['policy_kwargs'])
+    if not issubclass(data['policy_class'], BasePolicy):
+        raise TypeError(f'{data["policy_class"]} is no policy')
     if issubclass(data['policy_class'], ActorCriticPolicy):
         arguments.setdefault('use_sde', data['use_sde'])
     policy = data['policy_class'](data['observation_space'], data['action_space'], lambda _: 0.0, **arguments)

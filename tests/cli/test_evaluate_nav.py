@@ -84,6 +84,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / 'e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, 'nav_policies', raising=False)
+    monkeypatch.setattr(sys, 'path', [*sys.path])  # a command adds the folder
     return tmp_path
 
 

@@ -2,12 +2,16 @@
 
 It is below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's cache folder. Its files are
 named by what they were made from, so they are never out of date, and may be deleted at any time.
+
+What is read from it is believed: models in MuJoCo's binary format crash a program, or worse, if somebody else has made
+them. So it is made for its user alone, and refused if anybody else owns it or may write to it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,11 +36,16 @@ class CacheFolder:
             name: of the folder.
             what: it holds, for warnings.
             capacity: bytes of all files, beyond which those that were used least recently are deleted; None: no bound.
+
+        Raises:
+            PermissionError: it is not this user's own: another one (but root) owns it or the cache, or may write to it.
         """
         from platformdirs import user_cache_path
 
         root = os.environ.get('INTERNUTOPIA_CACHE_PATH')
-        self.path = (Path(root) if root else user_cache_path('internutopia', appauthor=False)) / name
+        self._root = Path(root) if root else user_cache_path('internutopia', appauthor=False)
+        self.path = self._root / name
+        self._check_own()
         self._what, self._capacity = what, capacity
         self._failed = False
 
@@ -54,7 +63,7 @@ class CacheFolder:
             return
         part = None
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.make()
             with tempfile.NamedTemporaryFile(dir=self.path, suffix='.part', delete=False) as file:
                 part = Path(file.name)
                 content(file)
@@ -64,9 +73,37 @@ class CacheFolder:
             if part is not None:
                 part.unlink(missing_ok=True)
             what = '%s are not kept in %s: %s; INTERNUTOPIA_CACHE_PATH can name another folder'
-            warn_once(what, self._what, self.path, error.strerror, lasting=False)
+            warn_once(what, self._what, self.path, error.strerror or error, lasting=False)
         else:
             self._shrink()
+
+    def make(self) -> None:
+        """Make the folder, for this user alone. OSError if that cannot be done, or it is somebody else's."""
+        self._root.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self._root, self.path):
+            folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+        self._check_own()  # it may have been made by somebody else meanwhile
+
+    def _check_own(self) -> None:
+        if not hasattr(os, 'geteuid'):  # Windows, where a user's folders are closed to others
+            return
+        for folder in (self._root, self.path):
+            try:
+                status = folder.stat()
+            except OSError:  # nothing there, or nothing that can be read
+                continue
+            if status.st_uid not in (os.geteuid(), 0):
+                why = f'user {status.st_uid} owns it, and this program runs as user {os.geteuid()}'
+                way = f'give it to this user (chown -R {os.geteuid()} {folder})'
+            elif stat.S_ISDIR(status.st_mode) and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                why = f'others may write to it (mode {stat.S_IMODE(status.st_mode):04o})'
+                way = f'delete it, or, if nobody else has written to it, chmod 700 {folder}'
+            else:
+                continue
+            raise PermissionError(
+                f'the cache folder {folder} is not used: {why}, so its files may be anything. Set '
+                f'INTERNUTOPIA_CACHE_PATH to a folder of your own, or {way}'
+            )
 
     def _shrink(self) -> None:
         if self._capacity is None:

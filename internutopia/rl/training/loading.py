@@ -13,7 +13,8 @@ from internutopia.core.config.robot import ControllerCfg
 from internutopia.rl.policy import PolicyMetadata, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
-from internutopia.rl.training.tasks import Task, find_task
+from internutopia.rl.training.tasks import Task, find_task, look_up_task
+from internutopia.rl.untrusted import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def load_trained(
     env_id: str | None = None,
     engine: Engine | None = None,
     options: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Trained:
     """What a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3 holds.
 
@@ -72,30 +74,36 @@ def load_trained(
         env_id: id of the task to run it in; None means the one that it was trained for.
         engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
         options: options of the task that count more than those that it was trained with, see `find_task`.
+        trust: whether what the source names may run (`docs/security.md`): the module that has its task, TorchScript
+            among its options, any class in a model of Stable-Baselines3.
 
     Raises:
         OSError, ImportError: the file cannot be read, or a library is missing.
-        ValueError: there is no run or policy, nothing says what the task is, or an option is wrong.
+        ValueError: there is no run or policy, nothing says what the task is, it is no installed one and the source is
+            not trusted, or an option is wrong.
     """
     options = options or {}
     device = None if engine is None else engine.tensor_device
     arrays = 'numpy' if device is None else 'torch'
     if source.suffix == '.zip':
-        return _load_sb3(source, env_id, options, device)
+        return _load_sb3(source, env_id, options, device, trust)
     if not source.is_dir():
         policy = load_policy(source, device)
         # described in a YAML file, it is run by its controller, which gets the commands
         act = _as_told if source.suffix == '.yaml' else policy
         training = policy.metadata.training
-        if env_id is None:
-            if 'id' not in training:
-                raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
-            env_id, options = str(training['id']), {**(training.get('options') or {}), **options}
-        return Trained(act, find_task(env_id, options), source, arrays, policy.metadata)
+        if env_id is not None:
+            task = find_task(env_id, options)
+        elif 'id' in training:
+            task = _recorded_task(source, str(training['id']), training.get('options') or {}, options, trust)
+        else:
+            raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
+        return Trained(act, task, source, arrays, policy.metadata)
     record = read_run(source)
-    if env_id is None:
-        env_id, options = record.id, {**record.options, **options}
-    task = find_task(env_id, options)
+    if env_id is not None:
+        task = find_task(env_id, options)
+    else:
+        task = _recorded_task(source, record.id, record.options, options, trust)
     from internutopia.rl.training.checkpoints import network_in, newest_checkpoint
 
     checkpoint = newest_checkpoint(source)
@@ -105,21 +113,31 @@ def load_trained(
     return Trained(_acting(network, device), task, checkpoint, arrays, network=network, run=record)
 
 
-def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], device: str | None) -> Trained:
+def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], device: str | None, trust: bool) -> Trained:
     """What a model of Stable-Baselines3 holds."""
     from internutopia.rl.sb3_model import load_model
 
-    model = load_model(source)
-    if env_id is None:
-        if model.card is None:
-            raise ValueError(
-                f'{source} does not say what task it was trained for: name one with --id, or write the file with '
-                '`internutopia.rl.sb3_model.save_model`'
-            )
-        env_id, options = model.card.id, {**model.card.options, **options}
-    task = find_task(env_id, options)
+    model = load_model(source, trust)
+    if env_id is not None:
+        task = find_task(env_id, options)
+    elif model.card is not None:
+        task = _recorded_task(source, model.card.id, model.card.options, options, trust)
+    else:
+        raise ValueError(
+            f'{source} does not say what task it was trained for: name one with --id, or write the file with '
+            '`internutopia.rl.sb3_model.save_model`'
+        )
     arrays = 'numpy' if device is None else 'torch'
     return Trained(_acting(model.network, device), task, source, arrays, network=model.network)
+
+
+def _recorded_task(
+    source: Path, env_id: str, recorded: Mapping[str, Any], options: Mapping[str, Any], trust: bool
+) -> Task:
+    """The task that a file names, with the options that it has there and some that count more."""
+    if not trust:
+        check_names_no_program(recorded, source)
+    return look_up_task(env_id, {**recorded, **options}, env_id.rpartition(':')[0] if trust else '')
 
 
 def _acting(network: torch.nn.Module, device: str | None) -> ActFn:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -18,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from internutopia.core.config import Config
 from internutopia.core.util import did_you_mean
+from internutopia.core.util.named_module import import_named
 from internutopia.rl.registration import list_tasks, task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
@@ -30,13 +29,15 @@ class Task:
     """A task with its options; see `find_task`.
 
     Attributes:
-        id: its id, with the module that registers it, if one was named.
+        id: its id, perhaps with `module:` in front. Of a task that a file names it is data, and imports nothing.
+        named: the module that the user named for it, and that was imported; empty for none.
         module: name of the module with its functions.
         options: options that were chosen, as they stand in a JSON file.
         arguments: these and those that belong to the id, as the module's functions want them.
     """
 
     id: str
+    named: str
     module: str
     options: Mapping[str, Any]
     arguments: Mapping[str, Any]
@@ -63,13 +64,13 @@ class Task:
 
     def settings(self, **changes: Any) -> TrainingCfg:
         """How it is trained, with some settings changed. ValidationError naming a setting that is wrong."""
-        training = getattr(_import(self.module), 'training', None)
+        training = getattr(importlib.import_module(self.module), 'training', None)
         settings = TrainingCfg() if training is None else training(**self.arguments)
         return settings.update(**changes)
 
 
 def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
-    """The task of an id.
+    """The task of an id that the user has named. One that comes out of a file is for `look_up_task`.
 
     Args:
         env_id: an id that `register_task` made known, as `module:id` if that module has to be imported for it.
@@ -79,28 +80,36 @@ def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
     Raises:
         ValueError: there is no such module, id or option, or an option has a wrong value.
     """
+    return look_up_task(env_id, options, env_id.rpartition(':')[0])
+
+
+def look_up_task(env_id: str, options: Mapping[str, Any] | None = None, named: str = '') -> Task:
+    """The task of an id, among those of installed packages and those that the program has registered.
+
+    Args:
+        env_id: the id; a `module:` in front of it is passed over.
+        options: see `find_task`.
+        named: a module that the user has named, which is imported first; empty for none.
+
+    Raises:
+        ValueError: there is no such task, `named` is no module, an option is unknown or has a wrong value.
+    """
+    if named:
+        import_named(named)
+    prefix, _, name = env_id.rpartition(':')
     known = list_tasks()
-    module, _, name = env_id.rpartition(':')
-    if module:
-        _import(module)
-        known = list_tasks()
     if name not in known:
-        raise ValueError(f'there is no task {name!r}; {did_you_mean(name, known)}')
+        error = f'there is no task {name!r}; {did_you_mean(name, known)}'
+        if prefix != named:
+            error += (
+                f'\nThe file says that module {prefix!r} has it, and files import nothing: say --trust (trust=True) to '
+                f'import that module, or name the task yourself, --id {env_id}'
+            )
+        raise ValueError(error)
     arguments = dict(gymnasium.registry[name].kwargs)
     module = arguments.pop('task')
-    arguments |= _checked(name, _import(module), options or {})
-    return Task(env_id, module, json.loads(json.dumps(options or {})), arguments)
-
-
-def _import(name: str) -> ModuleType:
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f'{name}.'.startswith(f'{error.name}.'):
-            raise  # the module is there, and needs another one
-        raise ValueError(f'there is no module {name!r} (looked for in the current folder, too)') from error
+    arguments |= _checked(name, importlib.import_module(module), options or {})
+    return Task(env_id, named, module, json.loads(json.dumps(options or {})), arguments)
 
 
 def _checked(env_id: str, module: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,8 +48,9 @@ from internutopia.rl.training.run_folder import (
     write_run,
 )
 from internutopia.rl.training.settings import TrainingCfg
-from internutopia.rl.training.tasks import Task, find_task
+from internutopia.rl.training.tasks import Task, look_up_task
 from internutopia.rl.training.trainer import Runner
+from internutopia.rl.untrusted import check_names_no_program
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
 ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}
@@ -89,6 +90,7 @@ def train(
     nproc: int | None = None,
     engine: Engine | None = None,
     resume: bool = False,
+    trust: bool = False,
     command: str = shlex.join(sys.argv),
     report: Callable[[Progress, int], None] = lambda progress, iterations: None,
     stopped: Callable[[], bool] = lambda: False,
@@ -112,6 +114,7 @@ def train(
         engine: what computes physics, and where the networks are; None means as the task says, or as the run was.
         resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
             except for `iterations`, `nproc` and the engine.
+        trust: whether TorchScript may run that options of the run in the folder name (`docs/security.md`).
         command: the command line, for the record.
         report: called after each update, with the number of updates that shall be made.
         stopped: asked before each step of the envs whether to stop, with what the last whole update gave; with several
@@ -126,7 +129,7 @@ def train(
         ChildProcessError: one of several processes died; all have ended.
     """
     folder, settings = Path(folder), dict(settings or {})
-    record = _old_run(task, folder, settings, seed) if resume else _new_run(task, folder, settings, seed or 0)
+    record = _old_run(task, folder, settings, seed, trust) if resume else _new_run(task, folder, settings, seed or 0)
     if resume and engine is None:
         engine = choose_engine(record.backend, record.device)
     _check_packages(record.training)
@@ -149,12 +152,13 @@ def train(
         elif checkpoint is None and read_progress(folder):
             log.warning('%s holds no checkpoint: training begins anew', folder)
         if record.nproc == 1:
-            return train_rank(0, record, folder, checkpoint, threads, workers, engine, report=tell, stopped=stopped)
+            rest = (folder, checkpoint, threads, workers, engine)
+            return train_rank(0, record, task.named, *rest, report=tell, stopped=stopped)
         threads = threads or max((os.cpu_count() or 1) // record.nproc, 1)
         # mistakes show here, once, and not in each process
-        config = find_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
+        config = look_up_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
         devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
-        arguments = (record, folder, checkpoint, threads, None, engine)
+        arguments = (record, task.named, folder, checkpoint, threads, None, engine)
         try:
             return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
         except ChildProcessError as error:
@@ -165,6 +169,7 @@ def train(
 def train_rank(
     rank: int,
     record: RunRecord,
+    named: str,
     folder: Path,
     checkpoint: Path | None,
     threads: int | None,
@@ -174,14 +179,15 @@ def train_rank(
     report: Callable[[Progress], None],
     stopped: Callable[[], bool],
 ) -> TrainingResult:
-    """Train in one process, or be one of several, of which rank 0 writes; see `train`."""
+    """Train in one process, or be one of several, of which rank 0 writes; see `train`. `named` is that of the task."""
     if threads is not None:
         torch.set_num_threads(threads)
     # other random numbers for the rest of a run than for its beginning, and for each rank
     entropy = [record.seed, updates_in(checkpoint) if checkpoint else 0, rank]
     seeds = np.random.SeedSequence(entropy).generate_state(2)
     torch.manual_seed(int(seeds[0]))
-    config = find_task(record.id, record.options).config(record.training.env_num, int(seeds[1]), threads, engine)
+    task = look_up_task(record.id, record.options, named)
+    config = task.config(record.training.env_num, int(seeds[1]), threads, engine)
     if record.nproc > 1:
         config = Engine.of(config).of_rank(rank).compute(config)
     if workers is not None:
@@ -249,7 +255,7 @@ def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -
     )
 
 
-def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None) -> RunRecord:
+def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None, trust: bool) -> RunRecord:
     """The run that goes on, with as many updates as are asked for."""
     record = read_run(folder)
     asked = task.settings(**settings)
@@ -257,6 +263,9 @@ def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | 
     iterations = changes.pop('iterations', record.training.iterations)
     seeds = {} if seed is None else {'seed': seed}
     check_same(folder, record, {'id': task.id, 'options': record.options | dict(task.options)} | seeds | changes)
+    if not trust:
+        not_given = {name: value for name, value in record.options.items() if name not in task.options}
+        check_names_no_program(not_given, folder)
     return record.update(training=record.training.update(iterations=iterations))
 
 

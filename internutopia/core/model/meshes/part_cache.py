@@ -63,7 +63,7 @@ class PartCache:
             with suppress(ImportError, OSError):
                 import fcntl
 
-                self._folder.path.mkdir(parents=True, exist_ok=True)
+                self._folder.make()
                 fcntl.flock(stack.enter_context((self._folder.path / 'lock').open('w')), fcntl.LOCK_EX)
             yield
 
