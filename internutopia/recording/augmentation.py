@@ -12,7 +12,7 @@ from internutopia.recording.episode_writer import EpisodeWriter
 from internutopia.recording.export import export
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.looks import Looks
-from internutopia.recording.replay import Replay, ReplayCamera
+from internutopia.recording.replay import Replay, ReplayCamera, config_to_run
 from internutopia.recording.streams import CODEC
 
 
@@ -46,10 +46,11 @@ def augment(
     target = Path(folder)
     if target.exists() and any(target.iterdir()):
         raise ValueError(f'{target} is not empty: write the new dataset to a folder of its own')
+    config = config_to_run(dataset, trust)
     facts = {name: value for name, value in dataset.facts.items() if name not in ('version', 'config')}
     if looks is not None:
         facts['looks'] = looks.model_dump(mode='json')
-    new = Dataset.create(target, dataset.config(), facts)
+    new = Dataset.create(target, config, facts)
     for index in range(len(dataset)):
         with Replay(dataset, index, looks, trust) as replay:
             _write(replay, new, cameras or {}, codec)

@@ -96,9 +96,7 @@ class Replay:
 
     def __init__(self, dataset: Dataset, index: int, looks: Looks | None = None, trust: bool = False):
         self.episode = dataset[index]
-        config = _config_of(dataset.config(), self.episode.facts)
-        if not trust:
-            check_names_no_program(config.model_dump(mode='json'), dataset.folder)
+        config = _config_of(config_to_run(dataset, trust), self.episode.facts)
         self.env = VectorEnv(config, autoreset_mode='Disabled') if dataset.facts['api'] == 'array' else Env(config)
         self.runner: SimulatorRunner = self.env.core.runner if isinstance(self.env, VectorEnv) else self.env.runner
         try:
@@ -203,6 +201,14 @@ class Replay:
     def _positions(self) -> NDArray[np.float64]:
         """All position coordinates."""
         return self._world.full_state(0)[1 : 1 + self._world.scene(0).model.nq]
+
+
+def config_to_run(dataset: Dataset, trust: bool) -> Config:
+    """The config of a dataset. ValueError if it names a program, and is not trusted."""
+    config = dataset.config()
+    if not trust:
+        check_names_no_program(config.model_dump(mode='json'), dataset.folder)
+    return config
 
 
 def _config_of(config: Config, facts: dict[str, Any]) -> Config:

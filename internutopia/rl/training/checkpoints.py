@@ -41,10 +41,10 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return None
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What a checkpoint holds. ValueError if that cannot be read."""
+def read_checkpoint(path: Path, device: str = 'cpu') -> dict[str, Any]:
+    """What a checkpoint holds: numbers and arrays, on a device. ValueError if that cannot be read."""
     try:
-        content = torch.load(path, map_location='cpu', weights_only=True)
+        content = torch.load(path, map_location=device, weights_only=True)
         missing = {'actor_state_dict', 'critic_state_dict', 'optimizer_state_dict', 'iter'} - content.keys()
     except Exception as error:  # of a broken file nearly anything
         raise ValueError(f'checkpoint {path} cannot be read ({type(error).__name__})') from error

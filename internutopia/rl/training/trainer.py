@@ -16,6 +16,7 @@ from torch import distributed
 from typing_extensions import override
 
 from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.training.checkpoints import read_checkpoint
 from internutopia.rl.training.ppo import MirroredSamples
 from internutopia.rl.training.rsl_rl import OnPolicyRunner
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
@@ -84,12 +85,15 @@ class Runner(OnPolicyRunner):
     ) -> dict[str, Any]:
         """Read a checkpoint, whatever device it was written on, and cut the log back to it.
 
-        ValueError if it is of another network.
+        ValueError if it cannot be read, or is of another network.
         """
+        checkpoint = read_checkpoint(Path(path), map_location or self.device)  # theirs unpickles whatever is in it
         try:
-            infos = super().load(path, load_cfg, strict, map_location or self.device) or {}
+            if self.alg.load(checkpoint, load_cfg, strict):
+                self.current_learning_iteration = checkpoint['iter']
         except (RuntimeError, ValueError) as error:
             raise ValueError(f'checkpoint {path} is not of a network with the settings of this run: {error}') from error
+        infos: dict[str, Any] = checkpoint.get('infos') or {}
         self._core.state.levels[:] = infos.get('level', 0.0)
         self.updates = self.current_learning_iteration + 1  # a checkpoint names the last one, from 0
         if self._is_first:
