@@ -22,7 +22,7 @@ logged, once.
 `FOR_LOOSE_THINGS` is a round and stiff friction cone: what is at rest stays there. A pyramid holds less across its
 corners, so that boxes begin to slide at 0.7 times the friction, and creep on slopes in any case; passes against slip
 (`noslip_iterations`) do not help it, and make a step of 64 boxes take ten times as long. The cone costs boxes nothing,
-but legs that walk some 20 % of a step; so scenes without loose things, on which robots learn to walk, go without it.
+but legs a tenth of a step and more; so scenes without loose things, in which robots learn to walk, go without it.
 
 `FOR_GRIPPERS` also solves contacts together with the damped drives of the fingers (`discrete`): elsewhere the solver
 does not know that these drives hold the fingers back, takes too much damping for granted, and fingers of little mass
