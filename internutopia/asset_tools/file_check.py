@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import mujoco
@@ -20,6 +20,7 @@ from internutopia.core.model.importers.mjcf_files import read_mjcf
 from internutopia.core.model.importers.urdf.document import Document
 from internutopia.core.model.importers.urdf.files import find
 from internutopia.core.model.importers.urdf.reader import read_document
+from internutopia.core.model.importers.usd.units import ForeignUnits
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
 
 # What loading takes [s of one core]: between what was measured on generated homes of 60,000 and of a million triangles,
@@ -61,7 +62,9 @@ class FileCheck:
     Attributes:
         file, format: `usd`, `urdf` or `mjcf`.
         missing: files that it refers to and are not there.
-        meters_per_unit, says_unit, up_axis: of a USD file, as it says or by USD's defaults; else None.
+        meters_per_unit, up_axis: of a USD file, as it says or by USD's defaults; else None.
+        says_unit, says_up_axis: whether it says them; None for other files.
+        foreign_units: files in a USD file that are in other units than what refers to them.
         extent: size of the box around what is finite in it, z up [m]; None if there is nothing, or it cannot be loaded.
         size_warning: what is odd about that, and what was likely meant; empty if nothing is.
         prims: of a USD file.
@@ -79,6 +82,8 @@ class FileCheck:
     meters_per_unit: float | None = None
     says_unit: bool | None = None
     up_axis: str | None = None
+    says_up_axis: bool | None = None
+    foreign_units: list[ForeignUnits] = field(default_factory=list)
     extent: list[float] | None = None
     size_warning: str = ''
     prims: int | None = None
@@ -130,6 +135,8 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
         meters_per_unit=facts.meters_per_unit,
         says_unit=facts.says_unit,
         up_axis=facts.up_axis,
+        says_up_axis=facts.says_up_axis,
+        foreign_units=facts.foreign_units,
         extent=None if facts.extent is None else [round(float(length), 6) for length in facts.extent],
         size_warning=_size_warning(facts),
         prims=facts.prims,

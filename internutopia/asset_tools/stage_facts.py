@@ -21,6 +21,7 @@ from internutopia.core.model.importers.usd.composition import missing_arcs, quie
 from internutopia.core.model.importers.usd.materials import read_appearance
 from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage, prims
+from internutopia.core.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -37,7 +38,9 @@ class StageFacts:
 
     Attributes:
         missing: what it refers to and is not there.
-        meters_per_unit, says_unit, up_axis: as the file says, or USD's defaults.
+        meters_per_unit, up_axis: as the file says, or USD's defaults.
+        says_unit, says_up_axis: whether it says them.
+        foreign_units: files in it that are in other units than what refers to them.
         extent: size of the box around all shapes but skies and planes, z up [m]; None if there are none.
         prims, meshes, triangles: what there is, instances counted as often as they are there; meshes have points.
         concave_triangles: triangles of meshes that collide and may have to be decomposed, instances counted once.
@@ -50,6 +53,8 @@ class StageFacts:
     meters_per_unit: float = 0.01
     says_unit: bool = False
     up_axis: str = 'Y'
+    says_up_axis: bool = False
+    foreign_units: list[ForeignUnits] = field(default_factory=list)
     extent: NDArray[np.float64] | None = None
     prims: int = 0
     meshes: int = 0
@@ -69,15 +74,13 @@ def read_stage(path: Path) -> StageFacts:
 
 
 def _read(stage: Usd.Stage) -> StageFacts:
-    from pxr import UsdGeom
-
     facts = StageFacts()
     needed = facts.missing['layer'] = {}
     for arc in missing_arcs(stage):
         needed.setdefault(arc.layer or arc.what, []).append(arc.needed_by)
-    facts.meters_per_unit = UsdGeom.GetStageMetersPerUnit(stage)
-    facts.says_unit = UsdGeom.StageHasAuthoredMetersPerUnit(stage)
-    facts.up_axis = str(UsdGeom.GetStageUpAxis(stage))
+    units = stage_units(stage)
+    facts.meters_per_unit, facts.up_axis, facts.says_unit, facts.says_up_axis = units
+    facts.foreign_units = foreign_units(stage, units)
     found = list(prims(stage))
     facts.prims = len(found)
     _count(facts, found)

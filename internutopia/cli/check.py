@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import operator
 from collections.abc import Iterator
 
 from internutopia.asset_tools.file_check import FileCheck, check_file
@@ -39,6 +41,9 @@ def _lines(found: FileCheck) -> Iterator[str]:
         yield f'  holds: {", ".join(counts)}'
     if found.extent is not None:
         yield f'  size: {" x ".join(f"{length:.4g}" for length in found.extent)} m{_units(found)}'
+    what_of = operator.attrgetter('what')
+    for what, units in itertools.groupby(sorted(found.foreign_units, key=what_of), what_of):
+        yield f'  units: {what}: {listed([each.where for each in units])}'
     if found.size_warning:
         yield f'  size is odd: {found.size_warning}'
     if found.load is not None:
@@ -62,8 +67,9 @@ def _lines(found: FileCheck) -> Iterator[str]:
 def _units(found: FileCheck) -> str:
     if found.meters_per_unit is None:
         return ''
-    default = '' if found.says_unit else ', which is a default, the file says none'
-    return f' (metersPerUnit = {found.meters_per_unit:g}{default}; up axis {found.up_axis})'
+    default = ', which is a default, the file says none'
+    unit = f'metersPerUnit = {found.meters_per_unit:g}{"" if found.says_unit else default}'
+    return f' ({unit}; up axis {found.up_axis}{"" if found.says_up_axis else default})'
 
 
 def _loading(found: FileCheck) -> str:

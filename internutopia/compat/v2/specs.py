@@ -1,4 +1,4 @@
-"""2.x behaviour of scenes: raw lengths, and the joints that robots have and their order."""
+"""2.x behaviour of scenes: raw lengths, no units by default, and the joints that robots have and their order."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ def takes_raw_lengths(*scale: float) -> bool:
 
 
 def as_in_2x(spec: SceneSpec) -> SceneSpec:
-    """A scene with the joints that its robots have in 2.x, and lengths as 2.x took them."""
+    """A scene with the joints that its robots have in 2.x, and lengths and up axes as 2.x took them."""
     return replace(
         spec,
         raw_lengths=takes_raw_lengths(*spec.scale),
+        ignore_usd_defaults=True,
         robots=tuple(_robot_as_in_2x(robot) for robot in spec.robots),
-        objects=tuple(replace(obj, raw_lengths=takes_raw_lengths(*obj.scale)) for obj in spec.objects),
+        objects=tuple(
+            replace(obj, raw_lengths=takes_raw_lengths(*obj.scale), ignore_usd_defaults=True) for obj in spec.objects
+        ),
     )
 
 
@@ -40,5 +43,6 @@ def _robot_as_in_2x(robot: RobotSpec) -> RobotSpec:
     return replace(
         robot,
         raw_lengths=takes_raw_lengths(robot.scale),
+        ignore_usd_defaults=True,
         joint_order='breadth_first' if names is None else tuple(names),
     )

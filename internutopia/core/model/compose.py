@@ -72,7 +72,11 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     base = None
     if scene.asset:
         options = LoadOptions(
-            scale=scene.scale, raw_lengths=scene.raw_lengths, decompose=scene.decompose, timestep=timestep
+            scale=scene.scale,
+            raw_lengths=scene.raw_lengths,
+            ignore_usd_defaults=scene.ignore_usd_defaults,
+            decompose=scene.decompose,
+            timestep=timestep,
         )
         base = load_scene_asset(resolve(scene.asset), options)
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
@@ -106,7 +110,13 @@ def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
     scale = robot.scale, robot.scale, robot.scale
-    options = LoadOptions(short_names=True, scale=scale, raw_lengths=robot.raw_lengths, timestep=timestep)
+    options = LoadOptions(
+        short_names=True,
+        scale=scale,
+        raw_lengths=robot.raw_lengths,
+        ignore_usd_defaults=robot.ignore_usd_defaults,
+        timestep=timestep,
+    )
     return _robot_asset(path, content_key(path), options).copy()
 
 
@@ -119,7 +129,9 @@ def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """The asset of an object; None for a cube, which has none."""
     if obj.asset is None:
         return None
-    options = LoadOptions(scale=obj.scale, raw_lengths=obj.raw_lengths, timestep=timestep)
+    options = LoadOptions(
+        scale=obj.scale, raw_lengths=obj.raw_lengths, ignore_usd_defaults=obj.ignore_usd_defaults, timestep=timestep
+    )
     return load_spec(resolve(obj.asset), options)
 
 

@@ -17,7 +17,7 @@ from internutopia.core.config.compat import Compat
 from internutopia.core.model.assets import resolve
 from internutopia.core.model.bounds import SceneBounds
 from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.importers.load import length_unit
+from internutopia.core.model.importers.load import units_of
 from internutopia.core.model.spec import NO_SCALE, SceneSpec
 from internutopia.core.util import log
 
@@ -86,8 +86,10 @@ class StartChecks:
             return ''
         assert model.asset is not None
         file = resolve(model.asset)
-        known = length_unit(file)
-        unit, says = known or (1.0, True)
+        known = units_of(file)
+        if known is not None and model.ignore_usd_defaults:
+            known = known.without_defaults()
+        unit = 1.0 if known is None else known.metres
         to_metres = 1.0 if model.raw_lengths else unit
         if solid <= LARGEST and all(math.isclose(scale * to_metres, 1.0) for scale in model.scale):
             return ''  # small as the file says in metres: the top of a table
@@ -95,10 +97,17 @@ class StartChecks:
             applied = ''
         elif model.raw_lengths:
             applied = "lengths as they are written (compat='2.x', as a scale is given) and "
-        elif says:
+        elif known.states_metres:
             applied = f'its metersPerUnit = {unit:g} and '
-        else:
+        elif known.states_up:
             applied = f"USD's default of metersPerUnit = {unit:g} (the file says none) and "
+        elif model.ignore_usd_defaults:
+            applied = "lengths as they are written (compat='2.x', as the file says no metersPerUnit and upAxis) and "
+        else:
+            applied = (
+                f"USD's defaults of metersPerUnit = {unit:g} and upAxis = {known.up} (the file says neither, so it is "
+                'turned by 90 degrees about x) and '
+            )
         hint = self._likely(model, unit, extent if extent < SMALLEST else solid)
         log.warning(
             '%s %s, with %sscene_scale=%s%s',

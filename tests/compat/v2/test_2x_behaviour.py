@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -356,6 +357,32 @@ def test_a_scale_other_than_one_is_of_raw_lengths(
         height = env.step([None])[0][0]['hopper']['position'][2]
         if expected >= 1:  # else it falls off
             assert expected < height < expected + 0.3
+
+
+@pytest.mark.parametrize('scale', [1.0, 0.5])
+def test_a_file_that_states_no_units_is_as_it_is_written(make_env, make_task, make_robot, tmp_path, scale):
+    """A slab, as scene, robot and object: neither turned nor shrunk, as `Usd.Stage.CreateNew` leaves it."""
+    slab = tmp_path / 'slab.usda'
+    slab.write_text("""#usda 1.0
+(defaultPrim = "slab")
+def Cube "slab" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsCollisionAPI"]) {
+    double size = 2
+    double3 xformOp:scale = (2, 3, 4)
+    uniform token[] xformOpOrder = ["xformOp:scale"]
+}
+""")
+    robot = make_robot(name='rock', usd_path=str(slab), controllers=[], scale=(scale,) * 3)
+    thing = UsdObjCfg(name='thing', prim_path='/thing', usd_path=str(slab), position=(50, 0, 0), scale=(scale,) * 3)
+    task = make_task(str(slab), scene_scale=(scale,) * 3, robots=[robot], objects=[thing])
+    env = make_env(tasks=[task], env_num=1, compat='2.x')
+    env.reset()
+    model = env.runner.world.model(0)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    for name in 'scene//slab', 'robots/rock//slab', 'objects/thing//slab':
+        geom = model.geom(name).id
+        half = np.abs(data.geom_xmat[geom].reshape(3, 3)) @ model.geom_size[geom]
+        assert half.tolist() == pytest.approx([2 * scale, 3 * scale, 4 * scale])
 
 
 def test_robots_and_objects_are_scaled_alike(make_env, make_task, make_robot, tmp_path):

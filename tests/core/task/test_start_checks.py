@@ -182,3 +182,17 @@ def test_a_robot_beside_a_scene_that_shrank_is_told_the_scale(warnings, make_tas
     size, fall = warnings([make_task(scene, robots=[hopper(3, 0, 5)])])
     assert size.endswith('likely meant: scene_scale=(100, 100, 100)')
     assert fall.startswith("task_configs[0]: robot 'hopper'") and fall.endswith('scene_scale=(100, 100, 100)')
+
+
+def test_a_scene_that_states_no_units_is_told_to_be_turned(warnings, make_task, tmp_path):
+    """As `Usd.Stage.CreateNew` leaves it: neither a length unit nor an up axis."""
+    pytest.importorskip('pxr.Usd')
+    scene = tmp_path / 'scene.usda'
+    scene.write_text(f'#usda 1.0\ndef Cube "box" {COLLIDES} {{\n double size = 8\n }}\n')
+    loaded, size = warnings([make_task(str(scene))])
+    assert 'it states neither metersPerUnit nor upAxis' in loaded and 'turned by 90 degrees about X' in loaded
+    defaults = (
+        "USD's defaults of metersPerUnit = 0.01 and upAxis = Y (the file says neither, so it is turned by 90 degrees"
+    )
+    assert f'{scene} is 0.08 x 0.08 m wide, with {defaults}' in size
+    assert warnings([make_task(str(scene))], compat='2.x') == []

@@ -30,6 +30,7 @@ from internutopia.core.model.importers.fingerprints import (
 )
 from internutopia.core.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.core.model.importers.static_meshes import decompose_static_meshes
+from internutopia.core.model.importers.usd.units import StageUnits
 from internutopia.core.model.scaling import scale_spec
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
@@ -76,10 +77,10 @@ def is_mjcf(path: Path) -> bool:
     return _format(path) is mjcf
 
 
-def length_unit(path: Path) -> tuple[float, bool] | None:
-    """Length of a USD file's unit [m], and whether the file says so itself; None for other formats."""
+def units_of(path: Path) -> StageUnits | None:
+    """Length unit and up axis of a USD file, and whether it states them; None for other formats."""
     with reading(path):
-        return usd.length_unit(path) if _format(path) is usd else None
+        return usd.units_of(path) if _format(path) is usd else None
 
 
 def content_key(path: Path) -> str:

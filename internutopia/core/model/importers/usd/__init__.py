@@ -28,6 +28,7 @@ seen all the same. A body or joint that cannot be is a ValueError that names the
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import mujoco
 
@@ -38,7 +39,16 @@ from internutopia.core.model.importers.usd.build import build
 from internutopia.core.model.importers.usd.composition import layer_files, quiet
 from internutopia.core.model.importers.usd.materials import material_files
 from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage
+from internutopia.core.model.importers.usd.units import StageUnits, foreign_units, stage_units
 from internutopia.core.util.log import warn
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+NO_UNITS = (
+    "it states neither metersPerUnit nor upAxis: by USD's defaults it is taken for one in centimetres with Y up, so it "
+    'is turned by 90 degrees about X, and 100 units are a metre'
+)
 
 
 def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
@@ -57,16 +67,25 @@ def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tu
     warnings = FileWarnings()
     with reading(path), quiet():
         stage = open_stage(path, warnings, within_bounds=True)
-        transforms = StageTransforms(stage, options.scale, options.raw_lengths)
+        transforms = StageTransforms(stage, options.scale, options.raw_lengths, options.ignore_usd_defaults)
+        _warn_of_units(stage, transforms, warnings)
         return build(path, stage, transforms, warnings, options), warnings.lines()
 
 
-def length_unit(path: Path) -> tuple[float, bool]:
-    """The stage's `metersPerUnit` [m], and whether it says so itself. ValueError as for `load`."""
-    from pxr import UsdGeom
+def _warn_of_units(stage: Usd.Stage, transforms: StageTransforms, warnings: FileWarnings) -> None:
+    """Warn of units that the file leaves to USD's defaults, and of files in it that are in others."""
+    units = transforms.stated
+    if not units.states_any and units != units.without_defaults():
+        warnings.add(NO_UNITS, '/')
+    if transforms.raw_lengths and not units.states_metres:
+        units = units._replace(metres=transforms.metres)  # what a unit of it is, is told by the scale
+    for foreign in foreign_units(stage, units):
+        warnings.add(foreign.what, foreign.where)
 
-    stage = open_stage(path, FileWarnings())
-    return UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.StageHasAuthoredMetersPerUnit(stage)
+
+def units_of(path: Path) -> StageUnits:
+    """Length unit and up axis of a stage. ValueError as for `load`."""
+    return stage_units(open_stage(path, FileWarnings()))
 
 
 def dependencies(path: Path) -> set[Path]:

@@ -14,6 +14,7 @@ from internutopia.core.model.importers.usd.composition import compose, warn_of_m
 from internutopia.core.model.importers.usd.instancers import expand_instancers
 from internutopia.core.model.importers.usd.skinning import pose_skinned
 from internutopia.core.model.importers.usd.transforms import Frame, polar
+from internutopia.core.model.importers.usd.units import stage_units
 from internutopia.core.model.importers.usd.values import named_by_prim
 from internutopia.core.model.spec import NO_SCALE, Vec3
 
@@ -84,24 +85,28 @@ class StageTransforms:
 
     Attributes:
         raw_lengths: whether lengths count as they are written, as if the file said `metersPerUnit = 1`.
+        stated: units of the stage, as they count.
         unit: length of the stage's unit [m] without the scale: that of what a scale leaves as it is (densities, gains).
         metres: length of the stage's unit [m] with the scale; of a scale that differs between axes, its geometric mean.
         kilograms: mass of the stage's unit [kg].
         units: `(4, 4)` matrix from the stage's world, in its units and with its up axis, to scaled metres with z up.
     """
 
-    def __init__(self, stage: Usd.Stage, scale: Vec3 = NO_SCALE, raw_lengths: bool = False):
-        """`scale` is along x, y, z after the up axis was turned."""
+    def __init__(
+        self, stage: Usd.Stage, scale: Vec3 = NO_SCALE, raw_lengths: bool = False, ignore_usd_defaults: bool = False
+    ):
+        """`scale` is along x, y, z after the up axis was turned; the rest is as of `LoadOptions`."""
         from pxr import Usd, UsdGeom, UsdPhysics
 
         self.raw_lengths = raw_lengths
-        self.unit: float = 1.0 if raw_lengths else UsdGeom.GetStageMetersPerUnit(stage)
+        self.stated = stage_units(stage).without_defaults() if ignore_usd_defaults else stage_units(stage)
+        self.unit: float = 1.0 if raw_lengths else self.stated.metres
         self._scale = np.array(scale)
         self._is_even = len(set(scale)) == 1
         self.metres: float = self.unit * (scale[0] if self._is_even else float(np.cbrt(np.prod(self._scale))))
         self.kilograms: float = UsdPhysics.GetStageKilogramsPerUnit(stage)
         self.units = np.eye(4)
-        self.units[:3, :3] = self._scale[:, None] * (_UP_AXES[UsdGeom.GetStageUpAxis(stage)] * self.unit)
+        self.units[:3, :3] = self._scale[:, None] * (_UP_AXES[self.stated.up] * self.unit)
         self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
 
     def metres_along(self, direction: NDArray[np.float64]) -> float:
