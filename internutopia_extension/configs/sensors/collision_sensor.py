@@ -15,6 +15,6 @@ class CollisionSensorCfg(SensorCfg):
     type: str = 'CollisionSensor'
     ground_angle: FiniteFloat = Field(default=math.pi / 4, ge=0, le=math.pi / 2)
     """Slope, rad, up to which what is touched counts as ground."""
-    step_height: NonNegativeFloat = 0.2
+    step_height: NonNegativeFloat = 0.12
     """Height, m, up to which a robot with feet steps on things: what it touches counts as ground however steep it is,
     if it is that low. Sides of steps, bumps and edges are; walls and furniture are not."""

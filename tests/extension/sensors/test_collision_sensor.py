@@ -48,12 +48,12 @@ def thing(height: float, low: float = 0.0) -> str:
 
 THINGS = {
     'nothing': ('', False),
-    'a step': (thing(0.12), False),
-    'a high step': (thing(0.18), False),
+    'a step': (thing(0.11), False),
+    'a step that is too high': (thing(0.18), True),
     'a box that is too high': (thing(0.4), True),
     'a wall': (thing(3.0), True),
     'the edge of a table': (thing(0.81, 0.78), True),
-    'a step before a wall': (thing(0.12) + thing(3.0).replace(str(AGAINST), '0.5'), False),
+    'a step before a wall': (thing(0.11) + thing(3.0).replace(str(AGAINST), '0.5'), False),
 }
 
 

@@ -14,6 +14,7 @@ from stand_in_gpu import on_a_gpu
 from warp_device import DEVICE
 
 from internutopia.core.config.learning import LearningCfg
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.noise import NormalNoise
 from internutopia.core.util.arrays import HostArrays, to_host
 from internutopia.core.world.warp.render import RayTracer
@@ -31,6 +32,7 @@ from internutopia_extension.configs.sensors import (
     LocalMapCfg,
     RepCameraCfg,
 )
+from internutopia_extension.robots.generic import GenericRobot
 
 torch = pytest.importorskip('torch')
 wp = pytest.importorskip('warp')
@@ -54,7 +56,8 @@ SENSORS = [
     RepCameraCfg(name='eye', prim_path='rover/eye', resolution=(W, H)),
     IMUCfg(name='imu', translation=(0.1, 0.0, 0.0)),
     ContactSensorCfg(name='touch', prim_path='rover'),
-    CollisionSensorCfg(name='bump'),
+    CollisionSensorCfg(name='bump', step_height=0.0),
+    CollisionSensorCfg(name='wall', step_height=0.05),
     JointForceSensorCfg(name='forces', wrenches_at=['turn']),
     GPSCompassCfg(name='place'),
     LocalMapCfg(name='map', size=1.0, resolution=0.1),
@@ -73,6 +76,7 @@ READINGS = {
     'imu': ('linear_acceleration', 'angular_velocity', 'orientation'),
     'touch': ('force', 'in_contact'),
     'bump': ('collided',),
+    'wall': ('collided',),
     'forces': ('efforts', 'forces', 'torques'),
     'place': ('gps', 'compass'),
     'map': ('occupancy',),
@@ -91,6 +95,14 @@ TERMS = [
 ]
 
 
+@BaseRobot.register('FootedRover')
+class FootedRover(GenericRobot):
+    """Steps on what is low: the cube is not, for one of its sensors."""
+
+    batched = True
+    feet = ('rover',)
+
+
 @pytest.fixture
 def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Callable[..., Any]:
     """Makes rovers whose episodes are cut after 5 steps; `arrays` says of which kind their arrays are."""
@@ -100,6 +112,7 @@ def make_rovers(make_config: Any, make_task: Any, write_model: Any) -> Callable[
         arrays: Any, sensors: Any = SENSORS, observations: Any = TERMS, env_num: int = ENVS, seed: int = 0, **terms: Any
     ) -> Any:
         robot = GenericRobotCfg(
+            type='FootedRover',
             name='rover',
             usd_path=model,
             stiffness=10.0,
@@ -143,7 +156,7 @@ def test_every_sensor_gives_the_numbers_of_the_host_and_waits_for_nothing(make_r
         assert {'step', 'reset', 'kinematics', 'render', 'rays'} <= {key[0] for key in checked}
         np.testing.assert_allclose(np.stack([to_host(obs) for obs in got]), wanted, rtol=TOLERANCE, atol=TOLERANCE)
     changing = np.ptp(wanted, axis=0).any(axis=0)
-    ends = np.cumsum([W * H * 3, *[W * H] * 4, 3, 3, 4, 3, 1, 1, 1, 3, 3, 2, 1, 100, RAYS, 3 * RAYS])
+    ends = np.cumsum([W * H * 3, *[W * H] * 4, 3, 3, 4, 3, 1, 1, 1, 1, 3, 3, 2, 1, 100, RAYS, 3 * RAYS])
     assert ends[-1] == wanted.shape[-1]
     seen = [changing[start:end].any() for start, end in zip([0, *ends], ends, strict=False)]
     assert sum(seen) >= len(seen) - 2, 'nothing to compare'
