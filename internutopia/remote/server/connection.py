@@ -1,10 +1,14 @@
-"""Connection of a client: uvicorn's, which ends if the client lets the server wait for too long or sends no end."""
+"""Connection of a client: uvicorn's, which ends if the client lets the server wait for too long or sends no end.
+
+A connection that is one too many is there for a probe: it ends unless that is what it asks for, at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 from typing_extensions import override
@@ -12,16 +16,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from internutopia.remote.server.limits import origin
 from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.middleware import PROBES
 from internutopia.remote.server.settings import Settings
 
 _MAX_HEADER = 64 << 10  # bytes
+_TOO_LARGE = 'The header is too large.'
+_BETWEEN = 4  # bytes of a field beside its name and value
+_PROBE_TIMEOUT = 1.0  # s that a connection which is one too many has to ask for a probe
 
 
 class Connections:
     """The open connections of a server: so many in all, and so many of an address.
 
     When there are too many, the one that has waited longest for the header of a request is ended: connections that ask
-    for nothing keep nobody out.
+    for nothing keep nobody out. Those that are too many of their address, or have come while all others were at work,
+    are ended first, and answered nothing but probes.
 
     Args:
         settings: limits.
@@ -32,6 +41,7 @@ class Connections:
         self.settings = settings
         self.waiting: dict[Connection, None] = {}
         """Those without a request at work, the one that waits longest first."""
+        self._surplus: dict[Connection, None] = {}
         self._metrics = metrics
         self._origins: dict[Connection, str | None] = {}
         self._of_origins: Counter[str] = Counter()
@@ -42,15 +52,28 @@ class Connections:
         if counted is not None:
             self._of_origins[counted] += 1
             if self._of_origins[counted] > self.settings.address_connections:
-                self.end(connection, 'connections')
-                return
+                self._surplus[connection] = None
         if len(self._origins) > self.settings.connections:
-            self.end(next(iter(self.waiting)), 'connections')
+            others = (each for each in chain(self._surplus, self.waiting) if each is not connection)
+            if (one := next(others, None)) is not None:
+                self.end(one, 'connections')
+            if len(self._origins) - len(self._surplus) > self.settings.connections:  # all others are at work
+                self._surplus[connection] = None
+        if connection in self._surplus:
+            connection.loop.call_later(_PROBE_TIMEOUT, self._end_surplus, connection)
+
+    def admits(self, connection: Connection, path: str) -> bool:
+        """Whether a connection may ask for a path; if not, it is ended."""
+        if connection not in self._surplus or path in PROBES:
+            return True
+        self.end(connection, 'connections')
+        return False
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that is over."""
+        """Forget a connection that is over; twice is fine."""
         self.waiting.pop(connection, None)
-        counted = self._origins.pop(connection)
+        self._surplus.pop(connection, None)
+        counted = self._origins.pop(connection, None)
         if counted is not None:
             self._of_origins[counted] -= 1
             if not self._of_origins[counted]:
@@ -60,8 +83,13 @@ class Connections:
         """End a connection at once, whatever was not sent yet."""
         if not connection.transport.is_closing():  # by itself, only that something is still to be sent
             self._metrics.rejected.labels(reason).inc()
-        self.waiting.pop(connection, None)
+        self.remove(connection)
         connection.transport.abort()
+
+    def _end_surplus(self, connection: Connection) -> None:
+        """End a connection that was one too many, unless it is answered now."""
+        if connection in self._surplus and connection in self.waiting:
+            self.end(connection, 'connections')
 
     def _counted_as(self, connection: Connection) -> str | None:
         """Where a connection comes from; None for one of a proxy, or of a client that has gone already."""
@@ -85,6 +113,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(**arguments)
         self._connections = connections
         self._unparsed = 0  # bytes that came since the parser came to the end of something
+        self._header_size = 0  # bytes, as far as they were parsed
         self._header_timer: asyncio.TimerHandle | None = None
         self._reply_timer: asyncio.TimerHandle | None = None
         self._reply_left = 0  # bytes, when the timer was set
@@ -107,23 +136,42 @@ class Connection(HttpToolsProtocol):
         self._unparsed += len(data)
         super().data_received(data)
         if self._unparsed > _MAX_HEADER and not self.transport.is_closing():
-            self.send_400_response('The header is too large.')
+            self.send_400_response(_TOO_LARGE)
+
+    @override
+    def on_message_begin(self) -> None:
+        self._header_size = 0
+        super().on_message_begin()
+
+    @override
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    @override
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + _BETWEEN)
+        super().on_header(name, value)
 
     @override
     def on_headers_complete(self) -> None:
         self._unparsed = 0
         self._header_came()
-        super().on_headers_complete()
+        path = self.url.partition(b'?')[0].decode('latin-1')
+        if not self.transport.is_closing() and self._connections.admits(self, path):
+            super().on_headers_complete()
 
     @override
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
-        super().on_body(body)
+        if not self.transport.is_closing():
+            super().on_body(body)
 
     @override
     def on_message_complete(self) -> None:
         self._unparsed = 0
-        super().on_message_complete()
+        if not self.transport.is_closing():
+            super().on_message_complete()
 
     @override
     def on_response_complete(self) -> None:
@@ -143,6 +191,12 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()
+
+    def _count(self, size: int) -> None:
+        """Count bytes of a header, which may have come as a whole, or of trailers."""
+        self._header_size += size
+        if self._header_size > _MAX_HEADER and not self.transport.is_closing():
+            self.send_400_response(_TOO_LARGE)
 
     def _await_header(self) -> None:
         self._connections.waiting[self] = None

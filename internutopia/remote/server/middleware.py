@@ -24,7 +24,7 @@ from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 
-_PROBES = frozenset(('/health', '/livez', '/readyz'))
+PROBES = frozenset(('/health', '/livez', '/readyz'))
 _PUBLIC_PATHS = re.compile(rf'/|/page/[^/]*|{PREFIX}/version')
 _LOCAL_HOST = re.compile(r'(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?', re.IGNORECASE)
 _METHODS = frozenset(('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'))
@@ -91,7 +91,7 @@ class RequestMiddleware:
             # a page of another site whose name was made to mean this machine
             self._count_address(request)
             raise ServiceError(403, 'wrong_host', 'this server is for this machine only: call it localhost')
-        if path in _PROBES:  # never refused: a server whose probe fails is started again
+        if path in PROBES:  # never refused: a server whose probe fails is started again
             return
         if _PUBLIC_PATHS.fullmatch(path):
             self._count_address(request)

@@ -165,6 +165,20 @@ def test_what_has_no_end(serve: Callable[..., Any], config: Config, begin: bytes
         assert wire.send(begin).floods(more, ENDLESS) < ENDLESS
 
 
+@pytest.mark.parametrize(('field', 'status'), [(60 << 10, 200), (100_000, 400), (64 << 10, 400)])
+def test_a_header_that_comes_as_a_whole(
+    serve: Callable[..., Any], config: Config, caplog: pytest.LogCaptureFixture, field: int, status: int
+) -> None:
+    with Wire(serve(config).url) as wire:
+        assert wire.head('GET', '/health', f'X: {"x" * field}').reply().status == status
+    assert 'Invalid' not in caplog.text
+
+
+def test_a_path_that_comes_as_a_whole(serve: Callable[..., Any], config: Config) -> None:
+    with Wire(serve(config).url) as wire:
+        assert wire.head('GET', f'/health?{"x" * 100_000}').reply().status == 400
+
+
 def test_too_many_connections_of_an_address(serve: Callable[..., Any], config: Config) -> None:
     url = serve(config, address_connections=5).url
     with ExitStack() as stack:
@@ -175,6 +189,33 @@ def test_too_many_connections_of_an_address(serve: Callable[..., Any], config: C
         for wire in set(silent) - set(ended):  # those that came first
             assert wire.head('GET', '/health', 'Connection: close').reply().status == 200
         until(lambda: answers(url, '127.0.0.2'))  # there is room again
+
+
+def test_probes_are_answered_whoever_has_too_many_connections(serve: Callable[..., Any], config: Config) -> None:
+    url = serve(config, address_connections=3).url
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(Wire(url, '127.0.0.2'))
+        for _ in range(5):
+            for path in ('/livez', '/readyz', '/health', '/livez?verbose'):
+                assert stack.enter_context(Wire(url, '127.0.0.2')).head('GET', path).reply().status == 200
+            other = stack.enter_context(Wire(url, '127.0.0.2'))
+            with pytest.raises(ConnectionError):
+                other.head('GET', f'{PREFIX}/version').reply()
+
+
+def test_probes_are_answered_where_all_connections_are_at_work(serve: Callable[..., Any], config: Config) -> None:
+    url = serve(config, connections=2).url
+    with ExitStack() as stack:
+        at_work = [stack.enter_context(Wire(url)) for _ in range(2)]
+        for wire in at_work:
+            wire.head('POST', STEP, f'Content-Type: {MSGPACK}', 'Content-Length: 9', 'Expect: 100-continue')
+            assert wire.sock.recv(1 << 16).startswith(b'HTTP/1.1 100')
+        for _ in range(4):
+            assert stack.enter_context(Wire(url)).head('GET', '/livez').reply().status == 200
+            with pytest.raises(ConnectionError):
+                stack.enter_context(Wire(url)).head('GET', f'{PREFIX}/version').reply()
+        assert at_work[0].send(bytes(9)).reply().status == 400  # it was kept, and is no message
 
 
 def answers(url: str, address: str) -> bool:
