@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from internutopia.core.model.spec import Probe
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.task.task import BaseTask
 from internutopia.core.util.arrays import check_alike
@@ -146,6 +147,8 @@ def _is_data(value: Any, constants: bool = False) -> bool:
         return all(_is_data(key, constants) and _is_data(item, constants) for key, item in value.items())
     if isinstance(value, list | tuple | set | frozenset | deque):
         return all(_is_data(item, constants) for item in value)
+    if isinstance(value, Probe):  # what the model was made with
+        return False
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return all(_is_data(getattr(value, field.name), constants) for field in dataclasses.fields(value))
     return False

@@ -27,7 +27,9 @@ from internutopia.core.world.states import PhysicsState
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     'task': lambda task: _has_names(task) and all(isinstance(value, str) for value in task.values()),
     'step_dt': lambda step_dt: type(step_dt) is float,
-    'physics': lambda physics: isinstance(physics, PhysicsState) and _has_names(physics.arrays),
+    'physics': lambda physics: (
+        isinstance(physics, PhysicsState) and isinstance(physics.model, bytes) and _has_names(physics.arrays)
+    ),
     'noise_key': lambda key: type(key) is int,
     'step': lambda step: type(step) is int,
     'ended': lambda ended: type(ended) is bool,
@@ -116,13 +118,16 @@ def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = Non
     """What each env gets. ValueError if it is no state, or not one for so many envs."""
     if not isinstance(state, SceneState):
         raise ValueError(f'set_state takes what get_state returned, got {type(state).__name__}')
-    if state.version != VERSION:
-        raise ValueError(f'set_state: the state has version {state.version}, this is version {VERSION}')
+    if type(state.version) is not int or state.version != VERSION:
+        raise ValueError(f'set_state: the state has version {state.version!r}, this is version {VERSION}')
     ids = state.env_ids if env_ids is None else env_ids
-    if not isinstance(state.envs, tuple) or not all(type(each) is EnvState for each in state.envs):
-        raise ValueError('set_state: envs of the state is no tuple of states of envs')
+    if not isinstance(state.envs, tuple):
+        raise ValueError(f'set_state: envs of the state is {type(state.envs).__name__}, not tuple')
+    for row, env in enumerate(state.envs):
+        if not isinstance(env, EnvState):
+            raise ValueError(f'set_state: envs[{row}] of the state is {type(env).__name__}, not EnvState')
     if not isinstance(state.env_ids, tuple):
-        raise ValueError(f'set_state: env_ids={state.env_ids!r} of the state is no tuple of ids of envs')
+        raise ValueError(f'set_state: env_ids of the state is {type(state.env_ids).__name__}, not tuple')
     for env_id in ids:
         if type(env_id) is not int or not 0 <= env_id < env_num:
             raise ValueError(

@@ -137,6 +137,14 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         r"task: 'env_id' is no attribute that is saved",
     ),
     'a hook objects': (with_object(METRIC, lambda s: 'many'), r"metric 'Fussy': 'many' is no number of steps"),
+    'type of an attribute': (
+        with_object('task', lambda s: {**s, 'work': 'yes'}),
+        r"the state was changed: \.object_state\['task'\]\['work'\] is str, and was bool when the state was taken",
+    ),
+    'not finite in a list': (
+        with_object(PUSH, lambda s: {**s, '_states': [(np.full(2, np.nan, np.float32), s['_states'][0][1])]}),
+        r"'push'\\?\"\]\['_states'\]\[0\]\[0\] is .* not finite, and was ndarray of float32 \(2,\)",
+    ),
     'no object': (lambda env: {'object_state': {}}, r'has other objects .*: metric'),
     'no objects': (lambda env: {'object_state': None}, r'look at object_state'),
     'shape in physics': (
