@@ -192,7 +192,7 @@ def test_play_without_its_libraries(run, tmp_path, monkeypatch, opengl):
     ],
 )
 def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wrong(options, text, tmp_path, monkeypatch):
-    for name in ('train', 'trainer'):
+    for name in ('rsl_rl', 'train', 'trainer'):
         monkeypatch.delitem(sys.modules, f'internutopia.rl.training.{name}', raising=False)
     monkeypatch.setitem(sys.modules, 'rsl_rl.runners', None)
     result = call('train', ID, '--out', tmp_path / 'run', *options)
