@@ -95,13 +95,13 @@ class RayReward(BaseReward):
 
 @BaseReward.register('FussyReward')
 class FussyReward(RayReward):
-    """Saves the number of steps; loads nothing else."""
+    """Saves the number of steps; loads none below zero."""
 
     def save_state(self, env_ids: Any = ...) -> int:
         return self.task.steps
 
     def load_state(self, state: Any, env_ids: Any = ...) -> None:
-        if not isinstance(state, int):
+        if state < 0:
             raise RuntimeError(f'cannot load {state!r}')
 
 

@@ -154,8 +154,17 @@ def test_the_worlds_are_elsewhere(pair: Pair):
 
 
 @pytest.mark.parametrize('env_id', [0, 3])
-@pytest.mark.parametrize('reward, error', [('FussyReward', RuntimeError), ('RayReward', ValueError)])
-def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(pair: Pair, toy, env_id, reward, error):
+@pytest.mark.parametrize(
+    'reward, wrong, error, message',
+    [
+        ('FussyReward', -1, RuntimeError, 'cannot load -1'),
+        ('FussyReward', 'nothing', ValueError, r"object_state\['reward'\] is str, and was int"),
+        ('RayReward', 'nothing', ValueError, 'reward: expected its attributes'),
+    ],
+)
+def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(
+    pair: Pair, toy, env_id, reward, wrong, error, message
+):
     """Whether it is found by checking, or a class of an extension fails while it is loaded."""
     task = toy(max_steps=50, reward=RewardCfg(reward_type=reward))
     pair.queue(*[task] * ENVS)
@@ -165,8 +174,8 @@ def test_a_state_that_one_worker_cannot_take_changes_no_env_of_any(pair: Pair, t
     pair.step([move(0.3)] * ENVS)
     before = pair.get_state()
     envs = list(saved.envs)
-    envs[env_id] = replace(envs[env_id], object_state={**envs[env_id].object_state, 'reward': 'nothing'})
-    with pytest.raises(error, match="cannot load 'nothing'|reward: expected its attributes"):
+    envs[env_id] = replace(envs[env_id], object_state={**envs[env_id].object_state, 'reward': wrong})
+    with pytest.raises(error, match=message):
         pair.set_state(replace(saved, envs=tuple(envs)))
     assert same(pair.get_state(), before)
     pair.step([move()] * ENVS)
