@@ -183,3 +183,20 @@ def test_a_body_of_flat_things_only_can_move(stage, add_mesh, read):
     assert float(model.body('/card').mass[0]) == pytest.approx(1000 * 0.5 * 0.05, rel=1e-4)
     assert 'body without mass and solid shapes weighs 1 kg: /leaf' in warnings
     assert not any('convex hull' in line for line in warnings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('approximation', [None, 'none', 'convexDecomposition', 'convexHull', 'boundingCube'])
+def test_no_mesh_costs_the_stage(stage, add_mesh, read, approximation):
+    """A hundred heaps of faces: flat in any direction, far, tiny, with points that coincide or are not finite."""
+    rng = np.random.default_rng(0)
+    for number in range(100):
+        count = int(rng.integers(3, 14))
+        thin = np.diag([1, 10.0 ** -rng.integers(0, 9), 10.0 ** -rng.integers(0, 9)])
+        points = rng.normal(size=(count, 3)) @ thin @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        points = points[rng.integers(0, count, count)] * 10.0 ** rng.integers(-7, 3) + rng.choice([0, 0, 1e3])
+        points[0] *= rng.choice([1, 1, 1, NAN, np.inf, 1e20])
+        faces = rng.integers(0, count + (number % 10 == 0), (int(rng.integers(1, 20)), int(rng.integers(3, 6))))
+        add_mesh(f'/heap_{number}', points, faces, approximation)
+    model, _ = read()
+    assert model.geom('/good').contype[0] == 1 and model.ngeom > 30
