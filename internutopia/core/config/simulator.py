@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
 from internutopia.core.config.asset_limits import AssetLimitsCfg
 from internutopia.core.config.base import BaseCfg
 from internutopia.core.config.compat import compat_of_process, known_fields
 from internutopia.core.config.contact import ContactCfg
 from internutopia.core.config.fields import Bytes, Count, Seconds
-from internutopia.core.util.bounds import MAX_COUNT, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
+from internutopia.core.util.bounds import MAX_COUNT, MAX_STEP_SECONDS, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
 
 
 class Simulator(Enum):
@@ -24,7 +24,7 @@ class SimConfig(BaseCfg):
     """How time advances and what computes it."""
 
     physics_dt: Seconds = 1 / 60
-    """Length of one physics step, s; text such as `'1/240'` is read as a fraction."""
+    """Length of one physics step, s, at most 1; text such as `'1/240'` is read as a fraction."""
     max_timestep: Seconds = 1 / 200
     """The longest time that the engine integrates in one go, s, written like `physics_dt`.
 
@@ -37,7 +37,7 @@ class SimConfig(BaseCfg):
     asset_limits: AssetLimitsCfg = AssetLimitsCfg()
     """How large model files may be, and how much reading them may take."""
     rendering_dt: Seconds = 1 / 60
-    """Time between two frames of the renderer, s, written like `physics_dt`."""
+    """Time between two frames of the renderer, s, at most 1, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['fast', 'full'] = 'fast'
@@ -76,6 +76,16 @@ class SimConfig(BaseCfg):
     @classmethod
     def _read_fields_of_2x(cls, values: Any) -> Any:
         return known_fields(cls, values) if isinstance(values, Mapping) and compat_of_process() == '2.x' else values
+
+    @field_validator('physics_dt', 'rendering_dt')
+    @classmethod
+    def _check_unit(cls, value: float) -> float:
+        if value > MAX_STEP_SECONDS:
+            raise ValueError(
+                f'expected seconds, {MAX_STEP_SECONDS:g} at most, got {value:g}; {value:g} ms are {value / 1000:g}, '
+                f"and {value:g} per second are '1/{value:g}'"
+            )
+        return value
 
     @model_validator(mode='after')
     def _check_timesteps(self) -> Self:

@@ -17,6 +17,8 @@ MAX_GPUS = 1024
 """Of one process."""
 MAX_SECONDS = 86_400
 """Of an evaluation or a film: a day."""
+MAX_STEP_SECONDS = 1.0
+"""Of a physics step, and between two frames: what is longer was meant in milliseconds, or per second."""
 MAX_SUBSTEPS = 10**5
 """Physics steps in one step of an env."""
 MAX_TIMESTEPS = 10**9

@@ -57,9 +57,17 @@ def test_a_number_beyond_its_bound_is_refused(config, fields, field, value, boun
 @pytest.mark.parametrize(
     ('config', 'fields', 'parts'),
     [
-        (SimConfig, {'physics_dt': 1e9}, ['physics_dt=1e+09', '2e+11 time steps', str(bounds.MAX_TIMESTEPS)]),
+        (
+            SimConfig,
+            {'max_timestep': 1e-11},
+            ['physics_dt=0.0166667', '1.67e+09 time steps', str(bounds.MAX_TIMESTEPS)],
+        ),
         (SimConfig, {'max_timestep': 1e-300}, ['max_timestep=1e-300', '1.67e+298 time steps']),
-        (SimConfig, {'substeps': 10**5, 'physics_dt': 100}, ['substeps=100000', '2e+09 time steps']),
+        (
+            SimConfig,
+            {'substeps': 10**5, 'physics_dt': 1, 'max_timestep': 1e-5},
+            ['substeps=100000', '1e+10 time steps'],
+        ),
         (LidarCfg, {'horizontal_rays': 10**9}, ['1000000000 rays', str(bounds.MAX_RAYS)]),
         (LidarCfg, {'horizontal_rays': 10**4, 'vertical_rays': 10**4, 'vertical_fov': 1.0}, ['100000000 rays']),
         (TrainingCfg, {'env_num': 10**6, 'num_steps': 10**4}, ['num_steps=10000', '10000000000 samples']),
