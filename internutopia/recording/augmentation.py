@@ -75,7 +75,7 @@ def _write(replay: Replay, new: Dataset, cameras: Mapping[str, ReplayCamera], co
                 f'{episode.path} has pictures {min(missing)!r} that no sensor of its robots takes: give the camera '
                 'that took them once more'
             )
-        return {leaf: seen[leaf] for leaf in seen if leaf in episode.streams or leaf in episode.observations} | more
+        return {leaf: seen[leaf] for leaf in seen if leaf in episode.observations} | more
 
     try:
         writer.save_copy(episode, pictures)

@@ -17,19 +17,24 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.log import warn_once
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.states import States
+from internutopia.recording.video_files import ADVICE, read_video
 
 SUFFIX = '.npz'
 OBSERVATIONS, PIXELS, ACTIONS = 'observations/', 'pixels/', 'actions'
+_DAMAGED = zipfile.BadZipFile, KeyError, ValueError, EOFError
 
 
 class RecordedEpisode:
@@ -50,8 +55,8 @@ class RecordedEpisode:
         try:
             self._arrays = np.load(path)
             self.facts: dict[str, Any] = json.loads(self._arrays['facts'].tobytes())
-        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-            raise ValueError(f'{path} is damaged ({error}): delete it, and record its episode again') from None
+        except _DAMAGED as error:
+            raise _damaged(path, error) from None
 
     @property
     def steps(self) -> int:
@@ -83,10 +88,11 @@ class RecordedEpisode:
         return [values[each] for each in index]
 
     @cached_property
-    def observations(self) -> Leaves:
-        """What the program saw at each frame, `(frames, ...)` by leaf, pictures apart."""
+    def observations(self) -> Mapping[str, NDArray[Any]]:
+        """What the program saw at each frame, `(frames, ...)` by leaf; of pictures, see `pictures`."""
         names = [name for name in self._arrays.files if name.startswith(OBSERVATIONS)]
-        return {name.removeprefix(OBSERVATIONS): self._array(name) for name in names}
+        numbers = {name.removeprefix(OBSERVATIONS): self._array(name) for name in names}
+        return _Observations(numbers, self.streams, self.pictures)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays of the file, anew from it."""
@@ -97,20 +103,45 @@ class RecordedEpisode:
         """Pictures, by leaf: `kind` (`'video'` or `'raw'`), `shape` and `dtype` of one, `file`."""
         return self.facts['streams']
 
+    def pictures(self, leaf: str, frames: slice = slice(None)) -> NDArray[Any]:
+        """Pictures of a camera or another sensor, `(frames, height, width, ...)`, by the leaf in `observations`.
+
+        Colours in a video are uint8, and nearly what the program saw, as videos are lossy. All else (depth, and colours
+        with `format='hdf5'`) is what it saw, in memory that is mapped from the file.
+
+        Args:
+            leaf: `jetbot/sensors/camera/rgba`, say.
+            frames: the frames of these numbers; a video of all of them may not fit into memory.
+
+        Raises:
+            KeyError: there are no pictures of that name.
+            ValueError: their file is missing or damaged.
+            ImportError: they are a video, and PyAV is missing.
+        """
+        if leaf not in self.streams:
+            raise KeyError(f'{self.path} has no pictures {leaf!r}; {did_you_mean(leaf, self.streams)}')
+        stream = self.streams[leaf]
+        if stream['kind'] == 'raw':
+            return self.raw_frames(leaf)[frames]
+        count = len(self.frame_steps)
+        return read_video(self.stream_path(leaf), count, range(count)[frames], tuple(stream['shape']))
+
     def raw_frames(self, leaf: str) -> NDArray[Any]:
-        """Pictures that were kept as arrays, `(frames, ...)`. ValueError if their file is damaged."""
+        """Pictures that were kept as arrays, `(frames, ...)`. ValueError if they were not, or their file is damaged."""
         stream, path = self.streams[leaf], self.stream_path(leaf)
+        if stream['kind'] != 'raw':
+            raise ValueError(f'{path} is a {stream["kind"]}, not arrays: `pictures({leaf!r})` reads it')
         shape = (len(self.frame_steps), *stream['shape'])
-        size = int(np.prod(shape)) * np.dtype(stream['dtype']).itemsize
-        if path.stat().st_size != size:
-            raise ValueError(f'{path} is damaged: expected {size} bytes; delete {self.path}, and record it again')
+        size, found = int(np.prod(shape)) * np.dtype(stream['dtype']).itemsize, path.stat().st_size
+        if found != size:
+            raise ValueError(f'{path} is damaged, it has {found} bytes instead of {size}: {ADVICE}')
         return np.memmap(path, stream['dtype'], 'r', shape=shape)
 
     def stream_path(self, leaf: str) -> Path:
         """The file of pictures. ValueError if it is not there."""
         path = self.path.with_name(self.streams[leaf]['file'])
         if not path.is_file():
-            raise ValueError(f'{path} is missing: delete {self.path}, and record its episode again')
+            raise ValueError(f'{path} is missing: {ADVICE}')
         return path
 
     def pixels(self, leaf: str) -> NDArray[np.uint8]:
@@ -147,5 +178,39 @@ class RecordedEpisode:
     def _array(self, name: str) -> NDArray[Any]:
         try:
             return self._arrays[name]
-        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-            raise ValueError(f'{self.path} is damaged ({error}): delete it, and record its episode again') from None
+        except _DAMAGED as error:
+            raise _damaged(self.path, error) from None
+
+
+class _Observations(Mapping[str, NDArray[Any]]):
+    """What was seen, by leaf; pictures, as many frames of which may not fit into memory, are read when asked for."""
+
+    def __init__(self, numbers: Leaves, pictures: Mapping[str, Any], read: Callable[[str], NDArray[Any]]):
+        self._numbers, self._pictures, self._read = numbers, pictures, read
+
+    @override
+    def __getitem__(self, leaf: str) -> NDArray[Any]:
+        return self._numbers[leaf] if leaf in self._numbers else self._read(leaf)
+
+    @override
+    def __contains__(self, leaf: object) -> bool:
+        return leaf in self._numbers or leaf in self._pictures
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        yield from self._numbers
+        yield from self._pictures
+
+    @override
+    def __len__(self) -> int:
+        return len(self._numbers) + len(self._pictures)
+
+    @override
+    def __repr__(self) -> str:
+        return f'observations {[*self]}'
+
+
+def _damaged(path: Path, error: BaseException) -> ValueError:
+    return ValueError(
+        f'{path} is damaged ({error}): take it from a copy, or move it elsewhere and record its episode again'
+    )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.util.log import warn_once
 from internutopia.recording.episode_file import ACTIONS, OBSERVATIONS, PIXELS, SUFFIX, RecordedEpisode
-from internutopia.recording.leaves import Leaves
+from internutopia.recording.leaves import Leaves, is_picture
 from internutopia.recording.states import StateTrack
 from internutopia.recording.step_buffer import Block, Rows
 from internutopia.recording.streams import CODEC, PART, FrameStream, RawStream, VideoStream
@@ -68,7 +68,7 @@ class EpisodeWriter:
         """
         if leaf in self._left_out:
             return None
-        picture = picture[..., :3] if _is_picture(picture) else picture  # without alpha
+        picture = picture[..., :3] if is_picture(picture) else picture  # without alpha
         if leaf not in self._streams:
             if frame:
                 return self._leave_out(leaf, 'it is not in every observation')
@@ -172,7 +172,7 @@ class EpisodeWriter:
 
     def _open(self, leaf: str, picture: NDArray[Any]) -> FrameStream:
         stem = f'{self.path.name.removesuffix(SUFFIX)}.{leaf.replace("/", ".")}'
-        if _is_picture(picture) and self._video:
+        if is_picture(picture) and self._video:
             return VideoStream(self.path.with_name(f'{stem}.mp4'), picture, self._fps, self._codec)
         return RawStream(self.path.with_name(f'{stem}.raw'), picture)
 
@@ -203,10 +203,6 @@ class EpisodeWriter:
 
 def _packed(facts: Mapping[str, Any]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(facts).encode(), np.uint8)
-
-
-def _is_picture(value: NDArray[Any]) -> bool:
-    return value.dtype == np.uint8 and value.ndim == 3 and value.shape[2] in (3, 4)
 
 
 def _as_list(value: Any) -> Any:

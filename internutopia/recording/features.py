@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,9 @@ def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
         left_out |= episode.facts['left_out']
         streams = {leaf: ((*info['shape'],), info['dtype'], info['kind']) for leaf, info in episode.streams.items()}
         own: dict[str, dict[str, Form]] = {
-            'observations': _forms(episode.observations),
+            'observations': _forms(
+                {leaf: episode.observations[leaf] for leaf in episode.observations if leaf not in streams}
+            ),
             'actions': _forms(episode.action_rows()),
             'raw': {leaf: (shape, dtype) for leaf, (shape, dtype, kind) in streams.items() if kind == 'raw'},
             'video': {leaf: (shape, dtype) for leaf, (shape, dtype, kind) in streams.items() if kind == 'video'},
@@ -122,6 +124,6 @@ def _names(leaf: str, form: Form, joints: dict[str, list[str]]) -> list[str]:
     return [f'{prefix}.{each}' if prefix else each for each in inner]
 
 
-def _joined(forms: dict[str, Form], leaves: Leaves, frames: int) -> NDArray[np.float32]:
+def _joined(forms: dict[str, Form], leaves: Mapping[str, NDArray[Any]], frames: int) -> NDArray[np.float32]:
     columns = [leaves[leaf].reshape(frames, -1).astype(np.float32) for leaf in forms]
     return np.concatenate(columns, axis=1) if columns else np.zeros((frames, 0), np.float32)

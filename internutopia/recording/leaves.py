@@ -25,7 +25,7 @@ _LARGE = 1024  # numbers in an array
 class Gathered(NamedTuple):
     """A leaf of some trees: its path, their indices `(m,)`, and its arrays `(m, ...)`, of one shape and type.
 
-    `rows` is a list of the arrays themselves where they have two dimensions or more and are large, such as pictures.
+    `rows` is a list of the arrays themselves where they are pictures, or have two dimensions or more and are large.
     """
 
     path: str
@@ -52,6 +52,11 @@ def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
         paths = (path for path, _ in _values(trees[indices[0]], ''))
         for path, column in zip(paths, zip(*table, strict=True), strict=True):
             yield from _alike(path, indices, column)
+
+
+def is_picture(value: NDArray[Any]) -> bool:
+    """Whether an array is a picture in colours, `(height, width, 3)` or with alpha."""
+    return value.dtype == np.uint8 and value.ndim == 3 and value.shape[2] in (3, 4)
 
 
 def _walk(tree: Any, keys: list[Any], values: list[Any]) -> None:
@@ -106,7 +111,7 @@ def _are_alike(first: NDArray[Any], arrays: Sequence[NDArray[Any]]) -> bool:
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]]:
     first = arrays[0]
-    if first.ndim > 1 and first.size >= _LARGE:
+    if first.ndim > 1 and (first.size >= _LARGE or is_picture(first)):
         return list(arrays)
     if not first.ndim:
         return np.array(arrays)

@@ -33,6 +33,7 @@ _MB = 1 << 20
 _DATA = 'data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet'
 _VIDEO = 'videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4'
 _EPISODES = 'meta/episodes/chunk-000/file-000.parquet'
+_ARRAYS = 'arrays.'
 _INDICES = ('frame_index', 'episode_index', 'index', 'task_index')
 
 
@@ -46,8 +47,8 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
 
     features = features_of(dataset)
     fps: int = dataset.facts['fps']
-    keys = {leaf: _key(leaf) for leaf in (*features.others, *features.raw, *features.videos)}
-    unmeasured = {keys[leaf] for leaf in features.raw}  # too large, and depth may be infinite
+    keys = {leaf: _key(leaf, form) for leaf, form in {**features.others, **features.raw, **features.videos}.items()}
+    unmeasured = {key for key in keys.values() if key.startswith(_ARRAYS)}  # too large, and depth may be infinite
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []  # of the table of episodes
     statistics: list[dict[str, Statistics]] = []
@@ -204,13 +205,17 @@ def _feature_facts(
     }
 
 
-def _key(leaf: str) -> str:
-    """The feature of a leaf: `observation.images.h1_camera` of a picture of a sensor, `observation.h1.imu....`."""
+def _key(leaf: str, form: Form) -> str:
+    """The feature of a leaf: `observation.images.h1_camera` of a picture of a sensor, `observation.h1.imu....`.
+
+    lerobot takes each feature that begins with `observation` and is no picture for a state, an input of policies.
+    Depth and other arrays of rows and columns are none.
+    """
     robot, _, rest = leaf.partition('/sensors/')
     sensor, _, output = rest.partition('/')
     if output == 'rgba':
         return f'observation.images.{robot}_{sensor}'
-    return 'observation.' + leaf.replace('/sensors/', '.').replace('/', '.')
+    return (_ARRAYS if len(form[0]) > 1 else 'observation.') + leaf.replace('/sensors/', '.').replace('/', '.')
 
 
 def _place(index: tuple[int, int]) -> dict[str, int]:

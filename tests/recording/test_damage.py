@@ -8,10 +8,11 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import numpy as np
 import pytest
 from jetbot_runs import MakeConfig, Trace, equal, record, run
 
-from internutopia.cli.replay import convert
+from internutopia.cli.replay import convert, take_pictures_anew
 from internutopia.core.config import Config
 from internutopia.recording import Dataset, Recorder, Replay
 from internutopia.recording.export import export
@@ -95,9 +96,17 @@ def test_a_table_that_is_cut_off_costs_nothing(
 @pytest.mark.parametrize(
     ('format', 'file', 'message'),
     [
-        ('lerobot', EPISODE, 'episode-000001.npz is damaged .*: delete it, and record its episode again'),
-        ('lerobot', VIDEO, 'front.rgba.mp4 is damaged .*: delete its episode, and record it again'),
-        ('hdf5', PICTURES, 'front.rgba.raw is damaged: expected 18432 bytes; delete .*episode-000001.npz, and'),
+        (
+            'lerobot',
+            EPISODE,
+            'episode-000001.npz is damaged .*: take it from a copy, or move it elsewhere',
+        ),
+        ('lerobot', VIDEO, 'front.rgba.mp4 is damaged .*: take it from a copy; `internutopia replay FOLDER --out NEW`'),
+        (
+            'hdf5',
+            PICTURES,
+            r'front.rgba.raw is damaged, it has \d+ bytes instead of 18432: take it from a copy; `',
+        ),
     ],
 )
 def test_what_was_recorded_and_is_cut_off_is_named(
@@ -106,8 +115,9 @@ def test_what_was_recorded_and_is_cut_off_is_named(
     folder, *_ = copy_of(format)
     before = {table: (folder / table).read_bytes() for table in TABLES[format]}
     cut(folder / file, size)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         export(Dataset(folder))
+    assert 'delete' not in str(caught.value)
     assert before == {table: (folder / table).read_bytes() for table in TABLES[format]}
     (folder / EPISODE).unlink()
     assert convert(folder) == 0
@@ -118,9 +128,13 @@ def test_what_was_recorded_and_is_cut_off_is_named(
 def test_pictures_that_are_gone_are_named(copy_of: Callable[[str], Recorded], format: str, file: str) -> None:
     folder, *_ = copy_of(format)
     (folder / file).unlink()
-    message = rf'{Path(file).name} is missing: delete .*episode-000001.npz, and record its episode again'
+    message = rf'{Path(file).name} is missing: take it from a copy; `internutopia replay FOLDER --out NEW` takes all'
     with pytest.raises(ValueError, match=message):
         export(Dataset(folder))
+    assert take_pictures_anew(folder, folder.with_name('new'), looks=None, camera=None, trust=False) == 0
+    for old, new in zip(Dataset(folder), Dataset(folder.with_name('new')), strict=True):
+        assert new.pictures('jetbot/sensors/front/rgba').shape == (old.steps, 24, 32, 3)
+        np.testing.assert_array_equal(new.rewards, old.rewards)
 
 
 def test_a_damaged_config_is_named_and_mended_by_the_run_that_goes_on(copy_of: Callable[[str], Recorded]) -> None:
