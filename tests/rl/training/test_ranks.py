@@ -141,7 +141,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_ranks_learn_from_different_data_with_the_same_networks(tmp_path: Path) -> None:
     settings = find_task(ID).settings(env_num=4, num_steps=8, iterations=3, epochs=2, normalize=True)
     record = RunRecord(id=ID, training=settings, nproc=2)
-    assert run(rank_bodies.train_watched, tmp_path, record, tmp_path / 'run', None, 1, None, None).finished
+    named = ID.rpartition(':')[0]
+    assert run(rank_bodies.train_watched, tmp_path, record, named, tmp_path / 'run', None, 1, None, None).finished
     first, second = (torch.load(tmp_path / f'{rank}.pt') for rank in range(2))
     for own, other in zip(first['observations'], second['observations'], strict=True):
         assert not torch.isclose(own, other).all(1).any()  # no row is the same
