@@ -299,7 +299,7 @@ class DistributedRLEnv:
         metrics = {name: shared[metric_field(name)].copy() for name in self.learning.metrics}
         if self._lost:
             rows = list(self._lost)
-            truncated[rows] = failed[rows] = True
+            truncated[rows] = True
             errors |= self._lost
             self._lost = {}
         self.results.flush()

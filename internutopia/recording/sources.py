@@ -113,7 +113,7 @@ class _ArraySource(StepSource):
 
     @override
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
-        return [Gathered('state', list(range(len(env_ids))), self._core.observations.last[env_ids])]
+        return [Gathered('state', list(range(len(env_ids))), self._core.observer.policy.last[env_ids])]
 
     @override
     def actions(self, env_ids: Sequence[int]) -> NDArray[Any]:

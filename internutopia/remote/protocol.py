@@ -269,7 +269,7 @@ class StepReply(Reply):
     episodes: Ints
     """Number in the queue of the env's episode after the call `(m,)`, -1 for none."""
     errors: dict[int, str] = {}
-    """Why physics failed, by row; such an episode is truncated."""
+    """Why the env failed, by row; such an episode is terminated."""
     episode_return: Doubles
     """Sum of the rewards of an episode that ended in this call `(m,)`, else 0."""
     episode_length: Ints

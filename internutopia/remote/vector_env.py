@@ -179,13 +179,14 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         }
 
     def _outcomes(self, reply: protocol.StepReply) -> dict[str, Any]:
-        """What `info` says of episodes that ended, and of physics that failed."""
-        info: dict[str, Any] = {}
+        """What `info` says of episodes that ended, and of envs that failed."""
+        failed = np.isin(np.arange(self.num_envs), list(reply.errors))
+        info: dict[str, Any] = {'failed': failed, '_failed': np.ones(self.num_envs, bool)}
         if reply.ended.any():
             info['episode_return'] = reply.episode_return.copy()
             info['episode_length'] = reply.episode_length.copy()
             info['_episode_return'] = info['_episode_length'] = reply.ended.copy()
         if reply.errors:
             info['error'] = np.array([reply.errors.get(i, '') for i in range(self.num_envs)], object)
-            info['_error'] = np.isin(np.arange(self.num_envs), list(reply.errors))
+            info['_error'] = failed.copy()
         return info

@@ -76,7 +76,7 @@ class RemoteVectorizedEnv:
 
     Infos are one dict per env: `step` (steps of the episode so far), `terminated`, `truncated`, `active`, `episode`
     (its number in the queue, -1 for none), and after the call in which it ended `episode_return` and `episode_length`,
-    and `error` if physics failed.
+    and `failed` and `error` if the env failed.
     """
 
     def __init__(self, session: RemoteSession, running: bool):
@@ -234,5 +234,5 @@ def _infos(reply: protocol.StepReply) -> Infos:
         infos[row]['episode_return'] = float(reply.episode_return[row])
         infos[row]['episode_length'] = int(reply.episode_length[row])
     for row, error in reply.errors.items():
-        infos[row]['error'] = error
+        infos[row] |= {'failed': True, 'error': error}
     return infos

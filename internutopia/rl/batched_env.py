@@ -33,16 +33,17 @@ from internutopia.rl.actions import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
+from internutopia.rl.faults import Faults
 from internutopia.rl.judging import EpisodeArrays, StepOutcome, judge
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
     MetricManager,
-    ObservationManager,
     RandomizationManager,
     RewardManager,
     TerminationManager,
 )
+from internutopia.rl.observer import Observer
 from internutopia.rl.state import RobotState
 
 if TYPE_CHECKING:
@@ -99,10 +100,7 @@ class BatchedRLEnv:
         limits = arrays.zeros(self.env_num, 'int64') + _NEVER
         self._episodes = EpisodeArrays(self.running, limits, self.returns, self._nobody, self._nobody, ())
         self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
-        self._no_envs = select_envs(self.runner.world, self._nobody)
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        self._critic_looked = False  # since the last step
-        self._unseen: EnvSelection | None = None  # envs that started since then
         self._asked: set[int] = set()  # envs whose task may end itself
         self._batch: BatchedRobot | None = None
         self._action_shape: tuple[int, ...] = ()
@@ -166,6 +164,8 @@ class BatchedRLEnv:
         outcome = self.runner.step(self)
         if starting is not None and starting.any:
             self._reset(starting)
+            if not self.arrays.on_device:  # there, everything is looked at later
+                self.observer.look_at_started(starting)
         return outcome
 
     def begin(self, env_ids: Sequence[int]) -> None:
@@ -214,48 +214,48 @@ class BatchedRLEnv:
         if not envs.any:
             terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
             return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, nobody, nobody, {}, envs, {})
-        episodes = self._episodes
+        episodes, errors = self._episodes, failures.errors
         episodes.failed = nobody if failures.mask is None else failures.mask
+        spoilt, texts = self.observer.take_spoilt()
+        if spoilt is not None:
+            episodes.failed = episodes.failed | spoilt & self.running
+            errors = {env_id: text for env_id, text in texts.items() if self.running[env_id]} | errors
         episodes.done = self._ask_tasks() if self._asked else nobody
         compiled = self._compiled
         judgement = compiled.judge() if compiled else judge(self.state, episodes, self.terminations, self.rewards)
-        ended = self._no_envs if judgement.ended is None else select_envs(self.runner.world, judgement.ended)
-        outcome = StepOutcome(
-            judgement.rewards,
-            judgement.terminated,
-            judgement.truncated,
-            episodes.failed,
-            self._find_stuck(),
-            failures.errors,
-            ended,
-            self.metrics.compute(),
-        )
-        self._end(outcome)
-        self._critic_looked = False
+        rewards, terminated, truncated, failed = judgement[:4]
+        if self.arrays.on_device:
+            self._faults.send([*self.rewards.device_faults(judgement.spoilt), *self.observer.device_faults(spoilt)])
+        elif judgement.spoilt is not None and judgement.spoilt.any():
+            errors = self._faults.named(judgement.spoilt, self.rewards.fault) | errors
+        stuck, metrics = self._find_stuck(failed), self.metrics.compute(failed)
         # only now: what was learned in this step was told the commands of before it
         commands, randomizations = judgement.expired
         self.commands.resample(commands)
         self.randomizations.repeat(randomizations)
-        for observations in (self.observations, self.critic_observations):
-            observations.pass_time(envs)
+        self.observer.pass_time(envs, failed)
+        if not self.arrays.on_device and (texts := self.observer.look()):  # there are envs that fail after all
+            rows, errors = list(texts), texts | errors
+            self.returns[rows] -= rewards[rows]
+            rewards[rows], truncated[rows], stuck[rows] = 0.0, False, False
+            terminated[rows] = failed[rows] = True
+        ended = select_envs(self.runner.world, terminated | truncated)
+        outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
+        self._end(outcome)
         return outcome
 
     def compute_observations(self) -> NDArray[np.float32]:
         """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        obs = self._observe(self.observations)
-        self._hide(obs)
-        return obs
+        return self._shown(self.observer.observations())
 
     def compute_first_observations(self, envs: EnvSelection) -> NDArray[np.float32]:
         """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
-        obs = self.observations.first(envs)
+        obs = self.observer.first(envs)
         return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
 
     def last_observations(self) -> NDArray[np.float32]:
         """What was observed last `(n, dim)`, the caller's own."""
-        obs = self.arrays.xp.asarray(self.observations.last, copy=True)
-        self._hide(obs)
-        return obs
+        return self._shown(self.observer.policy.last)
 
     def compute_critic_observations(self) -> NDArray[np.float32]:
         """What the critic sees `(n, dim)`: the observation and the privileged part behind it.
@@ -264,14 +264,8 @@ class BatchedRLEnv:
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
-        if not self._critic_looked:
-            self._observe(self.critic_observations)
-        elif self._unseen is not None:
-            self.critic_observations.first(self._unseen)
-        self._critic_looked, self._unseen = True, None
-        obs = self.arrays.xp.concat([self.observations.last, self.critic_observations.last], axis=-1)
-        self._hide(obs)
-        return obs
+        beyond = self.observer.critic_observations()
+        return self._shown(self.arrays.xp.concat([self.observer.policy.last, beyond], axis=-1))
 
     @closing
     def close(self) -> None:
@@ -289,17 +283,15 @@ class BatchedRLEnv:
         self._episodes.limits[where] = _NEVER
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         envs.put(self.returns, 0.0)
-        self._not_seen(envs)
+        if self._state is not None:
+            self.observer.on_reset(envs)
 
-    def _hide(self, obs: NDArray[np.float32]) -> None:
-        """Envs without an episode show nothing."""
+    def _shown(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of observations; envs without an episode show nothing."""
+        obs = self.arrays.xp.asarray(obs, copy=True)
         if self._vacant.any:
             self._vacant.put(obs, 0.0)
-
-    def _not_seen(self, rows: EnvSelection) -> None:
-        """Episodes start in these envs: the critic has to look there."""
-        if self._critic_looked:
-            self._unseen = rows if self._unseen is None else self._unseen.joined(rows)
+        return obs
 
     def _bind(self, started: NDArray[np.intp]) -> None:
         """Find the batched robot of the envs that just started and show it to the terms."""
@@ -321,15 +313,13 @@ class BatchedRLEnv:
         state.bind(batch.robot, env_id)
         joints = controller.get_joint_subset()
         offset, scale = offset_and_scale(cfg.action, joints, size, to_host(state.home))
-        if cfg.action.offset == 'home' and joints and (faults := state.outside_limits(joints.joint_names, offset)):
-            raise ValueError(f'the home pose is outside the limits of joints: {faults}; are they in radians, as it is?')
         state.action_offset[:], state.action_scale[:] = self.arrays.asarray(offset), self.arrays.asarray(scale)
         if cfg.elevation is not None:
             state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)
         self._state = state
         self.commands = CommandManager(cfg.commands, state)
-        self.observations = ObservationManager(cfg.observations, state)
-        self.critic_observations = ObservationManager(cfg.critic_observations, state)
+        self._faults = Faults(cfg.on_nan, state, self.episode_ids)
+        self.observer = Observer(cfg, state, self.episode_ids, self._faults)
         watched = {name for term in cfg.curricula if (name := term.params.get('reward')) is not None}
         self.rewards = RewardManager(cfg.rewards, state, watched)
         self.terminations = TerminationManager(cfg.terminations, state)
@@ -340,12 +330,9 @@ class BatchedRLEnv:
         if cfg.compiled:
             from internutopia.rl.compiled import compile_step
 
-            observers = (self.observations, cfg.observations), (self.critic_observations, cfg.critic_observations)
+            observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
-
-    def _observe(self, observations: ObservationManager) -> NDArray[np.float32]:
-        """The observations of a manager now `(n, dim)`, the caller's own."""
-        return observations.compute() if self._compiled is None else self._compiled.observe(observations)
+            self.observer.compiled = self._compiled
 
     def _begin(self, rows: EnvSelection) -> None:
         """First moments of episodes: clear what is remembered, randomize, sample commands."""
@@ -353,12 +340,12 @@ class BatchedRLEnv:
         for array in (state.steps, state.actions, state.last_actions, *state.episode_values.values()):
             rows.put(array, 0)
         self.rewards.reset(rows)
+        self.metrics.reset(rows)
         self.randomizations.reset(rows)
         state.changed()
         rows.put(state.start_positions, rows.take(state.base_position))
         self.commands.sample(rows)
-        for observations in (self.observations, self.critic_observations):
-            observations.reset(rows)
+        self.observer.reset(rows)
 
     def _ask_tasks(self) -> Bools:
         """In which envs the task says that the episode is over."""
@@ -368,10 +355,10 @@ class BatchedRLEnv:
             done[env_id] = healthy[env_id] and self.runner.slot(env_id).task.is_done()
         return self.arrays.asarray(done)
 
-    def _find_stuck(self) -> Bools:
+    def _find_stuck(self, failed: Bools) -> Bools:
         assert self._batch is not None
         stuck = self._batch.robot.find_stuck()
-        return self._nobody if stuck is False else stuck & self.running & ~self._episodes.failed
+        return self._nobody if stuck is False else stuck & self.running & ~failed
 
     def _end(self, outcome: StepOutcome) -> None:
         """Record the episodes that are over and stop their envs."""

@@ -44,7 +44,7 @@ class FlatBuffers:
         observations: float32 `(n, dim)`.
         actions: float32 `(n, k)` or, of choices, int64 `(n,)`, those sent last.
         rewards: float32 `(n,)`.
-        terminals: bool `(n,)`, ended by an outcome.
+        terminals: bool `(n,)`, ended by an outcome, or the env failed.
         truncations: bool `(n,)`, cut.
         masks: bool `(n,)`, rows that count.
 
@@ -134,14 +134,14 @@ class FlatBuffers:
         if ended.any():
             final = info['final_info']
             means = {name: float(final[name][ended].mean()) for name in ('episode_return', 'episode_length')}
-            self._infos = [{**means, 'episodes': int(ended.sum())}]
+            self._infos = [{**means, 'episodes': int(ended.sum()), 'failed': int(info['failed'].sum())}]
 
     @exclusive
     def recv(self) -> Received:
         """Observations, rewards, terminals, truncations, infos, env ids and masks.
 
-        Infos are a list with one dict, if episodes ended: their mean `episode_return` and `episode_length`, and their
-        number `episodes`. RuntimeError before the first `async_reset`.
+        Infos are a list with one dict, if episodes ended: their mean `episode_return` and `episode_length`, their
+        number `episodes`, and how many of the envs `failed`. RuntimeError before the first `async_reset`.
         """
         if not self._started:
             raise RuntimeError('recv: call async_reset first')

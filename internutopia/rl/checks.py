@@ -9,12 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.core.config.learning import LearningCfg, TermCfg
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util import did_you_mean
 from internutopia.core.util.errors import EnvValueError
+from internutopia.rl.terms.registry import Kind, check_commands
+
+_TERMS: Mapping[str, Kind] = {
+    'observations': 'observation',
+    'critic_observations': 'observation',
+    'rewards': 'reward',
+    'terminations': 'termination',
+    'metrics': 'metric',
+    'randomizations': 'randomization',
+    'curricula': 'curriculum',
+}
 
 
 def check_open(closed: bool, call: str) -> None:
@@ -59,9 +70,16 @@ def combined_seed(seed: int | Sequence[int]) -> int:
 
 
 def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
-    """What is learned; None takes that of the tasks. ValueError if they differ, or nobody says which robot learns."""
+    """What is learned; None takes that of the tasks.
+
+    ValueError if they differ, nobody says which robot learns, or a term names a command that there is not.
+    """
     learning = learning or _learning_of(config)
     _check_robots(config, learning)
+    for field, kind in _TERMS.items():
+        terms: Mapping[str, TermCfg] | Sequence[TermCfg] = getattr(learning, field)
+        for key, cfg in terms.items() if isinstance(terms, Mapping) else enumerate(terms):
+            check_commands(f'{field}[{key!r}]', kind, cfg, learning.commands)
     return learning
 
 

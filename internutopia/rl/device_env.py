@@ -27,7 +27,7 @@ from internutopia.core.world.env_selection import EnvSelection
 from internutopia.core.world.views import LARGEST_NUMBER
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 
-_FAILED = 'the simulation diverged, or an action was not finite or too large'
+_FAILED = 'the simulation diverged, or an action was too large or not finite, or what a term gave was not finite'
 
 
 class DeviceRLEnv(BatchedRLEnv):
@@ -79,7 +79,7 @@ class DeviceRLEnv(BatchedRLEnv):
         self._batch.reset(mask)
         self._begin(envs)
         envs.put(self.returns, 0.0)
-        self._not_seen(envs)
+        self.observer.on_reset(envs)
 
     @override
     def validate(self, envs: EnvSelection) -> Any:
@@ -103,9 +103,8 @@ class DeviceRLEnv(BatchedRLEnv):
         return bool(self._asked) or any(own is not base for own, base in hooks)
 
     @override
-    def _hide(self, obs: Any) -> None:
-        if not self._replays:
-            super()._hide(obs)
+    def _shown(self, obs: Any) -> Any:
+        return self.arrays.xp.asarray(obs, copy=True) if self._replays else super()._shown(obs)
 
     @override
     def _record(self, outcome: StepOutcome) -> None:

@@ -27,7 +27,7 @@ class EpisodeArrays:
         running: whether it goes on.
         limits: steps after which it is truncated.
         returns: sum of its rewards.
-        failed: whether it is cut in this step because something went wrong.
+        failed: whether it ends with this step because something went wrong.
         done: whether its task says that it ends with this step.
         timers: how long until things happen in it, for each kind of thing.
     """
@@ -45,16 +45,18 @@ class Judgement(NamedTuple):
 
     Attributes:
         rewards: zero in envs that do not run, or failed.
-        terminated: which episodes end by an outcome.
+        terminated: which episodes end by an outcome; of an env that failed, that is what comes of its actions.
         truncated: which are cut.
-        ended: which are over, for either reason.
+        failed: which envs failed.
+        spoilt: which of them did because their reward is no finite number.
         expired: for each kind of thing, and each thing, where it happens now.
     """
 
     rewards: NDArray[np.float32]
     terminated: Bools
     truncated: Bools
-    ended: Bools | None
+    failed: Bools
+    spoilt: Bools | None
     expired: Sequence[Sequence[Bools | None]]
 
 
@@ -63,7 +65,7 @@ class StepOutcome:
     """One step of all envs, arrays `(n,)`; rows of envs that did not run are zero.
 
     Attributes:
-        failed: which envs were cut because something went wrong.
+        failed: which envs ended because something went wrong there: there is no going on, and nothing to expect.
         stuck: which robots stand still although their controller is told to move; on a device it is not known.
         errors: what it was, by env id; on a device it is not known.
         ended: the envs whose episode is over.
@@ -85,12 +87,15 @@ def judge(
 ) -> Judgement:
     """Rewards and ends of a step; adds up returns, and lets the time of timers pass where episodes go on."""
     xp: Any = state.xp
-    healthy = episodes.running & ~episodes.failed
     terminated, truncated = terminations.compute()
-    values = xp.where(healthy, rewards.compute(), 0.0)
-    terminated = (terminated | episodes.done) & healthy
-    truncated = (truncated | (state.steps >= episodes.limits)) & healthy | episodes.failed
+    values = xp.where(episodes.running & ~episodes.failed, rewards.compute(), 0.0)
+    spoilt = ~xp.isfinite(values)
+    values = xp.where(spoilt, 0.0, values)
+    failed = episodes.failed | spoilt
+    healthy = episodes.running & ~failed
+    terminated = (terminated | episodes.done) & healthy | failed
+    truncated = (truncated | (state.steps >= episodes.limits)) & healthy
     episodes.returns += values
-    ended = terminated | truncated
-    going = episodes.running & ~ended
-    return Judgement(values, terminated, truncated, ended, [timers.advance(going) for timers in episodes.timers])
+    going = episodes.running & ~(terminated | truncated)
+    expired = [timers.advance(going) for timers in episodes.timers]
+    return Judgement(values, terminated, truncated, failed, spoilt, expired)

@@ -19,9 +19,10 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import masked_assign
+from internutopia.core.util.arrays import masked_assign, to_host
 from internutopia.core.util.memory import machine_memory
 from internutopia.core.world.env_selection import EnvSelection
+from internutopia.rl.faults import DeviceFaults
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 
@@ -35,6 +36,8 @@ class ObservationManager:
 
     Attributes:
         last: what was computed last.
+        before: what that was before.
+        sizes: number of columns of each term, once something was computed.
         histories: of each term that is delayed, once an episode has started, `delay + 1` arrays `(n, k)`, oldest first.
     """
 
@@ -44,16 +47,18 @@ class ObservationManager:
         self._delayed = [index for index, cfg in enumerate(configs) if cfg.delay]
         self.histories: list[list[Array] | None] = [None] * len(configs)
         self.last: Array = state.arrays.zeros((state.env_num, 0))
+        self.before: Array = self.last
+        self.sizes: list[int] = []
 
     def compute(self) -> Array:
-        """The observations now."""
+        """The observations now; they are kept as `last`, not to be written to."""
         if self._terms:
             values = [
                 self._value(cfg, function) if history is None else history[0]
                 for (cfg, function), history in zip(self._terms, self.histories, strict=True)
             ]
-            self.last = self._disturbed(values)
-        return self._state.xp.asarray(self.last, copy=True)
+            self.before, self.last = self.last, self._disturbed(values)
+        return self.last
 
     def first(self, selection: EnvSelection) -> Array:
         """The first observations of episodes in these envs, `(m, dim)`; the other envs are not looked at."""
@@ -64,6 +69,15 @@ class ObservationManager:
             first = self._disturbed(values)
         selection.put(self.last, first)
         return first
+
+    def fault(self, env_id: int) -> str:
+        """Names the term whose numbers in `last` are not all finite in an env."""
+        return self.fault_in(to_host(~self._state.xp.isfinite(self.last[env_id])))
+
+    def fault_in(self, columns: NDArray[np.bool_]) -> str:
+        """The same, of the columns `(dim,)` that have such numbers."""
+        term = int(np.searchsorted(np.cumsum(self.sizes), np.flatnonzero(columns)[0], 'right'))
+        return f'observation term {self._terms[term][0].term!r} gave a number that is not finite'
 
     def reset(self, selection: EnvSelection) -> None:
         """Episodes start: there are no older values in these envs."""
@@ -92,6 +106,7 @@ class ObservationManager:
 
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
+        self.sizes = [value.shape[-1] for value in values]
         columns = [
             self._scaled(cfg, value if noise is None else value + noise)
             for (cfg, _), value, noise in zip(self._terms, values, self._noises(values), strict=True)
@@ -172,6 +187,24 @@ class RewardManager:
                 self._state.reward_sums[self._watched[index]] += value * self._state.step_dt
         return total
 
+    def fault(self, env_id: int) -> str:
+        """Names the term whose value is not finite in an env."""
+        return self._fault_in(np.array([not np.isfinite(value[env_id]) for value in self.values]))
+
+    def device_faults(self, spoilt: Any) -> list[DeviceFaults]:
+        """What made a device spoil these envs `(n,)`."""
+        if not self.values:
+            return []
+        xp = self._state.xp
+        return [DeviceFaults(spoilt, (spoilt & ~xp.isfinite(xp.stack(self.values))).any(axis=-1), self._fault_in)]
+
+    def _fault_in(self, terms: NDArray[np.bool_]) -> str:
+        """Names the first of these terms, bool `(terms,)`; if it is none of them, their sum is too large."""
+        names = [cfg.term for cfg, _, _ in self._terms]
+        if terms.any():
+            return f'reward term {names[int(terms.argmax())]!r} gave a number that is not finite'
+        return f'reward terms {", ".join(map(repr, names))} add up to a number that is not finite'
+
     def contributions(self, env_id: int) -> list[tuple[str, float]]:
         """What each term added to the reward of an env in the last step; nothing before the first one."""
         return [
@@ -197,24 +230,38 @@ class TerminationManager:
         terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
         for cfg, function in self._terms:
             ends = truncated if cfg.truncates else terminated
-            value = per_env(function(self._state), self._state, 'termination', cfg.term)
-            ends |= self._state.arrays.asarray(value, 'bool')
+            ends |= per_env(function(self._state), self._state, 'termination', cfg.term)
         return terminated, truncated
 
 
 class MetricManager:
-    """Figures of an episode that its result and `info` have when it ends."""
+    """Figures of an episode that its result and `info` have when it ends.
+
+    Those of an env that failed are what they were before, and 0 where it failed in its first step.
+    """
 
     def __init__(self, configs: Mapping[str, TermCfg], state: RobotState):
         self._state = state
         self._terms = {name: (cfg, look_up_term('metric', cfg.term, cfg.params)) for name, cfg in configs.items()}
+        self._last: dict[str, Array] = {}
 
-    def compute(self) -> dict[str, Array]:
-        """Their values `(n,)` after this step, by name."""
-        return {
-            name: per_env(function(self._state), self._state, 'metric', cfg.term)
+    def compute(self, failed: Bools) -> dict[str, Array]:
+        """Their values `(n,)` after this step, by name; `failed` envs `(n,)` have nothing to measure."""
+        xp, before = self._state.xp, self._last
+        now = {
+            name: xp.asarray(per_env(function(self._state), self._state, 'metric', cfg.term), copy=True)
             for name, (cfg, function) in self._terms.items()
         }
+        for name, values in now.items():
+            masked_assign(values, failed, before.get(name, False))
+        self._last = now
+        return dict(now)
+
+    def reset(self, selection: EnvSelection) -> None:
+        """Episodes start."""
+        self._last = {name: self._state.xp.asarray(values, copy=True) for name, values in self._last.items()}
+        for values in self._last.values():
+            selection.put(values, 0)
 
 
 class CommandManager:
@@ -328,10 +375,12 @@ class Timers:
 
 
 def per_env(value: Any, state: RobotState, kind: str, name: str) -> Any:
-    """What a term returned for each env. ValueError unless that is `(n,)`."""
+    """What a term returned for each env. ValueError unless that is `(n,)`, and bool if it says what ends."""
     value = state.arrays.asarray(value)
     if value.shape != (state.env_num,):
         raise ValueError(f'{kind} term {name!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
+    if kind == 'termination' and value.dtype != state.xp.bool:
+        raise ValueError(f'termination term {name!r} must return bool ({state.env_num},), got dtype {value.dtype}')
     return value
 
 

@@ -33,7 +33,7 @@ class RslRlVecEnv(VecEnv):
 
     Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
     behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` says
-    which were cut.
+    which were cut, `extras['failed']` which failed: those are no time-outs.
 
     Args:
         envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
@@ -116,10 +116,11 @@ class RslRlVecEnv(VecEnv):
             values = actions.detach().to(self.envs.device)
             if self._clip is not None and not values.is_complex():  # which is refused below
                 values = values.clamp(-self._clip, self._clip)
-            obs, *outcome, _ = self.envs.step(values)
+            obs, *outcome, info = self.envs.step(values)
             self._observations = self._grouped(obs)
-            rewards, terminated, truncated = (torch.as_tensor(each).to(self.device) for each in outcome)
-            extras = {'time_outs': truncated & ~terminated}
+            outcome = (torch.as_tensor(each).to(self.device) for each in (*outcome, info['failed']))
+            rewards, terminated, truncated, failed = outcome
+            extras = {'time_outs': truncated & ~terminated, 'failed': failed}
             return self.get_observations(), rewards.float(), (terminated | truncated).long(), extras
 
     @closing

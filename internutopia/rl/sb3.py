@@ -41,8 +41,8 @@ class SB3VecEnv(VecEnv):
 
     An env that ends starts its next episode in the same step; its last observation is `terminal_observation` of its
     info, which also has `episode` (`r` return, `l` length in steps, `t` seconds since this object was made), so that no
-    `Monitor` is needed, and `error` (text) if it diverged. Every info has `TimeLimit.truncated` and `episode_id`, and
-    `stuck` if the robot stands still under a moving command.
+    `Monitor` is needed, and `failed` and `error` (text) if the env failed, which is no time-out. Every info has
+    `TimeLimit.truncated` and `episode_id`, and `stuck` if the robot stands still under a moving command.
 
     Args:
         envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, local or remote, which is closed with this
@@ -115,6 +115,8 @@ class SB3VecEnv(VecEnv):
                 'l': int(final['episode_length'][i]),
                 't': round(time.monotonic() - self._start, 6),
             }
+            if final['failed'][i]:
+                infos[i]['failed'] = True
             if '_error' in final and final['_error'][i]:
                 infos[i]['error'] = final['error'][i]
         return obs, rewards.astype(np.float32), dones, infos

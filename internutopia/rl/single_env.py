@@ -22,8 +22,8 @@ Array = NDArray[np.float32]
 class SingleEnv(gymnasium.Env[Array, Any]):
     """One env with array observations and actions; what they mean is said by `TaskCfg.learning`.
 
-    `info` is that of `VectorEnv` without the env axis: `active`, `episode_id` and, at the end of an episode,
-    `episode_return`, `episode_length` and `error`.
+    `info` is that of `VectorEnv` without the env axis: `active`, `episode_id`, after a step `failed` and, at the end of
+    an episode, `episode_return`, `episode_length` and `error`.
 
     Args:
         config: what to run, with `env_num=1`; ValueError otherwise.

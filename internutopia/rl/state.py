@@ -12,6 +12,7 @@ from internutopia.core.config.task import TaskCfg
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.util import did_you_mean
 from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import squared_length
@@ -245,9 +246,9 @@ class RobotState:
         return self._always(('constant', values, dtype), lambda: self.arrays.asarray(values, dtype))
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`, to look at. KeyError naming those there are."""
+        """The current commands of that name `(n, k)`, to look at. KeyError with close matches."""
         if name not in self._commands:
-            raise KeyError(f'there is no command {name!r}; commands: {", ".join(self._commands) or "none"}')
+            raise KeyError(f'there is no command {name!r}; {did_you_mean(name, self._commands)}')
         return self._commands[name]
 
     @property

@@ -63,9 +63,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
 
-    `info` holds arrays `(n,)`: `active` (bool), `episode_id`, `stuck` (bool) where a robot stands still under a moving
-    command, and of episodes that ended in this step `episode_return`, `episode_length`, the `metrics` of what is
-    learned and `error` (text); each with a mask under `_key`.
+    An env fails where its simulation diverges, or a term gives a number that is not finite
+    (`LearningCfg.on_nan='cut'`): its episode is terminated, with reward 0 and the last observation that was real.
+
+    `info` holds arrays `(n,)`: `active` (bool), `episode_id`, after a step `failed` (bool), `stuck` (bool) where a
+    robot stands still under a moving command, and of episodes that ended in this step `episode_return`,
+    `episode_length`, the `metrics` of what is learned and `error` (text); each with a mask under `_key`.
     `gymnasium.wrappers.vector.DictInfoToList` makes a list of dicts of it.
     """
 
@@ -290,14 +293,14 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             for name, values in outcome.metrics.items():
                 info[name] = core.arrays.xp.where(ended, values, 0.0)
                 info[f'_{name}'] = ended
+        info['failed'], info['_failed'] = outcome.failed, everywhere
         if core.device_arrays:
-            info['failed'], info['_failed'] = outcome.failed, everywhere
             return info
         if outcome.stuck.any():
             info['stuck'] = info['_stuck'] = outcome.stuck
         if outcome.errors:
             info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)
-            info['_error'] = outcome.failed
+            info['_error'] = np.isin(np.arange(self.num_envs), list(outcome.errors))
         return info
 
 

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.fields import Range
 from internutopia.core.config.task import TaskCfg
 from internutopia.core.util.arrays import ArrayMaker
 from internutopia.core.util.rotations import quat_from_yaw, quat_multiply
 from internutopia.core.world.views import EnvIds
+from internutopia.navigation.units import STILL
 from internutopia.rl.state import Array, RobotState
-from internutopia.rl.terms.registry import term
+from internutopia.rl.terms.registry import CommandName, term
 from internutopia_extension.tasks.goal_distance import map_of
 
 _STARTS, _GOALS = 4096, 64  # places on each map
@@ -61,7 +63,7 @@ def map_start(state: RobotState, env_ids: EnvIds) -> None:
 
 
 @term('command')
-def point_goal(state: RobotState, env_ids: EnvIds, distance: tuple[float, float] = (1.0, 30.0)) -> NDArray[np.float64]:
+def point_goal(state: RobotState, env_ids: EnvIds, distance: Range = (1.0, 30.0)) -> NDArray[np.float64]:
     """A goal on the map: its place (x, y) [m] in the env frame, its number, and how far it is from the base [m].
 
     It is one of those places whose geodesic distance is in the range [m], or else the one that is nearest to it.
@@ -92,13 +94,13 @@ def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> 
 
 @term('metric')
 @term('observation')
-def geodesic_distance(state: RobotState, name: str) -> Array:
+def geodesic_distance(state: RobotState, name: CommandName) -> Array:
     """Geodesic distance to the goal of command `name` `(n,)` [m]; where there is no way, that of the start."""
     return state.once(('geodesic distance', name), lambda: _distance(state, name), commanded=True)
 
 
 @term('reward')
-def geodesic_progress(state: RobotState, name: str) -> Array:
+def geodesic_progress(state: RobotState, name: CommandName) -> Array:
     """Speed at which the geodesic distance to the goal of command `name` falls [m/s].
 
     Added up over time it is the distance that was gained, the reward of Habitat's PointNav (Savva et al. 2019,
@@ -111,7 +113,7 @@ def geodesic_progress(state: RobotState, name: str) -> Array:
 
 
 @term('metric')
-def success(state: RobotState, name: str, radius: float) -> Array:
+def success(state: RobotState, name: CommandName, radius: float) -> Array:
     """1 within `radius` [m] of the goal of command `name`, else 0."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     return state.xp.astype(state.xp.linalg.vector_norm(offset, axis=-1) < radius, state.xp.float32)
@@ -124,11 +126,14 @@ def path_length(state: RobotState) -> Array:
 
 
 @term('metric')
-def spl(state: RobotState, name: str, radius: float) -> Array:
-    """`success` times l / max(p, l), shortest path l and path p (Anderson et al. 2018, arXiv:1807.06757)."""
-    shortest = state.command(name)[:, 3]
-    longest = state.xp.maximum(path_length(state), shortest).clip(min=1e-6)
-    return success(state, name, radius) * shortest / longest
+def spl(state: RobotState, name: CommandName, radius: float) -> Array:
+    """`success` times l / max(p, l), shortest path l and path p (Anderson et al. 2018, arXiv:1807.06757).
+
+    A path of up to 0.1 m is none: success without a move is 1.
+    """
+    shortest, length = state.command(name)[:, 3], path_length(state)
+    efficiency = state.xp.where(length <= shortest.clip(min=STILL), 1.0, shortest / length.clip(min=STILL))
+    return success(state, name, radius) * efficiency
 
 
 def _path_length(state: RobotState) -> Array:
@@ -141,7 +146,7 @@ def _path_length(state: RobotState) -> Array:
     return length
 
 
-def _distance(state: RobotState, name: str) -> Array:
+def _distance(state: RobotState, name: CommandName) -> Array:
     command = state.command(name)
     number = state.xp.astype(command[:, 2], state.xp.int64)
     distance = _maps(state).distances(state.task_ids, state.base_position, number)

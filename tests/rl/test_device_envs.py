@@ -257,8 +257,8 @@ def test_actions_that_no_engine_takes_cut_their_env(value: float) -> None:
         bad = torch.ones(N, 1)
         bad[2] = value
         _, rewards, terminated, truncated, info = envs.step(bad)
-        assert truncated.tolist() == info['failed'].tolist() == [k == 2 for k in range(N)]
-        assert not terminated.any() and rewards[2] == 0.0 and (rewards[3:] > 0).all()
+        assert terminated.tolist() == info['failed'].tolist() == [k == 2 for k in range(N)]
+        assert not truncated.any() and rewards[2] == 0.0 and (rewards[3:] > 0).all()
         obs, *_, info = envs.step(torch.ones(N, 1))
         assert not info['failed'].any() and torch.isfinite(obs).all() and envs.core.state.steps[2] == 0
 
@@ -266,12 +266,14 @@ def test_actions_that_no_engine_takes_cut_their_env(value: float) -> None:
 def test_an_env_that_diverges_is_cut_alone(caplog: pytest.LogCaptureFixture) -> None:
     with closing(on_device(poles(), 'SameStep')) as envs:
         envs.reset()
+        last = envs.step(torch.ones(N, 1))[0]
         world: Any = envs.core.runner.world
         world.batch_arrays(world.env_batches[0]).write('qvel')[4] = 1e12
-        _, _, _, truncated, info = envs.step(torch.zeros(N, 1))
-        assert truncated.tolist() == info['failed'].tolist() == [k == 4 for k in range(N)]
+        _, _, terminated, truncated, info = envs.step(torch.zeros(N, 1))
+        assert terminated.tolist() == info['failed'].tolist() == [k == 4 for k in range(N)] and not truncated.any()
+        assert torch.equal(info['final_obs'][4], last[4])
         obs = envs.step(torch.zeros(N, 1))[0]
-        assert torch.isfinite(obs).all() and obs.abs().max() < 0.1
+        assert torch.isfinite(obs).all() and obs[4].abs().max() < 0.1
 
 
 def test_choices_are_looked_up_on_the_device() -> None:

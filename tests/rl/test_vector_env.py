@@ -240,27 +240,28 @@ def test_ended_envs_wait_for_a_reset(make_vector_env: MakeVectorEnv) -> None:
 
 
 @pytest.mark.parametrize('mode', AUTORESETS)
-def test_an_env_that_diverges_is_truncated(make_vector_env: MakeVectorEnv, mode: AutoresetMode) -> None:
+def test_an_env_that_diverges_is_terminated(make_vector_env: MakeVectorEnv, mode: AutoresetMode) -> None:
     envs, twin = (make_vector_env(autoreset_mode=mode) for _ in range(2))
     for each in (envs, twin):
         each.reset(seed=0)
     action = np.full((3, 1), 0.1, np.float32)
-    for each in (envs, twin):
-        each.step(action)
+    last = [each.step(action) for each in (envs, twin)][0][0]
     others = np.array([0, 2])
     envs.core.state.articulation.set_joint_velocities([[0.0, 1e12]], env_ids=np.array([1]))
     obs, rewards, terminated, truncated, info = envs.step(action)
     expected = twin.step(action)
-    assert truncated.tolist() == [False, True, False] and not terminated.any() and rewards[1] == 0.0
+    assert terminated.tolist() == [False, True, False] and not truncated.any() and rewards[1] == 0.0
     report = info['final_info'] if mode is AutoresetMode.SAME_STEP else info
+    np.testing.assert_array_equal((info['final_obs'] if mode is AutoresetMode.SAME_STEP else obs)[1], last[1])
+    assert report['failed'].tolist() == [False, True, False] and report['_failed'].all()
     assert 'diverged' in report['error'][1] and report['_error'].tolist() == [False, True, False]
     np.testing.assert_array_equal(obs[others], expected[0][others])
     assert np.isfinite(obs).all() and np.isfinite(info.get('final_obs', 0.0)).all()
     if mode is AutoresetMode.DISABLED:
-        envs.reset(options={'reset_mask': truncated})
+        envs.reset(options={'reset_mask': terminated})
     for _ in range(3):
-        obs, _, _, truncated, info = envs.step(action)
-        assert np.isfinite(obs).all() and not truncated.any() and 'error' not in info
+        obs, _, terminated, _, info = envs.step(action)
+        assert np.isfinite(obs).all() and not terminated.any() and 'error' not in info and not info['failed'].any()
         np.testing.assert_array_equal(obs[others], twin.step(action)[0][others])
 
 

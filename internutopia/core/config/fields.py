@@ -41,6 +41,12 @@ def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
     return quaternion
 
 
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    if ends[0] > ends[1]:
+        raise ValueError(f'{ends[0]:g} to {ends[1]:g} is no range: the lower end comes first')
+    return ends
+
+
 def _not_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError('expected a number, got a bool')
@@ -70,6 +76,12 @@ def _as_seconds(value: Any) -> Any:
 PositiveFloat = Annotated[FiniteFloat, Field(gt=0)]
 NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+
+Range = Annotated[tuple[FiniteFloat, FiniteFloat], AfterValidator(_ordered)]
+"""A range of numbers, lower end first; both ends may be the same."""
+
+PositiveRange = Annotated[tuple[PositiveFloat, PositiveFloat], AfterValidator(_ordered)]
+"""The same, of positive numbers."""
 
 Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(x, y, z)')]
 """Three finite numbers: a position, a translation (m) or a colour."""

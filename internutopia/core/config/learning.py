@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat
+from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, PositiveRange
 from internutopia.core.util.bounds import MAX_DELAY, MAX_SAMPLES, MAX_SUBSTEPS
 
 _KEYS_OF_INFO = (
@@ -64,7 +64,7 @@ class CommandTermCfg(TermCfg):
 class RandomizationTermCfg(TermCfg):
     """Something that is different in every env."""
 
-    interval: tuple[PositiveFloat, PositiveFloat] | None = None
+    interval: PositiveRange | None = None
     """Time between two applications, sampled from this range, s; None means once, at the start of an episode."""
 
 
@@ -143,6 +143,9 @@ class LearningCfg(BaseCfg):
     """Figures of an episode, by the name that they have in its result and in `info` when it ends."""
     curricula: list[TermCfg] = []
     """What changes with the progress of learning; each term sees the envs whose episodes ended."""
+    on_nan: Literal['error', 'cut'] = 'error'
+    """What comes of a number that is not finite in a reward, an observation or what a critic sees: an error that names
+    term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
     compiled: bool = False
     """Whether controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
     physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32

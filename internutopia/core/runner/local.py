@@ -45,7 +45,7 @@ class LocalRunner:
         self.groups: Sequence[range] = [range(config.env_num)]
         self.results = self.simulator.results
         self._action_filter = ActionFilter() if config.compat == '2.x' else None
-        self._metrics_see_end = config.compat != '2.x'
+        self._metrics_see_end = self._failures_terminate = config.compat != '2.x'
         self._given: Sequence[Action] | None = None
         self._actions = BatchedActions([], [], [])
 
@@ -208,7 +208,7 @@ class LocalRunner:
 
     def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
         limit = slot.task.config.max_episode_steps
-        truncated = error is not None or (limit is not None and step >= limit)
+        truncated = limit is not None and step >= limit
         if error is None:
             try:
                 obs, reward, terminated = self._ask_task(slot, truncated)
@@ -216,7 +216,8 @@ class LocalRunner:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: what was seen last stands
-            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, False
+            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, self._failures_terminate
+            truncated = not terminated
         info = {**slot.labels, 'step': step}
         for name, robot in slot.task.robots.items():
             if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
@@ -228,7 +229,7 @@ class LocalRunner:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
             info['metrics'] = slot.task.calculate_metrics()
             if error is not None:
-                info['error'] = error
+                info['failed'], info['error'] = True, error
             ends = terminated, truncated, info['metrics'], error
             self.simulator.record(env_id, slot.episode, step, *ends)
         result = StepResult(obs, reward, terminated, truncated, info)

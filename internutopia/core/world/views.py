@@ -3,7 +3,8 @@
 An array has shape `(env_num, ...)`, row = env id, float32; poses are in the frames of the envs. Rows of envs that do
 not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the view
 and is valid until the next `step`, `load` or setter: copy what you keep, write through the setters. Setters take values
-for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit.
+for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit. Poses, positions and
+velocities that are not finite are refused, a ValueError; tensors of a device are not looked at.
 """
 
 from __future__ import annotations

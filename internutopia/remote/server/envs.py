@@ -180,9 +180,10 @@ class SessionEnvs:
             self._terminated |= outcome.terminated
             self._truncated |= outcome.truncated
             done = moment == step_size - 1 or not core.running.any()
+            rollout.latest = core.compute_observations()
             if done and len(starting):
                 self._reset(starting)
-            rollout.latest = core.compute_observations()
+                rollout.latest[starting] = core.compute_first_observations(EnvIdSelection(starting))
             rollout.observations[:, moment] = rollout.latest
             if done:
                 break

@@ -65,8 +65,9 @@ class CompiledStep:
         n, things = state.env_num, sum(left is not None for timers in episodes.timers for left in timers.left)
         self._actions = np.zeros_like(state.actions)
         self._rewarded = np.zeros(n, np.float32)
-        self._masks = list(np.zeros((3 + things, n), bool))  # who is terminated, truncated, ended; whose timers expired
-        self._anywhere = np.zeros(1 + things, bool)  # whether anybody has ended, or timers expired
+        # who is terminated, truncated, failed; whose reward is spoilt; whose timers expired
+        self._masks = list(np.zeros((4 + things, n), bool))
+        self._anywhere = np.zeros(1 + things, bool)  # whether any reward is spoilt, or timers expired
         self._in_each_env = as_strided(self._anywhere, (n, 1 + things), (0, 1))  # the same bytes for all
 
         def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
@@ -92,16 +93,16 @@ class CompiledStep:
         """See `rl.judging.judge`."""
         self._anywhere[:] = False
         self._judge.run()
-        terminated, truncated, *masks = self._masks
+        ends, masks = self._masks[:3], self._masks[3:]
         found = iter([mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)])
-        ended = next(found)
+        spoilt = next(found)
         expired = [[left if left is None else next(found) for left in timers.left] for timers in self._episodes.timers]
-        return Judgement(self._rewarded.copy(), terminated.copy(), truncated.copy(), ended, expired)
+        return Judgement(self._rewarded.copy(), *(mask.copy() for mask in ends), spoilt, expired)
 
-    def observe(self, manager: ObservationManager) -> Array:
-        """What a manager observes `(n, dim)`, the caller's own."""
+    def observe(self, manager: ObservationManager) -> None:
+        """Have a manager observe."""
+        manager.before, manager.last = manager.last, manager.before
         self._observe[manager].run()
-        return manager.last.copy()
 
     def _can_command(self) -> bool:
         """Whether the controller can be compiled; a warning says why if not."""
@@ -144,11 +145,11 @@ class CompiledStep:
             ],
         )
         judged = judge(state, traced, terminations, rewards)
-        found = [judged.ended, *(mask for masks in judged.expired for mask in masks if mask is not None)]
+        found = [judged.spoilt, *(mask for masks in judged.expired for mask in masks if mask is not None)]
         anywhere = inputs.add(self._in_each_env, written=True)
         anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
-        outputs = [judged.rewards, judged.terminated, judged.truncated, *found, *rewards.values]
+        outputs = [judged.rewards, judged.terminated, judged.truncated, judged.failed, *found, *rewards.values]
         places = [self._rewarded, *self._masks, *own]
         return Kernel(inputs, list(zip(outputs, places, strict=True)))
 
@@ -165,9 +166,12 @@ class CompiledStep:
             if history is not None:
                 traced.histories[index] = [inputs.add(history[0])]
         observed = traced.compute()
-        if manager.last.shape[1] != observed.shape[1]:
-            manager.last = np.zeros((self._state.env_num, observed.shape[1]), np.float32)
-        return Kernel(inputs, [(observed, manager.last)])
+        manager.sizes = traced.sizes
+        shape = self._state.env_num, observed.shape[1]
+        for name in ('last', 'before'):
+            if getattr(manager, name).shape != shape:
+                setattr(manager, name, np.zeros(shape, np.float32))
+        return Kernel(inputs, [(observed, lambda: manager.last)])
 
 
 class _Kernels:

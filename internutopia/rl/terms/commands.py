@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.config.fields import Range
 from internutopia.core.world.views import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
@@ -30,9 +31,9 @@ def position(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Seq
 def velocity(
     state: RobotState,
     env_ids: EnvIds,
-    forward: tuple[float, float] = (-0.5, 1.0),
-    lateral: tuple[float, float] = (-0.3, 0.3),
-    yaw_rate: tuple[float, float] = (-1.0, 1.0),
+    forward: Range = (-0.5, 1.0),
+    lateral: Range = (-0.3, 0.3),
+    yaw_rate: Range = (-1.0, 1.0),
     standing: float = 0.1,
     turning: float = 0.0,
     by_level: bool = False,
@@ -59,7 +60,7 @@ def velocity(
 def goal(
     state: RobotState,
     env_ids: EnvIds,
-    distance: tuple[float, float],
+    distance: Range,
     around: str = 'origin',
     avoid: Sequence[str] = (),
     clearance: float = 0.5,

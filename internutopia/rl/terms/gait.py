@@ -17,6 +17,7 @@ from internutopia.core.config.fields import PositiveFloat, Vector
 from internutopia.core.util.rotations import quat_rotate, yaw_of, yaw_rotate
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
@@ -25,7 +26,7 @@ STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means sta
 
 @term('reward')
 def gait_contact(
-    state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance = 0.55
+    state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance = 0.55
 ) -> Array:
     """1 for each foot whose contact agrees with its phase, -1 for each that does not.
 
@@ -39,7 +40,7 @@ def gait_contact(
 @term('reward')
 def swing_height_cost(
     state: RobotState,
-    name: str,
+    name: CommandName,
     period: PositiveFloat,
     offsets: Sequence[float],
     height: float,
@@ -103,7 +104,7 @@ def feet_near_cost(state: RobotState, distance: PositiveFloat) -> Array:
 @term('reward')
 def swing_bend_cost(
     state: RobotState,
-    name: str,
+    name: CommandName,
     period: PositiveFloat,
     offsets: Sequence[float],
     joints: Sequence[str],
@@ -121,7 +122,9 @@ def swing_bend_cost(
     return xp.where(progress > 0.0, xp.square(lacking.clip(min=0.0)), 0.0).sum(axis=-1)
 
 
-def swing(state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance) -> Array:
+def swing(
+    state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
+) -> Array:
     """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
     xp = state.xp
 
@@ -141,7 +144,9 @@ def swing(state: RobotState, name: str, period: PositiveFloat, offsets: Sequence
     return state.once(('swing', name, *gait), commanded, commanded=True)
 
 
-def _arc(state: RobotState, name: str, period: PositiveFloat, offsets: Sequence[float], stance: Stance) -> Array:
+def _arc(
+    state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
+) -> Array:
     """Half sine over the swing of the feet `(n, k)`, 0 to 1."""
     return state.once(
         ('arc', name, period, tuple(offsets), stance),

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.fields import PositiveFloat
+from internutopia.core.config.fields import PositiveFloat, Range
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import length
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-
-Range = tuple[float, float]
 
 
 @term('observation')
-def target_offset(state: RobotState, link: str, name: str) -> Array:
+def target_offset(state: RobotState, link: str, name: CommandName) -> Array:
     """Way from a link to the target of command `name` (x, y, z, env frame), in the base frame `(n, 3)` [m]."""
     return _in_base(state, state.command(name)[:, :3] - state.link_position(link))
 
@@ -29,13 +28,13 @@ def object_offset(state: RobotState, link: str, body: str) -> Array:
 
 
 @term('reward')
-def target_distance(state: RobotState, link: str, name: str) -> Array:
+def target_distance(state: RobotState, link: str, name: CommandName) -> Array:
     """Distance of a link from the target of command `name` [m]."""
     return length(state.command(name)[:, :3] - state.link_position(link))
 
 
 @term('reward')
-def target_near(state: RobotState, link: str, name: str, tolerance: PositiveFloat) -> Array:
+def target_near(state: RobotState, link: str, name: CommandName, tolerance: PositiveFloat) -> Array:
     """exp(-d / tolerance) of that distance."""
     return state.xp.exp(-target_distance(state, link, name) / tolerance)
 

@@ -12,6 +12,7 @@ from internutopia.core.util.rotations import quat_rotate_inverse, wrap_angle, ya
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
+from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
 
 VECTOR = (1.0, -1.0, 1.0)  # what becomes of a vector (x, y, z) of the base frame when left and right are swapped
@@ -82,13 +83,13 @@ def last_action(state: RobotState) -> Array:
 
 
 @term('observation')
-def command(state: RobotState, name: str) -> Array:
+def command(state: RobotState, name: CommandName) -> Array:
     """The current command `(n, k)`."""
     return state.command(name)
 
 
 @term('observation', mirror=(1.0, 1.0, -1.0))
-def goal_direction(state: RobotState, name: str) -> Array:
+def goal_direction(state: RobotState, name: CommandName) -> Array:
     """Distance [m] to the goal of command `name` (x, y, env frame), cosine and sine of its bearing `(n, 3)`."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     xp = state.xp

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ErrorDetails
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.core.config.learning import LearningCfg, TermCfg
 from internutopia.core.util import did_you_mean
 from internutopia.rl.symmetry import TermMirror
 
 Kind = Literal['observation', 'reward', 'termination', 'metric', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CommandMarker = Literal['point', 'velocity']
+_IS_COMMAND = object()
+CommandName = Annotated[str, _IS_COMMAND]
+"""Parameter of a term that names a command: where there is none of that name, no envs are made."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,18 @@ def is_pure(kind: Kind, name: str) -> bool:
     return _terms[kind][name].pure
 
 
+def check_commands(place: str, kind: Kind, cfg: TermCfg, commands: Collection[str]) -> None:
+    """ValueError naming the place if a term that is registered names a command that is not there."""
+    registered = _terms[kind].get(cfg.term)
+    for parameter, hint in {} if registered is None else _hints_of(registered.function).items():
+        name = cfg.params.get(parameter)
+        if _IS_COMMAND in getattr(hint, '__metadata__', ()) and isinstance(name, str) and name not in commands:
+            raise ValueError(
+                f'learning.{place}: {kind} term {cfg.term!r} names the command {name!r}, and there is none; '
+                f'{did_you_mean(name, commands)}'
+            )
+
+
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
     """The term of a kind and name with its parameters filled in.
 
@@ -127,6 +142,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     if missing:
         raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
     values = {parameter: _checked(kind, name, parameter, value) for parameter, value in params.items()}
+    _check_ends(kind, name, values)
     own = partial(function, **values)
     return partial(_of_some_envs, own) if of_some else own
 
@@ -143,6 +159,17 @@ def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
         raise ValueError(f'{kind} term {name!r}: {mistakes}') from None
 
 
+def _check_ends(kind: Kind, name: str, values: Mapping[str, Any]) -> None:
+    """ValueError if parameters called `low` and `high`, numbers or several of them, are no ranges."""
+    low, high = np.asarray(values.get('low')), np.asarray(values.get('high'))
+    if low.dtype.kind not in 'iuf' or high.dtype.kind not in 'iuf':
+        return
+    if low.shape != high.shape:
+        raise ValueError(f'{kind} term {name!r}: low={values["low"]} and high={values["high"]} differ in length')
+    if (low > high).any():
+        raise ValueError(f'{kind} term {name!r}: low={values["low"]} is above high={values["high"]}')
+
+
 def _told(parameter: str, mistake: ErrorDetails) -> str:
     """A mistake that pydantic found: where, what stands there, and what would be right."""
     place, message = mistake['loc'], mistake['msg']
@@ -156,16 +183,20 @@ def _told(parameter: str, mistake: ErrorDetails) -> str:
 def _checks_of(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
     """Checks of a term's parameters, of those whose annotations pydantic knows."""
     checks = {}
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError:  # of what is imported for type checkers only
-        return checks
-    for parameter, hint in hints.items():
+    for parameter, hint in _hints_of(function).items():
         try:
             checks[parameter] = TypeAdapter(hint, config=_FINITE)
         except PydanticUserError:  # an array, a class of one's own
             continue
     return checks
+
+
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations of a term's parameters; none if some cannot be told."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError:  # of what is imported for type checkers only
+        return {}
 
 
 def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:

@@ -8,6 +8,7 @@ from internutopia.core.config.fields import PositiveFloat
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
+from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
 
 
@@ -19,7 +20,7 @@ def alive(state: RobotState) -> Array:
 
 @term('reward')
 def track_linear_velocity(
-    state: RobotState, name: str, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
+    state: RobotState, name: CommandName, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
 ) -> Array:
     """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame.
 
@@ -35,7 +36,7 @@ def track_linear_velocity(
 
 @term('reward')
 def track_yaw_rate(
-    state: RobotState, name: str, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
+    state: RobotState, name: CommandName, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
 ) -> Array:
     """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]; `final` as above."""
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
@@ -43,7 +44,7 @@ def track_yaw_rate(
 
 
 @term('reward')
-def goal_progress(state: RobotState, name: str) -> Array:
+def goal_progress(state: RobotState, name: CommandName) -> Array:
     """Speed towards the goal that command `name` gives (x, y in the env frame) [m/s]."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     distance = length(offset).clip(min=1e-6)
@@ -51,7 +52,7 @@ def goal_progress(state: RobotState, name: str) -> Array:
 
 
 @term('reward')
-def goal_reached(state: RobotState, name: str, radius: float) -> Array:
+def goal_reached(state: RobotState, name: CommandName, radius: float) -> Array:
     """1 within `radius` [m] of the goal that command `name` gives."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     return state.xp.astype(length(offset) < radius, state.xp.float32)

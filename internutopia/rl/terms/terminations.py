@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.util.vectors import length, squared_length
 from internutopia.rl.state import RobotState
+from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
 
 Bools = NDArray[np.bool_]
@@ -41,7 +42,7 @@ def joint_outside(state: RobotState, joint: str, low: float, high: float) -> Boo
 
 
 @term('termination')
-def goal_reached(state: RobotState, name: str, radius: float) -> Bools:
+def goal_reached(state: RobotState, name: CommandName, radius: float) -> Bools:
     """The base is within `radius` [m] of the goal that command `name` gives (x, y in the env frame)."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     return length(offset) < radius

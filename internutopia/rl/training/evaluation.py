@@ -203,10 +203,8 @@ def _run(
         rewards, terminated, truncated = (arrays.asarray(each) for each in (rewards, terminated, truncated))
         returns += xp.where(running, rewards, 0.0)
         lengths += running
-        for name in ('failed', '_error'):  # on a device, on the host if there are any
-            if name in info:
-                failed |= running & arrays.asarray(info[name])
-        ended |= running & terminated
+        failed |= running & arrays.asarray(info['failed'])
+        ended |= running & terminated & ~failed
         if test is not None:
             test.tracker.add(state, commanded, running & ~failed)
             if test.gait is not None:

@@ -226,7 +226,7 @@ def test_a_sensor_that_is_switched_off_is_not_looked_for(make_env, make_task, ma
 
 
 def diverge_by_state(env: Any) -> None:
-    env.runner.current_tasks['1'].robots['arm'].articulation.set_joint_positions([np.nan, 0.0])
+    env.runner.current_tasks['1'].robots['arm'].articulation.set_joint_positions([1e12, 0.0])
 
 
 def diverge_by_velocity(env: Any) -> None:
@@ -239,7 +239,7 @@ def diverge_by_effort(env: Any) -> None:
 
 @pytest.mark.parametrize('diverge', [diverge_by_state, diverge_by_velocity, diverge_by_effort])
 @pytest.mark.parametrize('threads', [1, 2])
-def test_an_env_that_diverges_is_truncated_and_the_others_go_on(make_env, make_task, assert_same, diverge, threads):
+def test_an_env_that_diverges_is_terminated_and_the_others_go_on(make_env, make_task, assert_same, diverge, threads):
     tasks = [make_task(max_steps=20, metrics=[{'type': 'ToyMetric'}]) for _ in range(4)]
 
     def run(diverges):
@@ -253,16 +253,17 @@ def test_an_env_that_diverges_is_truncated_and_the_others_go_on(make_env, make_t
         for step in range(4):
             obs, reward, terminated, truncated, info = env.step([DRIVE] * 3)
             seen.append(arms([obs[0], obs[2]]))
-            assert truncated == [False, diverges, False] and 'error' not in info[0]
+            assert terminated == [False, diverges, False] and 'error' not in info[0] and 'failed' not in info[0]
+            assert truncated == [False] * 3
             if diverges:
-                assert (terminated[1], reward[1]) == (False, 0.0) and 'diverged' in info[1]['error']
+                assert reward[1] == 0.0 and info[1]['failed'] and 'diverged' in info[1]['error']
                 assert step or info[1]['metrics'] == {'ToyMetric': 1}
                 np.testing.assert_equal(arms(obs[1:2]), last)
         env.reset([1])
         for _ in range(3):
-            obs, _, _, truncated, _ = env.step([DRIVE] * 3)
+            obs, _, terminated, _, _ = env.step([DRIVE] * 3)
             seen.append(arms(obs))
-            assert truncated == [False] * 3
+            assert terminated == [False] * 3
         env.close()
         return seen
 
@@ -281,8 +282,8 @@ def test_an_error_of_the_engine_itself(make_env, monkeypatch):
     monkeypatch.setattr(batch, 'step', fail)
     monkeypatch.setattr(batch, 'error', lambda slot: 'out of memory')
     _, _, terminated, truncated, info = env.step([None] * 2)
-    assert truncated == [False, True] and terminated == [False, False]
-    assert 'out of memory' in info[1]['error']
+    assert terminated == [False, True] and truncated == [False, False]
+    assert info[1]['failed'] and 'out of memory' in info[1]['error']
 
 
 def test_divergence_during_warm_up(make_env):
@@ -291,8 +292,49 @@ def test_divergence_during_warm_up(make_env):
     diverge_by_state(env)
     env.warm_up(3)
     _, _, terminated, truncated, info = env.step([None] * 2)
-    assert (terminated, truncated) == ([False, False], [False, True])
+    assert (terminated, truncated) == ([False, True], [False, False])
     assert 'diverged' in info[1]['error'] and 'error' not in info[0]
+
+
+def test_with_the_2x_switch_an_env_that_diverges_is_cut(make_env):
+    env = make_env(tasks=2, compat='2.x')
+    env.reset()
+    diverge_by_state(env)
+    _, _, terminated, truncated, info = env.step([{}] * 2)
+    assert (terminated, truncated) == ([False, False], [False, True]) and 'diverged' in info[1]['error']
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_nothing_is_put_where_it_cannot_be(make_env, make_task, make_block, bad):
+    """A state that no body can have is refused by what would put it there; the env goes on as its twin does."""
+
+    def start():
+        env = make_env(tasks=[make_task(objects=[make_block('block', mass=1.0)], max_steps=99)] * 2)
+        env.reset()
+        return env
+
+    twin, env = start(), start()
+    arm = env.runner.current_tasks['1'].robots['arm'].articulation
+    block = env.runner.get_obj('block', 1)
+    wrong = [
+        (arm.set_joint_positions, [bad, 0.0], 'joint positions'),
+        (arm.set_joint_velocities, [0.0, bad], 'joint velocities'),
+        (lambda value: arm.set_pose(orientation=value), [1.0, 0.0, bad, 0.0], 'orientation'),
+        (lambda value: arm.set_pose(value), [0.0, 0.0, bad], 'position'),
+        (lambda value: arm.set_gains(kps=value), bad, 'stiffness'),
+        (block.set_pose, [bad, 0.0, 1.0], 'position'),
+        (lambda value: block.set_pose(orientation=value), [bad, 0.0, 0.0, 0.0], 'orientation'),
+        (block.set_linear_velocity, [0.0, bad, 0.0], 'linear velocity'),
+        (block.set_angular_velocity, [0.0, 0.0, bad], 'angular velocity'),
+    ]
+    for setter, values, quantity in wrong:
+        name = 'block' if setter in [row[0] for row in wrong[5:]] else 'arm'
+        with pytest.raises(ValueError, match=f"^env 1: {quantity} of '{name}' must be finite, got .*(nan|inf)"):
+            setter(values)
+    with pytest.raises(ValueError, match="^env 1: orientation of 'block' is a quaternion of length zero"):
+        block.set_pose(orientation=[0.0] * 4)
+    for _ in range(3):
+        np.testing.assert_equal(arms(env.step([DRIVE] * 2)[0]), arms(twin.step([DRIVE] * 2)[0]))
 
 
 def test_a_mistake_in_user_code_says_where(make_env, monkeypatch):

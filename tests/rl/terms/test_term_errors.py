@@ -45,8 +45,8 @@ MakeLearner = Callable[..., VectorEnv]
             {'observations': [{'term': 'wrong_rows'}]},
             r"observation term 'wrong_rows' must return \(1, k\), got shape \(7, 1\)",
         ),
-        ({'rewards': [{'term': 'wrong_reward'}]}, r"reward term 'wrong_reward' must return \(3,\), got shape \(3, 2\)"),
-        ({'terminations': [{'term': 'wrong_end'}]}, r"termination term 'wrong_end' must return \(3,\), got shape \(\)"),
+        ({'rewards': [{'term': 'wrong_reward'}]}, r"reward term 'wrong_reward' must return \(1,\), got shape \(1, 2\)"),
+        ({'terminations': [{'term': 'wrong_end'}]}, r"termination term 'wrong_end' must return \(1,\), got shape \(\)"),
         (
             {'commands': {'go': {'term': 'wrong_command'}}},
             r"'wrong_command' must return \(1, k\) for 1 envs, got \(2,\)",
@@ -69,7 +69,7 @@ def test_mistakes_are_named(make_learner: MakeLearner, fields: dict[str, Any], m
 @pytest.mark.parametrize(
     ('fields', 'message'),
     [
-        ({'observations': [{'term': 'command', 'params': {'name': 'x'}}]}, "no command 'x'; commands: none"),
+        ({'observations': [{'term': 'at_command_x'}]}, "no command 'x'; known: none"),
         ({'rewards': [{'term': 'posture_cost', 'params': {'joints': ['knee']}}]}, "no joint 'knee'; joints: hip, tail"),
         ({'observations': [{'term': 'link_position', 'params': {'link': 'foot'}}]}, 'foot'),
     ],
@@ -79,6 +79,12 @@ def test_unknown_names_are_named(make_learner: MakeLearner, fields: dict[str, An
         envs = make_learner(**fields)
         envs.reset()
         envs.step(np.zeros((3, 2), np.float32))
+
+
+@term('observation')
+def at_command_x(state: RobotState) -> Any:
+    """Of a command that it does not let its users choose."""
+    return state.command('x')
 
 
 @term('observation')

@@ -22,6 +22,7 @@ from internutopia.core.world.batched.chains import chain_of
 from internutopia.core.world.batched.footprints import footprint_of
 from internutopia.core.world.batched.rays import Sight
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
+from internutopia.core.world.finite import check_finite
 from internutopia.core.world.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 
 _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
@@ -159,12 +160,14 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint positions', positions)
         self._set_joints('qpos', 'qpos', env_ids, positions, joints)
         if self._layout.driven:
             self.set_targets(env_ids, positions=positions, joints=joints)
 
     @override
     def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint velocities', velocities)
         self._set_joints('qvel', 'dof', env_ids, velocities, joints)
 
     @override
@@ -209,6 +212,8 @@ class MujocoArticulationView(View, ArticulationView):
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
         """ValueError for a robot with its own actuators."""
         self._require_drives()
+        check_finite(env_ids, self.name, 'stiffness', stiffness)
+        check_finite(env_ids, self.name, 'damping', damping)
         arrays = self._world.arrays
         for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
             if values is None:

@@ -13,6 +13,7 @@ from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.core.util.vectors import cross
 from internutopia.core.world.batched.env_batch import BatchArrays, Index
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, cells
+from internutopia.core.world.finite import check_finite, check_orientations
 from internutopia.core.world.views import Array, BodyView, EnvIds
 
 
@@ -41,6 +42,8 @@ class MujocoBodyView(View, BodyView):
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             body: BodyLayout = target.view_slice.layout
@@ -65,6 +68,8 @@ class MujocoBodyView(View, BodyView):
 
     @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        check_finite(env_ids, self.name, 'linear velocity', linear)
+        check_finite(env_ids, self.name, 'angular velocity', angular)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             body: BodyLayout = target.view_slice.layout

@@ -25,6 +25,7 @@ from internutopia.core.util.rotations import (
 )
 from internutopia.core.world.batched.env_batch import EnvBatch
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice
+from internutopia.core.world.finite import check_finite, check_orientations
 from internutopia.core.world.views import Array, CameraView, EnvIds
 
 
@@ -51,6 +52,8 @@ class MujocoCameraView(View, CameraView):
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             batch, slots, layout = target.batch, target.slots, target.view_slice.layout

@@ -19,6 +19,7 @@ from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import Probe
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 from internutopia.core.world.batched.chains import chain_of
+from internutopia.core.world.finite import check_finite, check_orientations
 from internutopia.core.world.isaac.api import ArticulationHandle
 from internutopia.core.world.isaac.joints import IsaacJoints
 from internutopia.core.world.isaac.links import IsaacLinks
@@ -115,14 +116,18 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint positions', positions)
         self.joints.set_positions(env_ids, positions, joints)
 
     @override
     def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint velocities', velocities)
         self.joints.set_velocities(env_ids, velocities, joints)
 
     @override
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
         env_ids = np.asarray(env_ids, np.intp)
         held, rows = self._by_env.rows_of(env_ids)
         own = env_ids[held]
@@ -139,6 +144,8 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        check_finite(env_ids, self.name, 'linear velocity', linear)
+        check_finite(env_ids, self.name, 'angular velocity', angular)
         if self.fixed:
             return
         env_ids = np.asarray(env_ids, np.intp)

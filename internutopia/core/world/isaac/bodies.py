@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.world.finite import check_finite, check_orientations
 from internutopia.core.world.isaac.api import BodyHandle, PrimHandle
 from internutopia.core.world.isaac.stage import EnvPrims, InitialState
 from internutopia.core.world.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
@@ -56,12 +57,16 @@ class IsaacBodyView(IsaacView, BodyView):
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
         if self.kind == 'jointed':
             raise ValueError(f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed')
         self._move(env_ids, positions, orientations)
 
     @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        check_finite(env_ids, self.name, 'linear velocity', linear)
+        check_finite(env_ids, self.name, 'angular velocity', angular)
         if self.kind != 'free':
             raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
         held, rows = self._by_env.rows_of(env_ids)

@@ -18,6 +18,7 @@ from internutopia.core.model.cameras import camera_intrinsics
 from internutopia.core.model.compose import robot_prefix
 from internutopia.core.render.camera import Frame, Intrinsics, PictureKind
 from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia.core.world.finite import check_finite, check_orientations
 from internutopia.core.world.isaac.api import CameraHandle, Size
 from internutopia.core.world.isaac.assets import path_below
 from internutopia.core.world.isaac.stage import EnvPrims
@@ -63,6 +64,8 @@ class IsaacCameraView(IsaacView, CameraView):
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
         env_ids = np.asarray(env_ids, np.intp)
         mounts, turns = (values[env_ids] for values in self.get_mount_poses())
         if positions is not None:

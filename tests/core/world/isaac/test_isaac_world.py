@@ -367,9 +367,9 @@ def test_a_file_that_isaac_sim_does_not_read(simulator, make_isaac, make_task, m
 def test_an_env_that_diverges_is_alone_with_it(simulator, make_isaac, make_task):
     env = make_isaac([make_task(max_steps=99)] * 3, 2)
     env.reset()
-    arm_of(env, 0).view.set_joint_velocities(np.array([0]), [[np.nan, 0.0]])
-    obs, _, _, truncated, info = env.step([DRIVE] * 2)
-    assert truncated == [True, False] and 'not finite' in info[0]['error']
+    arm_of(env, 0).view.set_joint_velocities(np.array([0]), [[1e30, 0.0]])
+    obs, _, terminated, truncated, info = env.step([DRIVE] * 2)
+    assert terminated == [True, False] and truncated == [False, False] and 'not finite' in info[0]['error']
     assert np.isfinite(obs[1]['arm']['joint_positions']).all()
     env.reset([0])
     assert np.isfinite(env.step([DRIVE] * 2)[0][0]['arm']['joint_positions']).all()
