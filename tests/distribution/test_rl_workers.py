@@ -47,6 +47,17 @@ def trouble(state: RobotState, folder: str) -> Any:
     return np.zeros(state.env_num, bool)
 
 
+@term('reward')
+def trouble_paid(state: RobotState, folder: str) -> Any:
+    """Nothing; but the first worker that finds a file spoils the reward of its second env."""
+    paid, file = np.zeros(state.env_num), Path(folder) / 'spoil'
+    if os.getpid() != MAIN and file.exists():
+        with suppress(FileNotFoundError):
+            file.unlink()
+            paid[1] = np.nan
+    return paid
+
+
 @term('metric')
 @term('observation')
 def level(state: RobotState) -> Any:
@@ -78,6 +89,7 @@ def config(cluster: None, folder: Path) -> Config:
         observations=observations,
         critic_observations=[{'term': 'joint_positions', 'noise': 0.1}],
         metrics={'level': {'term': 'level'}},
+        rewards=[*task.learning.rewards, {'term': 'trouble_paid', 'params': {'folder': str(folder)}}],
         randomizations=[
             *task.learning.randomizations,
             {'term': 'joint_offset', 'params': {'velocity': (-0.1, 0.1)}, 'interval': (0.05, 0.2)},
@@ -224,6 +236,7 @@ def test_a_dead_worker_costs_its_envs_their_steps(config: Config, envs: VectorEn
     np.testing.assert_array_equal(obs[others], expected[others])
     np.testing.assert_array_equal(info['final_obs'][lost], seen[lost], 'what was seen last')
     assert not terminated.any()
+    assert not info['failed'].any(), 'nothing was wrong with these envs'
     assert not rewards[lost].any()
     worker = lost[0] // EACH
     for env_id in lost:
@@ -233,6 +246,31 @@ def test_a_dead_worker_costs_its_envs_their_steps(config: Config, envs: VectorEn
     assert info['active'].all()
     _, _, _, truncated, _ = envs.step(actions)
     assert not truncated.any()
+
+
+def spin(core: Any, first: int) -> None:
+    """Have the second env of a worker diverge."""
+    core.state.articulation.set_joint_velocities([[0.0, 1e12]], env_ids=np.array([1]))
+
+
+def test_an_env_of_a_worker_that_diverges_is_terminated(envs: VectorEnv) -> None:
+    envs.reset(seed=5)
+    seen, *_ = envs.step(np.zeros((ENVS, 1)))
+    envs.core.ask({1: spin})
+    _, rewards, terminated, truncated, info = envs.step(np.zeros((ENVS, 1)))
+    assert terminated.tolist() == info['failed'].tolist() == [env_id == EACH + 1 for env_id in range(ENVS)]
+    assert not truncated.any() and rewards[EACH + 1] == 0.0
+    assert 'diverged' in info['final_info']['error'][EACH + 1]
+    np.testing.assert_array_equal(info['final_obs'][EACH + 1], seen[EACH + 1])
+
+
+def test_a_worker_names_what_is_not_finite(envs: VectorEnv, folder: Path) -> None:
+    envs.reset(seed=5)
+    (folder / 'spoil').touch()
+    with pytest.raises(ValueError, match=r"^env [14], step 1 of episode \d+: reward term 'trouble_paid'"):
+        envs.step(np.zeros((ENVS, 1)))
+    envs.reset(seed=5)
+    assert np.isfinite(envs.step(np.zeros((ENVS, 1)))[1]).all()
 
 
 def test_an_error_in_a_worker_says_where(envs: VectorEnv, folder: Path) -> None:

@@ -15,7 +15,7 @@ from stable_baselines3 import PPO
 
 from internutopia import rl
 from internutopia.core.config import Config
-from internutopia.core.config.learning import ActionCfg
+from internutopia.core.config.learning import ActionCfg, LearningCfg
 from internutopia.remote import InvalidRequestError, SessionLostError, VectorEnv, create_vectorized_env
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia_extension import import_extensions
@@ -128,6 +128,31 @@ def test_several_steps_at_once(served: tuple[str, Config]) -> None:
                 last[ended] = core.compute_first_observations(core.select(ended))
             same(obs, last)
             same(info['episode_id'], core.episode_ids)
+
+
+def test_an_env_that_diverges_is_terminated(serve: Callable[..., Any]) -> None:
+    config = carts()
+    spin = {'term': 'joint_offset', 'params': {'velocity': (1e12, 1e12)}, 'interval': (0.1, 0.1)}
+    learning = config.task_configs[0].learning
+    assert learning is not None
+    learning = LearningCfg.model_validate({**learning.model_dump(), 'randomizations': [spin], 'terminations': []})
+    config = config.update(task_configs=[task.update(learning=learning) for task in config.task_configs])
+    with closing(VectorEnv(ENVS, serve(config).url, autoreset_mode='SameStep')) as remote:
+        obs, _ = remote.reset(seed=0)
+        terminated = np.zeros(ENVS, bool)
+        while not terminated.any():
+            last = obs
+            obs, rewards, terminated, truncated, info = remote.step(np.zeros((ENVS, 1), np.float32))
+            assert not truncated.any() and info['failed'].tolist() == terminated.tolist()
+        assert terminated.all() and not rewards.any()
+        same(info['final_obs'], last)
+        assert all('diverged' in text for text in info['final_info']['error'])
+    with create_vectorized_env(ENVS, base_url=serve(config).url) as env:
+        env.reset(seed=0)
+        while not env.get_terminated_env_indices():
+            _, _, terminated, truncated, infos = env.step(np.zeros((ENVS, 1)))
+        assert terminated.all() and not truncated.any()
+        assert all(info['failed'] and 'diverged' in info['error'] for info in infos)
 
 
 def test_choices(serve: Callable[..., Any]) -> None:
