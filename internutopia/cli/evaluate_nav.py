@@ -101,7 +101,7 @@ def evaluate_nav(
         chosen = _policy(policy, seed)
         conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
         faults: list[str] = []
-        tasks, unreachable = evaluation.navigation_tasks(
+        tasks, unreachable, unusable = evaluation.navigation_tasks(
             read_episodes(source, faults),
             robots.navigation_robot(robot, moves),
             success_distance=success_distance,
@@ -110,12 +110,14 @@ def evaluate_nav(
             stuck_seconds=stuck,
             evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
         )
-        faults += unreachable
+        faults += unusable
+        without_way = [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in unreachable]
         if not tasks:
-            raise ValueError(f'{source}: no episode can be gone{_listed(faults)}')
-        if faults:
-            all_in_all = len(faults) + len(tasks)
-            log.warning('%s: %d of %d episodes are left out%s', source, len(faults), all_in_all, _listed(faults))
+            raise ValueError(f'{source}: no episode can be gone{_listed([*faults, *without_way])}')
+        all_in_all = len(tasks) + len(without_way) + len(faults)
+        for said, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
+            if said:
+                log.warning('%s: %d of %d episodes %s%s', source, len(said), all_in_all, fate, _listed(said))
         out.mkdir(parents=True, exist_ok=True)
         results = out / 'results.jsonl'
         if not (resume or overwrite) and results.is_file() and results.stat().st_size:
@@ -142,11 +144,12 @@ def evaluate_nav(
         measured = evaluation.read_results(results)
         missing = len(tasks) - len(measured)
         unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
-        report = evaluation.report(measured, {**conditions, **unknown})
+        counted = [*measured, *unreachable]
+        report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
         (out / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
         files = [out / 'report.json']
         if measured:
-            _print(summarize(measured), f'{policy}, {robot}, {moves}: {source}')
+            _print(summarize(counted), f'{policy}, {robot}, {moves}: {source}')
             if distance == 'geodesic':
                 files += pictures.draw_paths(tasks, measured, out).values()
         print(*files, sep='\n')

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.navigation.points import as_points
-from internutopia.navigation.units import SCALE, STEP
+from internutopia.navigation.units import SCALE, STEP, STILL
 
 _ROUNDING = 1e-3  # m, by which a step of `STEP` may come out short
 
@@ -65,7 +65,7 @@ def oracle_success(distances: ArrayLike, radius: float) -> float:
 def spl(succeeded: float, shortest: float, length: float) -> float:
     """Success weighted by path length (Anderson et al. 2018): `S l / max(p, l)`.
 
-    Where start and goal are one place and the robot did not move, that is S; where no path leads to the goal, 0.
+    A path of up to `STILL` is none: without a move, that is S. Where no path leads to the goal, it is 0.
 
     Args:
         succeeded: success S.
@@ -80,11 +80,11 @@ def soft_spl(distance: float, initial_distance: float, shortest: float, length: 
 
     Args:
         distance: d_T to the goal at the end [m].
-        initial_distance: d_0 at the start [m]; if it is 0, progress is 1 where d_T is 0 as well, else 0.
+        initial_distance: d_0 at the start [m]; up to `STILL` progress is 1 where d_T is that small as well, else 0.
         shortest: length l of the shortest path [m].
         length: length p of the path [m].
     """
-    progress = 1.0 - distance / initial_distance if initial_distance > 0 else float(distance == 0)
+    progress = 1.0 - distance / initial_distance if initial_distance > STILL else float(distance <= STILL)
     return max(0.0, progress) * _efficiency(shortest, length)
 
 
@@ -122,7 +122,7 @@ def cls_score(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> fl
     """Coverage weighted by length score (Jain et al. 2019): `PC(P, R) LS(P, R)`.
 
     With PC the mean over the points r of R of `exp(-d(r, P) / d_th)`, EPL = PC times the length of R, and
-    `LS = EPL / (EPL + |EPL - PL(P)|)`, 1 where neither path has a length.
+    `LS = EPL / (EPL + |EPL - PL(P)|)`, 1 where neither path has a length of more than `STILL`.
 
     Args:
         path: P, `(n, 3)` [m].
@@ -131,8 +131,9 @@ def cls_score(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> fl
     """
     coverage = float(np.exp(-_distances(path, reference).min(axis=0) / scale).mean())
     expected, length = coverage * path_length(reference), path_length(path)
-    bound = expected + abs(expected - length)
-    return coverage * (expected / bound if bound > 0 else 1.0)
+    if max(expected, length) <= STILL:
+        return coverage
+    return coverage * expected / (expected + abs(expected - length))
 
 
 def collision_count(collided: ArrayLike, gap: int = 0) -> int:
@@ -147,11 +148,10 @@ def collision_count(collided: ArrayLike, gap: int = 0) -> int:
 
 
 def _efficiency(shortest: float, length: float) -> float:
-    """Shortest path by path taken, at most 1."""
+    """Shortest path by path taken, at most 1; 0 where there is none."""
     if not math.isfinite(shortest):
         return 0.0
-    longest = max(shortest, length)
-    return shortest / longest if longest > 0 else 1.0
+    return 1.0 if length <= max(shortest, STILL) else shortest / length
 
 
 def _distances(path: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:

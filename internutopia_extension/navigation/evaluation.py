@@ -14,15 +14,18 @@ import numpy as np
 from internutopia.core.config import RobotCfg
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia.navigation.scene import StartingScene
-from internutopia.navigation.summary import CONFIDENCE, summarize
+from internutopia.navigation.summary import CONFIDENCE, MEANS, RATES, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.tasks.goal_distance import goal_distance, map_of
 
 
 def navigation_tasks(
     episodes: Iterable[NavigationEpisode], robot: RobotCfg, **fields: Any
-) -> tuple[list[NavigationTaskCfg], list[str]]:
-    """The tasks of those episodes that a robot can go, and why it cannot go the others.
+) -> tuple[list[NavigationTaskCfg], list[dict[str, Any]], list[str]]:
+    """The tasks of episodes that a robot can go, results of those without a way, and why others are left out.
+
+    Episodes without a way, as to a goal inside furniture, have failed: their `end` is `'unreachable'`, and `reason` says
+    why. Left out are those in whose scene nothing can go.
 
     Args:
         episodes: the episodes.
@@ -32,17 +35,32 @@ def navigation_tasks(
     Raises:
         pydantic.ValidationError: a field is wrong.
     """
-    tasks, faults = [], []
+    tasks, unreachable, faults = [], [], []
     scenes: dict[str, str] = {}  # what is wrong with each, if anything
     for episode in episodes:
         task = NavigationTaskCfg.of(episode, robot, **fields)
         if episode.scene not in scenes:
             scenes[episode.scene] = _fault(_check_scene, task)
-        if fault := scenes[episode.scene] or _fault(_check_way, task):
+        if fault := scenes[episode.scene]:
             faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {fault}')
+        elif reason := _fault(_check_way, task):
+            unreachable.append(_unreachable(episode, reason))
         else:
             tasks.append(task)
-    return tasks, faults
+    return tasks, unreachable, faults
+
+
+def _unreachable(episode: NavigationEpisode, reason: str) -> dict[str, Any]:
+    """What a `NavigationMetric` would give of an episode that nothing can go."""
+    failed = ('success', 'oracle_success', 'spl', 'soft_spl', *(['sdtw'] if episode.reference_path else []))
+    return {
+        'scene': episode.scene,
+        'episode': episode.episode_id,
+        'end': 'unreachable',
+        'reason': reason,
+        **dict.fromkeys((*RATES, *MEANS)),
+        **dict.fromkeys(failed, 0.0),
+    }
 
 
 def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:

@@ -110,17 +110,22 @@ def frames(film):
 def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     result = evaluate('--envs', 1, '--out', 'one', '--video', 1)
     assert result.exit_code == 0, result.stderr
-    assert '1 of 6 episodes are left out' in caplog.text  # its start is in the wall
+    assert '1 of 6 episodes have no way to the goal and count as failed' in caplog.text  # its start is in the wall
     one = report_in(folder / 'one')
-    assert one['left_out'][0].startswith(f"episode '5' of {folder}/room.xml: ")
+    assert one['left_out'] == [] and one['unreachable'][0].startswith(f"episode '5' of {folder}/room.xml: ")
     figures = one['summary']['all']['figures']
-    assert figures['success'] == {'mean': 1.0, 'low': pytest.approx(0.5655, abs=1e-4), 'high': 1.0, 'count': 5}
-    assert figures['spl']['mean'] > 0.85
-    assert [episode['episode'] for episode in one['episodes']] == ['0', '1', '2', '3', '4']
-    for text in ('expert, jetbot, flash', '100.0%', 'SPL', 'ends: stop 5', 'report.json', 'paths_0_room.png'):
+    assert (figures['success']['mean'], figures['success']['count']) == (pytest.approx(5 / 6), 6)
+    assert figures['spl']['mean'] > 0.85 * 5 / 6 and figures['spl']['count'] == 6
+    assert figures['path_length']['count'] == 5
+    *gone, unreachable = one['episodes']
+    assert [episode['episode'] for episode in gone] == ['0', '1', '2', '3', '4']
+    assert [unreachable[name] for name in ('episode', 'end', 'success', 'spl', 'path_length')] == [
+        *('5', 'unreachable', 0.0, 0.0, None)
+    ]
+    for text in ('expert, jetbot, flash', '83.3%', 'SPL', 'ends: stop 5, unreachable 1', 'report.json', 'paths_0_room'):
         assert text in result.stdout
     assert (folder / 'one' / 'paths_0_room.png').read_bytes().startswith(b'\x89PNG')
-    by_spl = sorted(one['episodes'], key=lambda episode: -episode['spl'])
+    by_spl = sorted(gone, key=lambda episode: -episode['spl'])
     for kind, episode in (('best', by_spl[0]), ('worst', by_spl[-1])):
         film = f'one/film_0_room_{kind}_1.mp4'
         assert f'{film}: episode {episode["episode"]!r} of ' in result.stdout
@@ -132,7 +137,7 @@ def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     assert dataset.episode_ids == [0, 1, 2, 3, 4]
     assert all(episode.facts['success'] is True for episode in dataset)
     assert [episode.facts['metrics']['navigation']['actions'] for episode in dataset] == [
-        episode['actions'] for episode in one['episodes']
+        episode['actions'] for episode in gone
     ]
 
 
@@ -193,7 +198,7 @@ def test_worker_processes_measure_the_same(folder):
     result = subprocess.run(workers, capture_output=True, text=True, check=False)
     assert result.returncode == 1 and 'the policy failed in 2 episodes' in result.stderr
     here, there = report_in(folder / 'here'), report_in(folder / 'workers')
-    assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4']
+    assert [episode['episode'] for episode in there['episodes']] == ['0', '2', '4', '5']
     assert (there['episodes'], there['summary']) == (here['episodes'], here['summary'])
     assert Dataset('data').episode_ids == [0, 2, 4]
 
@@ -207,27 +212,34 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     closet = ''.join(f'<geom type="box" size="{half} 0.5" pos="{place} 0.5"/>' for half, place in sides)
     (folder / 'room.xml').write_text(ROOM.replace('</worldbody>', closet + '</worldbody>'))
     [good, *_] = yaml.safe_load((folder / 'e.yaml').read_text())['episodes']
-    faults = {
+    left_out = {
         'nan': ({'start_position': [math.nan, 0.0, 0.0]}, 'start_position.0: Input should be a finite number, got nan'),
         'east': ({'start_yaw': 'east'}, 'start_yaw: Input should be a valid number'),
         'aimless': ({'goals': []}, 'goals: List should have at least 1 item'),
-        'closed': ({'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]}, 'no way leads from the start (-1.0, 0.0, 0.0)'),
-        'outside': ({'goals': [{**GOAL, 'position': [9.0, 9.0, 0.0]}]}, 'goal (9, 9, 0) of '),
-        'in a wall': ({'start_position': [0.0, 0.0, 0.2]}, 'start (0, 0, 0.2) of '),
         'bare': ({'scene': f'{folder}/bare.xml'}, 'a scene needs a floor that collides'),
         'torn': ({'scene': f'{folder}/torn.xml'}, 'torn.xml: not an XML document'),
         'gone': ({'scene': f'{folder}/gone.xml'}, 'gone.xml'),
     }
-    wrong = [{**good, 'episode_id': name, **fields} for name, (fields, _) in faults.items()]
+    unreachable = {
+        'closed': ({'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]}, 'no way leads from the start (-1.0, 0.0, 0.0)'),
+        'outside': ({'goals': [{**GOAL, 'position': [9.0, 9.0, 0.0]}]}, 'goal (9, 9, 0) of '),
+        'furniture': ({'goals': [{**GOAL, 'position': [0.0, 0.0, 0.0]}]}, 'goal (0, 0, 0) of '),
+        'in a wall': ({'start_position': [0.0, 0.0, 0.2]}, 'start (0, 0, 0.2) of '),
+    }
+    wrong = [{**good, 'episode_id': name, **fields} for name, (fields, _) in (left_out | unreachable).items()]
     (folder / 'e.yaml').write_text(yaml.safe_dump({'episodes': [*wrong, good]}))
     result = evaluate('--out', 'out')
     assert result.exit_code == 0, result.stderr
     report = report_in(folder / 'out')
-    assert [each['episode'] for each in report['episodes']] == ['0'] and report['summary']['all']['ends'] == {'stop': 1}
-    told = {name: [fault for fault in report['left_out'] if repr(name) in fault] for name in faults}
-    assert len(report['left_out']) == len(faults)
-    for name, (_, text) in faults.items():
-        assert text in told[name][0], told[name]
+    for kind, faults in (('left_out', left_out), ('unreachable', unreachable)):
+        told = {name: [fault for fault in report[kind] if repr(name) in fault] for name in faults}
+        assert len(report[kind]) == len(faults)
+        for name, (_, text) in faults.items():
+            assert text in told[name][0], told[name]
+    assert [each['episode'] for each in report['episodes']] == ['0', *unreachable]
+    summary = report['summary']['all']
+    assert summary['ends'] == {'stop': 1, 'unreachable': 4}
+    assert (summary['figures']['success']['mean'], summary['figures']['success']['count']) == (0.2, 5)
     straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
     assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
     assert len(report_in(folder / 'straight')['left_out']) == 5
@@ -280,7 +292,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
     result = evaluate(*fixed)
     assert result.exit_code == 1, result.stderr
     report = report_in(folder / 'out')
-    assert [episode['episode'] for episode in report['episodes']] == ['4']
+    assert [episode['episode'] for episode in report['episodes']] == ['4', '5']  # and that without a way
     assert report['without_result'] == 4
     texts = {
         "'0'": f'ZeroDivisionError: division by zero ({policies}:',
@@ -298,7 +310,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
     policies.write_text('def faulty(task):\n    return lambda obs: 0  # mended\n')
     del sys.modules['nav_policies']
     assert CliRunner().invoke(cli_app.app, again[1:]).exit_code == 0
-    assert len(report_in(folder / 'out')['episodes']) == 5
+    assert len(report_in(folder / 'out')['episodes']) == 6
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ def test_oracle_success_counts_having_passed_by():
         (0, 4, 4, 0),
         (1, 0, 0, 1),
         (1, 0, 2, 0),
+        (1, 0, 2e-6, 1),  # no move but what physics makes of standing
+        (1, 0.02, 0.05, 1),
+        (0, 0, 2e-6, 0),
         (0, math.inf, 2, 0),
     ],
 )
@@ -45,6 +48,8 @@ def test_soft_spl_is_progress_times_efficiency():
     assert metrics.soft_spl(1, 4, 4, 5) == pytest.approx(0.75 * 0.8)
     assert metrics.soft_spl(6, 4, 4, 5) == 0  # further away than at the start
     assert metrics.soft_spl(0, 0, 0, 0) == 1
+    assert metrics.soft_spl(2e-6, 0, 0, 2e-6) == 1
+    assert metrics.soft_spl(1, 0, 0, 1) == 0
     assert metrics.soft_spl(math.inf, math.inf, math.inf, 5) == 0
 
 
@@ -106,6 +111,7 @@ def test_cls_by_hand():
     assert metrics.cls_score(line(0, 1), line(0, 1, 2, 3)) == pytest.approx(coverage * length_score)
     assert metrics.cls_score(line(0, 1, 2), line(0, 1, 2)) == 1
     assert metrics.cls_score(line(0), line(0)) == 1
+    assert metrics.cls_score(line(0, 2e-6), line(0)) == pytest.approx(1, abs=1e-5)
 
 
 def test_figures_of_other_programs():

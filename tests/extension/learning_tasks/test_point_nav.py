@@ -56,7 +56,8 @@ def test_rewards_add_up_to_the_distance_that_was_gained(make_envs: Callable[...,
     np.testing.assert_allclose(total, command[:, 3] - left + steps * point_nav.SLACK, atol=2 * CELL)  # of both ends
 
 
-def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[..., VectorEnv]) -> None:
+@pytest.mark.parametrize('away', [0.3, 0.0])
+def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[..., VectorEnv], away: float) -> None:
     envs = make_envs(distance=(1.5, 4.0), max_episode_steps=3)
     envs.reset()
     state = envs.core.state
@@ -64,8 +65,8 @@ def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[
     before = geodesic_distance(state, 'goal')[0]
     state.commands['goal'][0] = state.command('goal')[1]
     assert abs(geodesic_distance(state, 'goal')[0] - before) > CELL  # of the goal that there is now
-    state.commands['goal'][0, :2] = turned[0, :2] + [0.3, 0.0]  # within the radius of 0.36 m at once
-    state.commands['goal'][0, 3] = 0.3
+    state.commands['goal'][0, :2] = turned[0, :2] + [away, 0.0]  # within the radius of 0.36 m at once
+    state.commands['goal'][0, 3] = away
     *_, info = envs.step(np.zeros((4, 2), np.float32))
     assert info['_success'].tolist() == [True, False, False, False]
     assert info['success'][0] == 1.0 and info['spl'][0] == pytest.approx(1.0, abs=1e-3)

@@ -106,6 +106,14 @@ def test_a_robot_that_stops_at_the_goal_has_reached_it(start: Callable[..., Env]
     assert metrics == {name: pytest.approx(value, abs=FLASHED) for name, value in expected.items()}
 
 
+def test_who_starts_at_the_goal_needs_no_move(start: Callable[..., Env]) -> None:
+    _, metrics = go(start(episode(goal=(0.0, 10.0), reference_path=[(0, 10, 0)])), STOP)
+    assert metrics is not None
+    assert metrics['shortest'] == 0 < metrics['path_length'] < FLASHED  # physics moves it all the same
+    assert [metrics[name] for name in ('success', 'spl', 'soft_spl')] == [1, 1, 1]
+    assert metrics['cls'] == pytest.approx(1, abs=FLASHED)
+
+
 def test_a_detour_costs_spl(start: Callable[..., Env]) -> None:
     """Half a metre to the left and back again, on a way of 1 m."""
     there = [LEFT] * 6 + [FORWARD] * 2 + [RIGHT] * 6
