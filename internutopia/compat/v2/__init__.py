@@ -9,6 +9,7 @@
 - unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each;
 - a bad env id in `reset` gives None, and no episode is taken for it;
 - metrics do not see the step that ends their episode;
+- an env whose physics diverges is truncated, and not terminated;
 - the USD file of a scene, robot or object with a scale other than 1 is taken in raw lengths times that scale;
 - modules of Isaac Sim that packages for 2.x import are there (`internutopia.compat`);
 - results are an episode's metrics and nothing else, in a file that is emptied when the run starts; a run with

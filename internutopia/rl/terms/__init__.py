@@ -36,10 +36,11 @@ from internutopia.rl.terms import (
     sensors,
     terminations,
 )
-from internutopia.rl.terms.registry import KINDS, look_up_term, registered_terms, term
+from internutopia.rl.terms.registry import KINDS, CommandName, look_up_term, registered_terms, term
 
 __all__ = [
     'KINDS',
+    'CommandName',
     'cameras',
     'commands',
     'curricula',
