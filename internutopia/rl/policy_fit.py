@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.model.joint_limits import LIMIT_TOLERANCE, outside_limits
 from internutopia.core.util.arrays import to_host
 from internutopia.rl.policy import PolicyMetadata
-from internutopia.rl.state import LIMIT_TOLERANCE, RobotState
+from internutopia.rl.state import RobotState
 
 FAR = 0.5  # rad, of the default pose from the pose that the robot's class stands in
 NEAR = 0.3  # rad, of numbers that are in the right order
@@ -24,7 +25,7 @@ BEYOND = 0.5  # rad, of targets past the limits of a joint: with less a foot may
 
 def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:
     """ValueError naming the joints whose default position is outside their limits, and what order would fit."""
-    faults = state.outside_limits(metadata.joint_names, np.array(metadata.offset))
+    faults = outside_limits(metadata.joint_names, metadata.offset, _ranges(metadata.joint_names, state))
     if faults:
         raise ValueError(f'offset is outside the limits of joints: {faults}{_better_order(metadata, state)}')
 
@@ -48,7 +49,7 @@ def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[s
             f'its default pose is far from the one that the robot stands in: {joints}{_better_order(metadata, state)}'
         )
     targets = np.array(metadata.offset) + np.array(metadata.scale) * actions
-    low, high = _limits(metadata.joint_names, state)
+    low, high = _ranges(metadata.joint_names, state).T
     beyond = np.flatnonzero((targets < low - BEYOND) | (targets > high + BEYOND))
     if len(beyond):
         joints = ', '.join(f'{metadata.joint_names[i]} {targets[i]:.3g}' for i in beyond)
@@ -63,7 +64,7 @@ def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
     """A hint, if the numbers of the default pose would fit the robot with its joints in an order that is in use."""
     offset = np.array(metadata.offset)
     for name, joints in _orders(metadata.joint_names, state.articulation.dof_names):
-        low, high = _limits(joints, state)
+        low, high = _ranges(joints, state).T
         inside = (offset >= low - LIMIT_TOLERANCE) & (offset <= high + LIMIT_TOLERANCE)
         if joints != metadata.joint_names and (inside & (np.abs(offset - _home(joints, state)) < NEAR)).all():
             return f'; they would fit with joint_names {name}: {", ".join(joints)}'
@@ -96,6 +97,5 @@ def _home(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:
     return np.array([positions.get(joint, 0.0) for joint in joints])
 
 
-def _limits(joints: Sequence[str], state: RobotState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ranges = to_host(state.joint_ranges)[to_host(state.dof_indices(joints))]
-    return ranges[:, 0], ranges[:, 1]
+def _ranges(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:
+    return to_host(state.joint_ranges)[to_host(state.dof_indices(joints))]

@@ -13,7 +13,6 @@ from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import to_host
 from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.util.vectors import squared_length
 from internutopia.core.world.base import World
@@ -22,7 +21,6 @@ from internutopia.core.world.views import BodyView
 from internutopia.rl.elevation import ElevationMap, GroundBelow
 
 Array = NDArray[np.float32]
-LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
 CONTACT_FORCE = 1.0  # N; less counts as no contact
 
 
@@ -111,13 +109,6 @@ class RobotState:
     def joint_ranges(self) -> NDArray[np.float64]:
         """Joint limits `(dof, 2)`, infinite where there are none."""
         return self._always('joint_ranges', lambda: self.arrays.asarray(self._view.joint_ranges))
-
-    def outside_limits(self, joints: Sequence[str], positions: NDArray[Any]) -> str:
-        """Which joints would be outside their limits at these positions `(k,)`, for messages; empty if none."""
-        ranges = to_host(self.joint_ranges)[to_host(self.dof_indices(joints))]
-        low, high = ranges[:, 0], ranges[:, 1]
-        wrong = np.flatnonzero((positions < low - LIMIT_TOLERANCE) | (positions > high + LIMIT_TOLERANCE))
-        return ', '.join(f'{joints[i]} {positions[i]:g} (limits {low[i]:.3g} to {high[i]:.3g})' for i in wrong.tolist())
 
     @property
     def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

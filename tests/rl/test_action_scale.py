@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from internutopia.rl import VectorEnv
-from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 Make = Callable[..., VectorEnv]
 
@@ -37,10 +36,3 @@ def test_each_joint_has_its_own_scale(make_learner: Make) -> None:
 def test_wrong_scales_are_refused(make_learner: Make, scale: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_learner(action={'controller': 'joints', 'scale': scale})
-
-
-def test_a_home_that_joints_cannot_reach_is_named(make_learner: Make, hopper: GenericRobotCfg) -> None:
-    """Angles that were meant in degrees, or a model whose limits were."""
-    body = hopper.update(initial_joint_positions={'hip': 9.0})
-    with pytest.raises(ValueError, match=r'the home pose is outside the limits of joints: hip 9 \(limits'):
-        make_learner(body=body, action={'controller': 'joints', 'scale': 0.25, 'offset': 'home'}).reset(seed=0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.model.cameras import camera_layouts, find_camera
 from internutopia.core.model.compose import object_body
+from internutopia.core.model.joint_limits import joint_ranges, outside_limits
 from internutopia.core.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
 from internutopia.core.model.semantics import SceneLabels
 from internutopia.core.model.spec import IDENTITY_QUAT, SCENE_PREFIX, RobotSpec, SceneSpec
@@ -119,12 +120,22 @@ class CompiledScene:
         return digest.digest()
 
     def check(self, scene: SceneSpec) -> None:
-        """ValueError if `scene` gives initial positions for joints that a robot does not have."""
+        """ValueError if `scene` starts joints that a robot does not have, or joints outside of their limits."""
+        if id(scene) in self._starts:
+            return  # it was checked
         for robot in scene.robots:
-            names = self.robots[robot.name].dof_names
+            layout = self.robots[robot.name]
+            names = layout.dof_names
             unknown = next((joint for joint in robot.joint_positions if joint not in names), None)
             if unknown is not None:
                 raise ValueError(f'robot {robot.name!r} has no joint {unknown!r}; {did_you_mean(unknown, names)}')
+            joints = layout.joint_ids[[names.index(joint) for joint in robot.joint_positions]]
+            positions = list(robot.joint_positions.values())
+            if faults := outside_limits(robot.joint_positions, positions, joint_ranges(self.model, joints)):
+                raise ValueError(
+                    f'robot {robot.name!r}: initial joint positions are outside of the limits of joints: {faults}; '
+                    'are they in radians (of sliding joints in metres)?'
+                )
 
     def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         """Read-only state fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""

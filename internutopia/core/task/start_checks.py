@@ -1,6 +1,7 @@
-"""Start checks: what is probably not meant, said before an episode starts (a scene of the wrong size, nothing below).
+"""Start checks: what is probably not meant, said before an episode starts.
 
-Each is one warning per run and process: of a scene with a scale, of a scene with a scale and a robot.
+A scene of the wrong size, a robot above nothing, joints outside of their limits. Each is one warning per run and
+process: of a scene with a scale, of a scene with a scale and a robot, of a robot's model.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from internutopia.core.model.assets import resolve
 from internutopia.core.model.bounds import SceneBounds
 from internutopia.core.model.compiled import CompiledScene
 from internutopia.core.model.importers.load import units_of
+from internutopia.core.model.joint_limits import joint_ranges, outside_limits
 from internutopia.core.model.spec import NO_SCALE, SceneSpec
 from internutopia.core.util import log
+from internutopia.core.util.log import warn_once
 
 SMALLEST, LARGEST = 1.0, 1000.0
 """Horizontal extents [m] below and above which a scene is probably not of the size that was meant."""
@@ -43,9 +46,11 @@ class StartChecks:
         self._known: WeakKeyDictionary[CompiledScene, set[Hashable]] = WeakKeyDictionary()
         self._hints: dict[Hashable, str] = {}  # what was said of a scene's size, '' if nothing
         self._fallen: set[Hashable] = set()
+        self._posed: set[Hashable] = set()  # robots whose joints were looked at
 
     def check(self, task_index: int, model: SceneSpec, scene: CompiledScene) -> None:
         """Say what is odd about a task of this scene, unless that was said before."""
+        self._check_joints(model, scene)
         if model.asset is None:
             return
         start = tuple((part.name, part.position, part.orientation) for part in (*model.robots, *model.objects))
@@ -78,6 +83,22 @@ class StartChecks:
                 *(task_index, robot.name, where, near if nearest.geom else 'nothing else collides', model.asset),
                 *(_size(bounds.extent), self._hints[asset]),
             )
+
+    def _check_joints(self, model: SceneSpec, scene: CompiledScene) -> None:
+        """Warn of joints that start outside of their limits because a model does not start them anywhere else."""
+        for robot in model.robots:
+            key = robot.asset, robot.scale, tuple(robot.joint_positions)
+            if key in self._posed:
+                continue
+            self._posed.add(key)
+            layout = scene.robots[robot.name]
+            start = scene.initial_state(model)['qpos'][layout.qpos]
+            if faults := outside_limits(layout.dof_names, start, joint_ranges(scene.model, layout.joint_ids)):
+                warn_once(
+                    'robot %r: joints start outside of their limits, where %s has them, and will be pushed: %s; give '
+                    'it initial_joint_positions',
+                    *(robot.name, robot.asset, faults),
+                )
 
     def _check_size(self, model: SceneSpec, bounds: SceneBounds) -> str:
         """Warn of a scene that is too small or too large; returns what was likely meant."""

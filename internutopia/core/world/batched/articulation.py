@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.compiled import CompiledScene
+from internutopia.core.model.joint_limits import joint_ranges
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.layouts import ArticulationLayout, BodyLayout
 from internutopia.core.model.part_boxes import robot_box
@@ -23,6 +24,7 @@ from internutopia.core.world.batched.footprints import footprint_of
 from internutopia.core.world.batched.rays import Sight
 from internutopia.core.world.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
 from internutopia.core.world.finite import check_finite
+from internutopia.core.world.target_check import TargetCheck
 from internutopia.core.world.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 
 _FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
@@ -46,6 +48,7 @@ class MujocoArticulationView(View, ArticulationView):
         self._layout = layout
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
+        self._target_check = TargetCheck(self)
 
     @override
     def close(self) -> None:
@@ -180,17 +183,22 @@ class MujocoArticulationView(View, ArticulationView):
         joints: Any = slice(None),
     ) -> None:
         """ValueError if a joint of a robot with its own actuators takes no such target."""
-        arrays = self._world.arrays
+        arrays, targets = self._world.arrays, self._write_targets(env_ids)
+        if not targets:
+            return
         for kind, given in (('position', positions), ('velocity', velocities), ('effort', efforts)):
             if given is None:
                 continue
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
             kept = None
-            if arrays.on_device or not (np.abs(values) <= LARGEST_NUMBER).all():  # a device is not asked
+            largest = self._target_check.bounds(joints) if kind == 'position' else LARGEST_NUMBER
+            if arrays.on_device or not (np.abs(values) <= largest).all():  # a device is not asked
+                if kind == 'position':
+                    self._target_check.check(env_ids, values, joints)
                 kept = arrays.xp.isnan(values)
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
-            for target in self._write_targets(env_ids):
+            for target in targets:
                 ctrl = target.batch.write('ctrl')
                 if self._layout.driven:
                     target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
@@ -297,7 +305,7 @@ class MujocoArticulationView(View, ArticulationView):
     @override
     def joint_ranges(self) -> NDArray[np.float64]:
         model, joints = self._somewhere('joint_ids')
-        return np.where(model.jnt_limited[joints].astype(bool)[:, None], model.jnt_range[joints], [-np.inf, np.inf])
+        return joint_ranges(model, joints)
 
     @override
     def body(self, name: str) -> MujocoBodyView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from internutopia.core.model.joint_limits import joint_ranges
 from internutopia.core.model.kinematics import Array, KinematicChain
 from internutopia.core.model.layouts import ArticulationLayout
 from internutopia.core.util import did_you_mean
@@ -47,10 +48,9 @@ def chain_of(model: mujoco.MjModel, robot: ArticulationLayout, base: str, tip: s
                 )
             joints.append(joint)
     ids = np.array(joints, np.intp)
-    limited = model.jnt_limited[ids].astype(bool)[:, None]
     return KinematicChain(
         joints=np.array([dof_of[joint] for joint in joints], np.intp),
-        ranges=np.where(limited, model.jnt_range[ids], [-np.inf, np.inf]),
+        ranges=joint_ranges(model, ids),
         fixed=np.stack([*fixed, pending]),
         axes=model.jnt_axis[ids].copy(),
         slides=model.jnt_type[ids] == mujoco.mjtJoint.mjJNT_SLIDE,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.model.drives import DRIVE_KINDS
+from internutopia.core.model.joint_limits import joint_ranges
 from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.model.part_boxes import robot_box
 from internutopia.core.model.spec import Probe
@@ -26,6 +27,7 @@ from internutopia.core.world.isaac.links import IsaacLinks
 from internutopia.core.world.isaac.rays import cast_rays
 from internutopia.core.world.isaac.stage import EnvPrims, InitialState
 from internutopia.core.world.isaac.view import IsaacContext, IsaacView, velocity_at
+from internutopia.core.world.target_check import TargetCheck
 from internutopia.core.world.views import Array, ArticulationView, BodyView, EnvIds
 
 
@@ -49,6 +51,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self.joints = IsaacJoints(world, self._robot, layout, self._find)
         self._by_env = self.joints.by_env
         self.links = IsaacLinks(world, self, prims)
+        self._target_check = TargetCheck(self)
 
     @override
     def get_joint_positions(self) -> Array:
@@ -168,6 +171,8 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         efforts: Any = None,
         joints: Any = slice(None),
     ) -> None:
+        if positions is not None:
+            self._target_check.check(env_ids, positions, joints)
         for kind, given in zip(DRIVE_KINDS, (positions, velocities, efforts), strict=True):
             if given is not None:
                 self.joints.set_targets(kind, env_ids, given, joints)
@@ -222,8 +227,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
     @property
     @override
     def joint_ranges(self) -> NDArray[np.float64]:
-        joints = self._layout.joint_ids
-        return np.where(self._model.jnt_limited[joints, None] != 0, self._model.jnt_range[joints], [-np.inf, np.inf])
+        return joint_ranges(self._model, self._layout.joint_ids)
 
     @override
     def body(self, name: str) -> BodyView:
