@@ -1,6 +1,7 @@
 """`internutopia init`: what it writes works as it is."""
 
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -62,24 +63,28 @@ def test_nothing_is_overwritten(folder: Path):
     assert Path('mine.yaml').read_text() == 'mine' and not list(Path('my_robots').iterdir())
 
 
-def test_the_package_passes_its_tests_and_runs(folder: Path):
+def test_the_package_passes_its_tests_and_runs_beside_its_folder(folder: Path):
+    """Where scripts stand, its folder has its name, too, and must not hide what is installed."""
+    pytest.importorskip('pip')
     assert init('--package', 'acme_bots').exit_code == 0
-    package = folder / 'acme_bots'
-    assert not any('my_robots' in text.lower().replace('my_run', '') for text in texts(package))
-    path = os.pathsep.join([str(package), str(ROOT), os.environ.get('PYTHONPATH', '')])
+    assert not any('my_robots' in text.lower().replace('my_run', '') for text in texts(folder / 'acme_bots'))
+    subprocess.run([sys.executable, '-m', 'venv', '--without-pip', folder / 'venv'], check=True)
+    (packages,) = (folder / 'venv').glob('lib/python*/site-packages')
+    (packages / 'libraries.pth').write_text('\n'.join([*site.getsitepackages(), str(ROOT)]))
 
     def python(*arguments: str) -> str:
-        command = [sys.executable, *arguments]
-        result = subprocess.run(
-            command, cwd=package, env=os.environ | {'PYTHONPATH': path}, capture_output=True, text=True, check=False
-        )
+        command = [folder / 'venv' / 'bin' / 'python', *arguments]
+        environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
         return result.stdout
 
-    python('-c', 'from setuptools import setup; setup()', '-q', 'egg_info')  # its entry points, as pip would
-    assert '4 passed' in python('-m', 'pytest', '-q', '-p', 'no:cacheprovider')
-    python('-m', 'internutopia', 'run', 'run.yaml', '--no-picture')
-    lines = results_in(package / 'out' / 'run')
+    python(*'-m pip install --no-index --no-deps --no-build-isolation --quiet -e acme_bots'.split())
+    (folder / 'script.py').write_text('import acme_bots\nacme_bots.import_extensions()\nprint(acme_bots.__file__)\n')
+    assert Path(python('script.py').strip()).is_relative_to(folder / 'acme_bots')
+    assert '4 passed' in python('-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'acme_bots')
+    python('-m', 'internutopia', 'run', 'acme_bots/run.yaml', '--no-picture')
+    lines = results_in(folder / 'out' / 'run')
     # 0.8 m at 0.3 m/s are 133 steps of 0.02 s; the drive lags behind
     assert len(lines) == 4 and all(line['terminated'] and 133 <= line['steps'] < 145 for line in lines)
 

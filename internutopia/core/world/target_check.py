@@ -31,9 +31,11 @@ class TargetCheck:
         """Largest absolute targets of some joints `(k,)` that need no `check`; when it has warned, that of all."""
         if self._done:
             return LARGEST_NUMBER
-        if self._bounds is None:
-            self._bounds = np.minimum(np.abs(to_host(self._view.joint_ranges)).max(axis=1) + _FAR, LARGEST_NUMBER)
-        return self._bounds[joints]
+        bounds = self._bounds
+        if bounds is None:
+            bounds = np.minimum(np.abs(self._view.joint_ranges).max(axis=1) + _FAR, LARGEST_NUMBER)
+            self._bounds = bounds
+        return bounds[joints]
 
     def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
         """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are looked at."""
