@@ -95,10 +95,10 @@ def test_what_a_critic_gets_was_real(make_learner: MakeLearner) -> None:
 def test_sb3_is_told_no_time_out() -> None:
     with closing(SB3VecEnv(carts(start=0.1))) as envs:
         envs.reset()
-        last = envs.step(ACTION)[0]
+        last: Any = envs.step(ACTION)[0]
         throw(envs.envs)  # type: ignore[arg-type]
         _, rewards, dones, infos = envs.step(ACTION)
-        assert dones.tolist() == ONE.tolist() and rewards[1] == 0.0
+        assert np.array_equal(dones, ONE) and rewards[1] == 0.0
         assert not infos[1]['TimeLimit.truncated'] and infos[1]['failed'] and 'diverged' in infos[1]['error']
         assert 'failed' not in infos[0]
         np.testing.assert_array_equal(infos[1]['terminal_observation'], last[1])
@@ -169,6 +169,11 @@ def spoilt(state: RobotState, step: int, value: float = float('nan')) -> Any:
     return state.xp.astype(state.xp.where(there, value, state.steps), state.xp.float32)
 
 
+def after(envs: VectorEnv, steps: int, action: Any = STILL) -> Any:
+    """The outcome of the last of some steps."""
+    return [envs.step(action) for _ in range(steps)][-1]
+
+
 def only_env_1(envs: VectorEnv) -> None:
     """The term spoils things there alone."""
     envs.core.state.levels[1] = 1.0
@@ -186,8 +191,7 @@ def test_what_is_not_finite_is_named(make_learner: MakeLearner, kind: str, compi
     envs = make_learner(**KINDS[kind], compiled=compiled)
     envs.reset()
     only_env_1(envs)
-    for _ in range(2):
-        envs.step(STILL)
+    after(envs, 2)
     with pytest.raises(ValueError, match=f"^env 1, step 3 of episode 1: {kind} term 'spoilt' .* not finite; .*'cut'"):
         envs.step(STILL)
 
@@ -202,8 +206,7 @@ def test_what_is_not_finite_cuts_its_env(
     envs = make_learner(**fields, on_nan='cut')
     envs.reset()
     only_env_1(envs)
-    for _ in range(2):
-        last = envs.step(STILL)[0]
+    last = after(envs, 2)[0]
     paid = envs.core.returns.copy()
     obs, rewards, terminated, truncated, info = envs.step(STILL)
     assert terminated.tolist() == info['failed'].tolist() == ONE.tolist() and not truncated.any()
@@ -230,8 +233,7 @@ def test_an_episode_that_ends_as_it_is_spoilt_has_failed(make_learner: MakeLearn
     envs = make_learner(**KINDS['observation'], on_nan='cut', max_episode_steps=3)
     envs.reset()
     only_env_1(envs)
-    for _ in range(3):
-        _, _, terminated, truncated, info = envs.step(STILL)
+    _, _, terminated, truncated, info = after(envs, 3)
     assert terminated.tolist() == info['failed'].tolist() == ONE.tolist()
     assert truncated.tolist() == (~ONE).tolist()
 
@@ -241,16 +243,13 @@ def test_what_a_critic_would_see(make_learner: MakeLearner) -> None:
     envs = make_learner(**fields)
     envs.reset()
     only_env_1(envs)
-    for _ in range(2):
-        envs.step(STILL)
+    after(envs, 2)
     with pytest.raises(ValueError, match="^env 1, step 2 of episode 1: observation term 'spoilt'"):
         envs.critic_observations()
     envs = make_learner(**fields, on_nan='cut')
     envs.reset()
     only_env_1(envs)
-    for _ in range(2):
-        envs.step(STILL)
-        seen = envs.critic_observations()
+    seen = [(envs.step(STILL), envs.critic_observations()) for _ in range(2)][-1][1]
     assert seen[:, -1].tolist() == [2.0, 1.0, 2.0], 'what was seen last'
     _, _, terminated, _, info = envs.step(STILL)
     assert terminated.tolist() == info['failed'].tolist() == ONE.tolist()
@@ -298,8 +297,7 @@ def test_a_device_is_told_a_little_later(caplog: pytest.LogCaptureFixture) -> No
             with closing(on_device(config, 'SameStep', learning=changed)) as envs:
                 envs.reset()
                 only_env_1(envs)
-                for _ in range(2):
-                    last = envs.step(torch.zeros(N, 1))[0]
+                last = after(envs, 2, torch.zeros(N, 1))[0]
                 if on_nan == 'error':
                     with pytest.raises(ValueError, match=f"env 1, .*: {kind} term 'spoilt' gave a number"):
                         for _ in range(2):

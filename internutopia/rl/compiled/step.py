@@ -93,11 +93,12 @@ class CompiledStep:
         """See `rl.judging.judge`."""
         self._anywhere[:] = False
         self._judge.run()
-        ends, masks = self._masks[:3], self._masks[3:]
+        terminated, truncated, failed, *masks = self._masks
         found = iter([mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)])
         spoilt = next(found)
         expired = [[left if left is None else next(found) for left in timers.left] for timers in self._episodes.timers]
-        return Judgement(self._rewarded.copy(), *(mask.copy() for mask in ends), spoilt, expired)
+        rewards = self._rewarded.copy()
+        return Judgement(rewards, terminated.copy(), truncated.copy(), failed.copy(), spoilt, expired)
 
     def observe(self, manager: ObservationManager) -> None:
         """Have a manager observe."""
