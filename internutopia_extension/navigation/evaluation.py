@@ -24,8 +24,8 @@ def navigation_tasks(
 ) -> tuple[list[NavigationTaskCfg], list[dict[str, Any]], list[str]]:
     """The tasks of episodes that a robot can go, results of those without a way, and why others are left out.
 
-    Episodes without a way, as to a goal inside furniture, have failed: their `end` is `'unreachable'`, and `reason` says
-    why. Left out are those in whose scene nothing can go.
+    Episodes without a way, as to a goal inside furniture, have failed: their `end` is `'unreachable'`, and `reason`
+    says why. Left out are those in whose scene nothing can go.
 
     Args:
         episodes: the episodes.

@@ -256,7 +256,8 @@ def spin(core: Any, first: int) -> None:
 def test_an_env_of_a_worker_that_diverges_is_terminated(envs: VectorEnv) -> None:
     envs.reset(seed=5)
     seen, *_ = envs.step(np.zeros((ENVS, 1)))
-    envs.core.ask({1: spin})
+    core: Any = envs.core  # in processes
+    core.ask({1: spin})
     _, rewards, terminated, truncated, info = envs.step(np.zeros((ENVS, 1)))
     assert terminated.tolist() == info['failed'].tolist() == [env_id == EACH + 1 for env_id in range(ENVS)]
     assert not truncated.any() and rewards[EACH + 1] == 0.0

@@ -139,18 +139,21 @@ def test_an_env_that_diverges_is_terminated(serve: Callable[..., Any]) -> None:
     config = config.update(task_configs=[task.update(learning=learning) for task in config.task_configs])
     with closing(VectorEnv(ENVS, serve(config).url, autoreset_mode='SameStep')) as remote:
         obs, _ = remote.reset(seed=0)
-        terminated = np.zeros(ENVS, bool)
-        while not terminated.any():
+        while True:
             last = obs
             obs, rewards, terminated, truncated, info = remote.step(np.zeros((ENVS, 1), np.float32))
             assert not truncated.any() and info['failed'].tolist() == terminated.tolist()
+            if terminated.any():
+                break
         assert terminated.all() and not rewards.any()
         same(info['final_obs'], last)
         assert all('diverged' in text for text in info['final_info']['error'])
     with create_vectorized_env(ENVS, base_url=serve(config).url) as env:
         env.reset(seed=0)
-        while not env.get_terminated_env_indices():
+        while True:
             _, _, terminated, truncated, infos = env.step(np.zeros((ENVS, 1)))
+            if env.get_terminated_env_indices():
+                break
         assert terminated.all() and not truncated.any()
         assert all(info['failed'] and 'diverged' in info['error'] for info in infos)
 
