@@ -44,7 +44,7 @@ def host(models: Any, make_config: Any, make_task: Any, make_block: Any, hopper:
     envs = VectorEnv(config, LearningCfg.model_validate(learning))
     envs.reset()
     rng = np.random.default_rng(0)
-    for actions in rng.uniform(-1.0, 1.0, (20, ENVS, 2)).astype(np.float32):
+    for actions in rng.uniform(-1.0, 1.0, (18, ENVS, 2)).astype(np.float32):
         envs.step(actions)
     state = envs.core.state
     state.steps[:] = rng.integers(1, 40, ENVS)
