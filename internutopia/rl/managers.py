@@ -271,6 +271,14 @@ class CommandManager:
         self._state = state
         self._terms = {name: (cfg, look_up_term('command', cfg.term, cfg.params)) for name, cfg in configs.items()}
         self.timers = Timers.of(state, [cfg.resample_time for cfg in configs.values()])
+        self._held: dict[tuple[str, int], Any] = {}  # by name and env id
+
+    def hold(self, name: str, env_id: int, values: Any) -> None:
+        """Keep a command of an env at these values `(k,)`, whatever is sampled; None lets go of it."""
+        if values is None:
+            self._held.pop((name, env_id), None)
+        else:
+            self._held[name, env_id] = self._state.commands[name][env_id] = values
 
     def sample(self, selection: EnvSelection) -> None:
         """Sample all commands of these envs."""
@@ -295,6 +303,9 @@ class CommandManager:
         if name not in self._state.commands:
             self._state.commands[name] = arrays.zeros((n, values.shape[1]))
         selection.put(self._state.commands[name], values)
+        for (held, env_id), value in self._held.items():
+            if held == name:
+                self._state.commands[name][env_id] = value
         self.timers.set(index, selection, cfg.resample_time)
 
 

@@ -144,10 +144,10 @@ class _ArrayAccess:
         return offered
 
     def command(self, env_id: int, controls: RobotControls, command: RobotCommand | None) -> None:
-        if command is not None and command.speeds is not None and controls.velocity is not None:
-            values = self._core.arrays.asarray(np.array(command.speeds, np.float32))
-            # what was commanded last stays until the task samples another one
-            self._core.state.commands[controls.velocity.name][env_id] = values
+        if controls.velocity is not None:
+            speeds = None if command is None else command.speeds
+            values = None if speeds is None else self._core.arrays.asarray(np.array(speeds, np.float32))
+            self._core.commands.hold(controls.velocity.name, env_id, values)
 
     def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
         raise NotImplementedError('the array API has no arms in `controls`')

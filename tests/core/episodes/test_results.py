@@ -112,11 +112,11 @@ def test_numpy_values_and_values_that_json_lacks(make_env, make_task, tmp_path):
 def test_a_failed_episode_says_how(make_env, make_task, tmp_path):
     env = make_env(tasks=[make_task(metrics=[metric()])], env_num=1, metrics_save_path=tmp_path / 'r')
     env.reset()
-    env.runner.current_tasks['0'].robots['arm'].articulation.set_joint_positions([np.nan, 0])
+    env.runner.current_tasks['0'].robots['arm'].articulation.set_joint_velocities([1e12, 0.0])
     info = env.step([None])[4][0]
     (line,) = lines(tmp_path / 'r')
     assert 'diverged' in line['error'] and line['error'] == info['error']
-    assert (line['truncated'], line['terminated'], line['steps'], line['metrics']) == (True, False, 1, {'ToyMetric': 0})
+    assert (line['truncated'], line['terminated'], line['steps'], line['metrics']) == (False, True, 1, {'ToyMetric': 0})
 
 
 @pytest.mark.parametrize('path', ['missing-folder/r.jsonl', '.'])

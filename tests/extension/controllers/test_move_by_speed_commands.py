@@ -112,7 +112,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ('metadata', 'message'),
         [
-            ({'observations': [{'term': 'command', 'params': {'name': 'go'}}]}, "no command 'go'; commands: speed"),
+            ({'observations': [{'term': 'command', 'params': {'name': 'go'}}]}, "there is no command 'go'; known: 'speed'"),
             (
                 {'observations': [{'term': 'joint_positions', 'params': {'joints': ['knee']}}]},
                 "no joint 'knee'; joints: hip, tail",
