@@ -8,7 +8,8 @@ of it has died, whose log somebody may want to read.
 Ray does not survive its own death. When the GCS of the cluster or the raylet of this machine has ended, calls hang, and
 some time later C++ ends this process without a word: after a minute without a GCS, or when it touches memory that is
 shared with the raylet. So both are watched, results are waited for in slices, and when one is gone, the connection is
-ended, which saves the process, and every call is a `ConnectionError`.
+ended, which saves the process, and every call is a `ConnectionError`. A raylet that the GCS has given up (on a machine
+that lags it misses heartbeats) is gone, too: no worker would ever start there again. So the GCS is asked for it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from typing import Any
 
 from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.util import log
-from internutopia.distribution.liveness import Peer, Watchdog
+from internutopia.distribution.liveness import Peer, Watchdog, in_thread
+from internutopia.distribution.ray_peers import inquiry_of, peers_of
 from internutopia.distribution.reaper import Reaper
 
 _POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster is still there
@@ -141,11 +143,30 @@ class Cluster:
         a raylet that has ended, so the last results are kept until the next `wait`, or the end of the connection.
         """
         import ray
+        from ray.exceptions import GetTimeoutError, RayTaskError
+
+        while True:
+            with self.call():
+                try:
+                    value = ray.get(result, timeout=_POLL_INTERVAL)
+                except GetTimeoutError as error:
+                    if isinstance(error, RayTaskError):  # of the worker's own
+                        raise
+                else:
+                    self._shared_results.append(value)
+                    return value
+
+    def kill(self, actor: Any) -> None:
+        """End a worker; Ray waits for its machine, which may have stopped. ConnectionError if the cluster is gone."""
+        import ray
 
         with self.call():
-            value = ray.get(result)
-        self._shared_results.append(value)
-        return value
+            killed = in_thread(lambda: ray.kill(actor))
+        while not killed.done():
+            with self.call(), suppress(TimeoutError):
+                killed.result(_POLL_INTERVAL)
+        with self.call():
+            killed.result()
 
     def keep_logs(self) -> str:
         """Keep the logs of a cluster that was started here beyond its end; where they are."""
@@ -154,11 +175,20 @@ class Cluster:
         self._reaper.keep_folder()
         return os.path.join(self._folder, 'session_latest', 'logs')
 
-    def end(self, timeout: float = _SHUTDOWN_TIMEOUT) -> None:
-        """End the connection if it was made here, in so many seconds; with it, a cluster that was started here."""
+    def end(self, timeout: float = _SHUTDOWN_TIMEOUT) -> bool:
+        """End the connection if it was made here, and with it a cluster that was started here.
+
+        Returns whether that is done after so many seconds.
+        """
         self._ended = True
         self._watchdog.stop()
         self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def kill_processes(self) -> None:
+        """Kill all processes of a cluster that was started here."""
+        if self._reaper is not None:
+            self._reaper.end()
 
     def release(self) -> None:
         """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
@@ -175,9 +205,9 @@ class Cluster:
             raise ConnectionError('the connection to Ray was ended by this program (ray.shutdown): build a new Env')
 
     def _lost_error(self) -> ConnectionError:
-        address = self._session[0] if self._session else ''
+        address, fate = self._session[0] if self._session else '', self._lost and self._lost.fate
         return ConnectionError(
-            f'the Ray cluster at {address} is gone: {self._lost} has ended, and the workers with it. Episodes that '
+            f'the Ray cluster at {address} is gone: {self._lost} {fate}, and the workers with it. Episodes that '
             'ended before are in the results file; a new Env with Config.resume=True runs the others'
         )
 
@@ -205,19 +235,18 @@ class Cluster:
             if self._ours:
                 with self._reaper.marking() if self._reaper is not None else nullcontext():
                     ray.init(**options)
-            self._session, self._peers = _session(), _peers(options.get('address', ''))
+            self._session, self._peers = _session(), peers_of(options.get('address', ''))
             started.set_result(None)
-            self._mark_lost(self._watchdog.wait(self._peers))
+            self._mark_lost(self._watchdog.wait(self._peers, inquiry_of(self._peers, self.call)))
         except BaseException as error:
             if started.done():
                 raise
             started.set_exception(error)
         with self._changed:
-            self._changed.wait_for(lambda: not self._calls)
+            self._changed.wait_for(lambda: not self._calls, _SHUTDOWN_TIMEOUT)
         if (self._ours or self._lost is not None) and ray.is_initialized() and self._session in (None, _session()):
             ray.shutdown()
-        if self._reaper is not None:
-            self._reaper.end()
+        self.kill_processes()
         self._shared_results.clear()
 
 
@@ -247,7 +276,8 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     os.environ.setdefault(_INLINE_LIMIT, str(8 << 20))  # Ray has 10 MiB for all arguments of a call
     with _lock:
         if _current is not None and not _current.alive:
-            _current.end()
+            if not _current.end():
+                raise ConnectionError('Ray has not ended the last connection yet: try again, or in a new process')
             _current = None
         requested = {'head_address': distribution.head_address, 'working_dir': folder}
         granted = _current.requested if _current is not None else {} if ray.is_initialized() else requested
@@ -263,8 +293,8 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
 
 
 def _end() -> None:
-    if _current is not None:
-        _current.end()
+    if _current is not None and not _current.end():
+        _current.kill_processes()  # else Ray's own end would wait for what has stopped
 
 
 def _leave_to_parent() -> None:
@@ -337,21 +367,6 @@ def _session() -> tuple[str, str]:
 
     context = ray.get_runtime_context()
     return context.gcs_address, context.get_job_id()
-
-
-def _peers(address: str) -> list[Peer]:
-    """The processes that a connection, made to this address, cannot do without."""
-    import ray
-    from ray.util.client import ray as client
-
-    if client.is_connected():  # from outside of the cluster, nothing but its proxy may be in reach
-        return [Peer.at('its Ray client server', address.partition('://')[2])] if address else []
-    context = ray.get_runtime_context()
-    (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
-    return [
-        Peer.at('its head process (gcs_server)', context.gcs_address),
-        Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
-    ]
 
 
 @contextmanager

@@ -2,28 +2,38 @@
 
 A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
 that matters, over which nothing is said. A machine that has lost its power closes nothing: it is asked now and then by
-the kernel (TCP keepalive), and counts as gone after about ten seconds.
+the kernel (TCP keepalive), and counts as gone after about ten seconds. A process that is there and does nothing (it is
+stopped, or hangs) has to be asked: see `Inquiry`.
 """
 
 from __future__ import annotations
 
 import selectors
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 _ANSWER = 10.0  # s that a process has to answer
+_ASK_INTERVAL = 5.0  # s
+_SILENCE = 60.0  # s without an answer after which nobody waits for it: busy machines are slow
 _KEEPALIVE = {'TCP_KEEPIDLE': 4, 'TCP_KEEPINTVL': 2, 'TCP_KEEPCNT': 3}  # s, s, number; names of Linux
+
+
+_T = TypeVar('_T')
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A process that listens at a TCP address; `what` it is, for messages."""
+    """A process that listens at a TCP address; `what` it is and its `fate` once it is lost, for messages."""
 
     what: str
     host: str
     port: int
+    fate: str = 'has ended'
 
     @classmethod
     def at(cls, what: str, address: str) -> Peer:
@@ -52,14 +62,56 @@ class Peer:
         return f'{self.what} at {self.host}:{self.port}'
 
 
+def in_thread(function: Callable[[], _T]) -> Future[_T]:
+    """Begin a call that may never come back, in a thread that the end of the program does not wait for."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+class Inquiry:
+    """Asks a process again and again whether others are lost.
+
+    Args:
+        peer: who is asked.
+        ask: asks it: who is lost, if any.
+    """
+
+    def __init__(self, peer: Peer, ask: Callable[[], Peer | None]):
+        self._peer, self._ask = peer, ask
+        self._answer: Future[Peer | None] | None = None
+        self._looks = 0  # without an answer, counted as time in which this process was not stopped itself
+
+    def look(self) -> Peer | None:
+        """Who is lost, if any; to be called at intervals of `_ASK_INTERVAL`."""
+        if self._answer is not None and not self._answer.done():
+            self._looks += 1
+            if self._looks * _ASK_INTERVAL < _SILENCE:
+                return None
+            return replace(self._peer, fate=f'has not answered for {_SILENCE:.0f} s')
+        lost = None if self._answer is None or self._answer.exception() else self._answer.result()
+        self._answer, self._looks = in_thread(self._ask), 0
+        return lost
+
+
 class Watchdog:
     """Waits until one of some processes has ended."""
 
     def __init__(self) -> None:
         self._stopped, self._stop = socket.socketpair()
 
-    def wait(self, peers: Sequence[Peer]) -> Peer | None:
-        """Wait until one of these processes has ended, which is returned; None after `stop`. To be called once."""
+    def wait(self, peers: Sequence[Peer], inquiry: Inquiry | None = None) -> Peer | None:
+        """Wait until one of these processes has ended, or an inquiry says that one is lost.
+
+        Returns it; None after `stop`. To be called once.
+        """
         with self._stopped, selectors.DefaultSelector() as selector, ExitStack() as connections:
             selector.register(self._stopped, selectors.EVENT_READ)
             unconnected = list(peers)
@@ -71,7 +123,10 @@ class Watchdog:
                         return peer
                     selector.register(connection, selectors.EVENT_READ, (peer, connection))
                 unconnected = []
-                for key, _ in selector.select():
+                events = selector.select(None if inquiry is None else _ASK_INTERVAL)
+                if inquiry is not None and not events and (lost := inquiry.look()) is not None:
+                    return lost
+                for key, _ in events:
                     if key.data is None:
                         return None
                     peer, connection = key.data

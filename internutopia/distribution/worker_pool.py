@@ -140,15 +140,13 @@ class WorkerPool:
 
     def shutdown(self) -> None:
         """End all workers."""
-        import ray
-
         for link in self._links.values():
             if link is not None:
                 link.close()
-        with suppress(ConnectionError), self._cluster.call():  # they end with the cluster
+        with suppress(ConnectionError):  # they end with the cluster
             for actor in self._actors:
                 if actor is not None:
-                    ray.kill(actor)
+                    self._cluster.kill(actor)
         self._actors.clear()
         self._cluster.release()
 
@@ -178,11 +176,8 @@ class WorkerPool:
 
     def _replace(self, worker: int, reason: str) -> None:
         """Have another one in the place of a worker that has died."""
-        import ray
-
         self._cluster.keep_logs()
-        with self._cluster.call():
-            ray.kill(self._actors[worker])
+        self._cluster.kill(self._actors[worker])
         self._spawn(worker)
         self._on_death(worker, reason)
 
@@ -294,16 +289,13 @@ class WorkerPool:
 
     def _kill_stuck(self, call: Call) -> None:
         """End the process that has a call: like any death, that is what the call ends with."""
-        import ray
-
         if call.generation != self._generations[call.worker]:  # it has ended already
             return
         reason = f'was killed: no answer to `{call.method}` for {call.waited:.0f} s (step_timeout)'
         self._timeouts[call.worker, call.generation] = reason
         if call.link is not None:
             call.link.kill()
-        with self._cluster.call():
-            ray.kill(self._actors[call.worker])
+        self._cluster.kill(self._actors[call.worker])
 
 
 def _with_traceback(error: Any) -> Exception:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from internutopia.distribution.liveness import Peer, Watchdog
+from internutopia.distribution import liveness
+from internutopia.distribution.liveness import Inquiry, Peer, Watchdog
 
 SERVER = """
 import socket
@@ -59,3 +62,31 @@ def test_who_is_not_there_is_lost_at_once():
     with socket.create_server(('127.0.0.1', 0)) as server:
         peer = Peer('it', *server.getsockname())
     assert Watchdog().wait([peer]) == peer
+
+
+def test_who_is_asked_says_who_is_lost(monkeypatch: pytest.MonkeyPatch):
+    """At last: an answer that fails is none."""
+    monkeypatch.setattr(liveness, '_ASK_INTERVAL', 0.01)
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        peer = Peer('it', *server.getsockname())
+        answers = iter([None, OSError('busy'), None, replace(peer, fate='was given up')])
+
+        def ask() -> Peer | None:
+            answer = next(answers)
+            if isinstance(answer, OSError):
+                raise answer
+            return answer
+
+        assert Watchdog().wait([peer], Inquiry(peer, ask)) == replace(peer, fate='was given up')
+        assert not [*answers]
+
+
+def test_who_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(liveness, '_ASK_INTERVAL', 0.01)
+    monkeypatch.setattr(liveness, '_SILENCE', 0.1)
+    never = threading.Event()
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        peer = Peer('it', *server.getsockname())
+        lost = Watchdog().wait([peer], Inquiry(peer, lambda: None if never.wait() else peer))
+    never.set()
+    assert lost == replace(peer, fate='has not answered for 0 s')

@@ -271,6 +271,33 @@ env.close()
 
 
 @pytest.mark.slow
+def test_a_raylet_that_lags_too_far_behind_ends_the_wait_for_its_workers(cluster, tmp_path: Path):
+    """Its cluster gives it up, so that no worker will ever start there again; nothing of it has ended."""
+    body = """
+env = make()
+env.reset()
+tell_cluster()
+input()
+try:
+    run(env)
+except ConnectionError as error:
+    tell(error=str(error))
+env.close()
+tell(closed=True)
+"""
+    impatient = {'RAY_health_check_initial_delay_ms': '0', 'RAY_health_check_failure_threshold': '2'}
+    with script(tmp_path, body, **impatient, RAY_health_check_period_ms='200') as process:
+        told = read(process)
+        (raylet,), (worker,) = pids(told, 'raylet'), pids(told, 'ray::Worker')
+        os.kill(raylet, signal.SIGSTOP)
+        os.kill(worker, signal.SIGKILL)
+        answer(process)
+        assert 'the raylet of this machine at 1' in (error := read(process)['error']), error
+        assert 'was given up by its cluster (it has missed too many heartbeats' in error
+        assert read(process) == {'closed': True}
+
+
+@pytest.mark.slow
 def test_calls_that_need_no_worker_say_that_the_cluster_is_gone(cluster, tmp_path: Path):
     """The episode has ended, so no worker has anything to do."""
     body = """
