@@ -112,7 +112,10 @@ class TestFiles:
     @pytest.mark.parametrize(
         ('metadata', 'message'),
         [
-            ({'observations': [{'term': 'command', 'params': {'name': 'go'}}]}, "there is no command 'go'; known: 'speed'"),
+            (
+                {'observations': [{'term': 'command', 'params': {'name': 'go'}}]},
+                "there is no command 'go'; known: 'speed'",
+            ),
             (
                 {'observations': [{'term': 'joint_positions', 'params': {'joints': ['knee']}}]},
                 "no joint 'knee'; joints: hip, tail",
