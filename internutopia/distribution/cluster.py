@@ -38,6 +38,7 @@ _POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster 
 _EXIT_TIMEOUT = 1.0  # s that the end of a process takes at most
 _SHUTDOWN_TIMEOUT = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
 _INLINE_LIMIT = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
+_GRPC = 'GRPC_EXPERIMENTS'
 _PORT = 6379  # where `ray start --head` listens
 _lock = threading.Lock()
 _current: Cluster | None = None  # of this process, also while it ends
@@ -233,7 +234,7 @@ class Cluster:
 
         try:
             if self._ours:
-                with self._reaper.marking() if self._reaper is not None else nullcontext():
+                with self._reaper.marking() if self._reaper is not None else nullcontext(), _sockets_that_close():
                     ray.init(**options)
             self._session, self._peers = _session(), peers_of(options.get('address', ''))
             started.set_result(None)
@@ -367,6 +368,22 @@ def _session() -> tuple[str, str]:
 
     context = ray.get_runtime_context()
     return context.gcs_address, context.get_job_id()
+
+
+@contextmanager
+def _sockets_that_close() -> Iterator[None]:
+    """Context in which gRPC, which looks once in a process, is told to close sockets in threads of its own.
+
+    Otherwise that is left to calls of Ray. After the last one there are none: each connection would leave two sockets.
+    """
+    if _GRPC in os.environ:
+        yield
+        return
+    os.putenv(_GRPC, 'event_engine_client,event_engine_listener')  # for this process alone: it is not in os.environ
+    try:
+        yield
+    finally:
+        os.unsetenv(_GRPC)
 
 
 @contextmanager

@@ -211,7 +211,11 @@ class RayRunner(EnvRunner):
         if self._watcher is not None:
             raise ValueError('the workers of this run are watched already')
         self._watcher = pickled(begin)
-        self._call_all('watch', lambda group: (self._watcher,), range(len(self.groups)))
+        try:
+            self._call_all('watch', lambda group: (self._watcher,), range(len(self.groups)))
+        except BaseException:  # else every new worker would begin it, and fail
+            self._unwatch()
+            raise
         return self._unwatch
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:

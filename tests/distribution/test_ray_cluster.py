@@ -239,6 +239,30 @@ env.close()
 
 
 @pytest.mark.slow
+def test_an_env_that_is_closed_leaves_no_socket(cluster, tmp_path: Path):
+    body = """
+def sockets():
+    links = [f'/proc/self/fd/{fd}' for fd in os.listdir('/proc/self/fd')]
+    return sum(os.readlink(link).startswith('socket:') for link in links if os.path.islink(link))
+
+
+before = sockets()
+for _ in range(3):
+    env = make(proc_num=2)
+    env.reset()
+    env.step([None] * env.num_envs)
+    env.close()
+for _ in range(3000):  # they are closed in threads
+    if sockets() <= before:
+        break
+    time.sleep(0.01)
+tell(left=sockets() - before, told='GRPC_EXPERIMENTS' in os.environ)
+"""
+    with script(tmp_path, body) as process:
+        assert read(process) == {'left': 0, 'told': False}
+
+
+@pytest.mark.slow
 def test_a_program_survives_the_death_of_its_cluster(cluster, tmp_path: Path):
     """All calls say why they fail, `close` works, and another Env goes on."""
     body = """
