@@ -183,6 +183,8 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'stiffness', stiffness)
+        check_finite(env_ids, self.name, 'damping', damping)
         self.joints.set_gains(env_ids, stiffness, damping, joints)
 
     @override
@@ -279,7 +281,11 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         return {name: array[env_ids] for name, array in arrays.items()}
 
     def set_state(self, env_ids: EnvIds, state: dict[str, NDArray[np.float32]]) -> None:
-        """Give some envs a state that `get_state` returned for them, or for others like them."""
+        """Give some envs a state that `get_state` returned for them, or for others like them; what has diverged stays."""
+        fine = np.logical_and.reduce(
+            [np.isfinite(array).reshape(len(array), -1).all(axis=1) for array in state.values()]
+        )
+        env_ids, state = np.asarray(env_ids)[fine], {name: array[fine] for name, array in state.items()}
         self.joints.set_drives(env_ids, state)
         self.links.set_all_masses(env_ids, state['masses'])
         self.set_root_poses(env_ids, state['position'], state['orientation'])
