@@ -281,7 +281,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         return {name: array[env_ids] for name, array in arrays.items()}
 
     def set_state(self, env_ids: EnvIds, state: dict[str, NDArray[np.float32]]) -> None:
-        """Give some envs a state that `get_state` returned for them, or for others like them; what has diverged stays."""
+        """Give envs a state that `get_state` returned for them or others like them; what has diverged stays."""
         fine = np.logical_and.reduce(
             [np.isfinite(array).reshape(len(array), -1).all(axis=1) for array in state.values()]
         )
