@@ -106,7 +106,7 @@ class ObservationManager:
 
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
-        self.sizes = [value.shape[-1] for value in values]
+        self.sizes = self.sizes or [value.shape[-1] for value in values]
         columns = [
             self._scaled(cfg, value if noise is None else value + noise)
             for (cfg, _), value, noise in zip(self._terms, values, self._noises(values), strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,9 +127,12 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
 def network_file(path: Path) -> Path:
     """The file with the network of a policy: the policy file, or the one that a YAML file names. Errors as above."""
     file = _existing(path)
-    if file.suffix != '.yaml':
-        return file
-    network = read_mapping(file).get('network')
+    return _network_in(file, read_mapping(file)) if file.suffix == '.yaml' else file
+
+
+def _network_in(file: Path, values: Mapping[str, Any]) -> Path:
+    """The file with the network that a YAML file with these values names."""
+    network = values.get('network')
     if not isinstance(network, str):
         raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
     return _existing(file.parent / Path(network).expanduser())
@@ -165,11 +168,10 @@ def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
 
 def _described(file: Path, device: str | None) -> Policy:
     """A policy that a YAML file describes."""
-    network = network_file(file)
+    values = read_mapping(file)
+    network = _network_in(file, values)
     try:
-        metadata = PolicyMetadata.model_validate(
-            {name: value for name, value in read_mapping(file).items() if name != 'network'}
-        )
+        metadata = PolicyMetadata.model_validate({name: values[name] for name in values if name != 'network'})
     except ValidationError as error:
         raise ValueError(f'policy {file}: {error}') from error
     observations = [

@@ -14,10 +14,8 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')
-DEFAULT_STIFFNESS, DEFAULT_DAMPING = (
-    100.0,
-    10.0,
-)  # per rad or m, where neither the config nor the file says any: at least
+# per rad or m, the least where neither the config nor the file says any
+DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0
 
 
 @BaseRobot.register('GenericRobot')

@@ -45,7 +45,7 @@ class LocalRunner:
         self.groups: Sequence[range] = [range(config.env_num)]
         self.results = self.simulator.results
         self._action_filter = ActionFilter() if config.compat == '2.x' else None
-        self._metrics_see_end = self._failures_terminate = config.compat != '2.x'
+        self._is_2x = config.compat == '2.x'  # there failures are cut, and metrics do not see the last step
         self._given: Sequence[Action] | None = None
         self._actions = BatchedActions([], [], [])
 
@@ -216,8 +216,8 @@ class LocalRunner:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: what was seen last stands
-            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, self._failures_terminate
-            truncated = not terminated
+            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, not self._is_2x
+            truncated = self._is_2x
         info = {**slot.labels, 'step': step}
         for name, robot in slot.task.robots.items():
             if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
@@ -241,7 +241,7 @@ class LocalRunner:
         task = slot.task
         obs = self._observation(slot)
         terminated = bool(task.is_done())
-        if self._metrics_see_end or not (terminated or truncated):
+        if not (self._is_2x and (terminated or truncated)):
             for metric in task.metrics.values():
                 metric.update(obs)
         return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated

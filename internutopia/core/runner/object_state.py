@@ -32,7 +32,7 @@ _OF_THE_PLACE = {'name', 'env_id', 'env_offset', 'root_path', 'task_name'}
 _PRIM_PATH = '/World/env_'
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
-_STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # over what is not as expected
+_LOAD_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # of state that is not as expected
 
 Shared = tuple[Any, bool]  # an object, and whether it serves all envs
 
@@ -61,11 +61,11 @@ def get_object_state(objects: Mapping[str, Shared], env_id: int) -> dict[str, An
 
 
 def set_object_state(objects: Mapping[str, Shared], states: Mapping[str, Any], env_id: int) -> None:
-    """Give each object in an env the state it had. ValueError if a class stumbles over it."""
+    """Give each object in an env the state it had. ValueError if a class cannot load it."""
     for name, (each, shared) in objects.items():
         try:
             _load(each, states[name], [env_id] if shared else ...)
-        except _STUMBLES as error:
+        except _LOAD_ERRORS as error:
             raise ValueError(f'{name}: its state cannot be loaded ({type(error).__name__}: {error})') from error
 
 

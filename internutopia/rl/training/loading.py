@@ -92,18 +92,13 @@ def load_trained(
         # described in a YAML file, it is run by its controller, which gets the commands
         act = _as_told if source.suffix == '.yaml' else policy
         training = policy.metadata.training
-        if env_id is not None:
-            task = find_task(env_id, options)
-        elif 'id' in training:
-            task = _recorded_task(source, str(training['id']), training.get('options') or {}, options, trust)
-        else:
+        if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
+        recorded = str(training.get('id', '')), training.get('options') or {}
+        task = _task(source, env_id, options, recorded, trust)
         return Trained(act, task, source, arrays, policy.metadata)
     record = read_run(source)
-    if env_id is not None:
-        task = find_task(env_id, options)
-    else:
-        task = _recorded_task(source, record.id, record.options, options, trust)
+    task = _task(source, env_id, options, (record.id, record.options), trust)
     from internutopia.rl.training.checkpoints import network_in, newest_checkpoint
 
     checkpoint = newest_checkpoint(source)
@@ -118,26 +113,27 @@ def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], devi
     from internutopia.rl.sb3_model import load_model
 
     model = load_model(source, trust)
-    if env_id is not None:
-        task = find_task(env_id, options)
-    elif model.card is not None:
-        task = _recorded_task(source, model.card.id, model.card.options, options, trust)
-    else:
+    card = model.card
+    if env_id is None and card is None:
         raise ValueError(
             f'{source} does not say what task it was trained for: name one with --id, or write the file with '
             '`internutopia.rl.sb3_model.save_model`'
         )
+    task = _task(source, env_id, options, ('', {}) if card is None else (card.id, card.options), trust)
     arrays = 'numpy' if device is None else 'torch'
     return Trained(_acting(model.network, device), task, source, arrays, network=model.network)
 
 
-def _recorded_task(
-    source: Path, env_id: str, recorded: Mapping[str, Any], options: Mapping[str, Any], trust: bool
+def _task(
+    source: Path, env_id: str | None, options: Mapping[str, Any], recorded: tuple[str, Mapping[str, Any]], trust: bool
 ) -> Task:
-    """The task that a file names, with the options that it has there and some that count more."""
+    """The task that the user names, or else the one recorded in a file, with its options; `options` count more."""
+    if env_id is not None:
+        return find_task(env_id, options)
+    name, recorded_options = recorded
     if not trust:
-        check_names_no_program(recorded, source)
-    return look_up_task(env_id, {**recorded, **options}, env_id.rpartition(':')[0] if trust else '')
+        check_names_no_program(recorded_options, source)
+    return look_up_task(name, {**recorded_options, **options}, name.rpartition(':')[0] if trust else '')
 
 
 def _acting(network: torch.nn.Module, device: str | None) -> ActFn:
