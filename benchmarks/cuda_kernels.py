@@ -26,8 +26,8 @@ import torch
 import warp as wp
 
 import internutopia_extension
-from internutopia.core.config import TaskCfg
-from internutopia.core.config.learning import ObservationTermCfg
+from internutopia.config import TaskCfg
+from internutopia.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.sensors import LidarCfg
 from internutopia_extension.learning_tasks import TASKS

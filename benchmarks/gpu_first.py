@@ -19,7 +19,7 @@ import torch
 import warp as wp
 
 import internutopia_extension
-from internutopia.core.world.warp.arrays import find_failed
+from internutopia.engines.warp.arrays import find_failed
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from internutopia import Config, Env, SimConfig
-from internutopia.core.config.learning import ElevationCfg
+from internutopia.config.learning import ElevationCfg
 from internutopia.rl.elevation import ElevationMap
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

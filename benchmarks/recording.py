@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from internutopia.core.config import Config, SensorCfg, SimConfig, TaskCfg
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.config import Config, SensorCfg, SimConfig, TaskCfg
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.core.vec_env import Env
 from internutopia.recording import Recorder
 from internutopia.recording.dataset import FORMATS, Format

@@ -18,9 +18,9 @@ import mujoco
 import numpy as np
 from rich.progress import track
 
-from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
-from internutopia.core.util import did_you_mean
+from internutopia.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.rl.policy import Policy, load_policy
+from internutopia.util import did_you_mean
 from internutopia_extension.learning_tasks.walkers import WALKERS, Walker
 
 SECONDS, COMMAND_TIME, PUSH_TIME, PUSH = 20.0, 5.0, 4.0, 0.5  # s, s, s, m/s

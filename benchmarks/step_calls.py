@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.runner.base import StepWatcher
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach

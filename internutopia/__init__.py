@@ -10,11 +10,11 @@ tasks. Importing this package loads next to nothing; a name is loaded when it is
 from typing import TYPE_CHECKING
 
 from internutopia.compat.v2 import gone
-from internutopia.core.util.gymnasium_ids import register_own_tasks
-from internutopia.core.util.lazy import lazy
+from internutopia.util.gymnasium_ids import register_own_tasks
+from internutopia.util.lazy import lazy
 
 if TYPE_CHECKING:
-    from internutopia.core.config import (
+    from internutopia.config import (
         AssetLimitsCfg,
         Config,
         ContactCfg,
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
         SimConfig,
         TaskCfg,
     )
-    from internutopia.core.config.distribution import RayDistributionCfg
+    from internutopia.config.distribution import RayDistributionCfg
     from internutopia.core.gym_env import Env as GymEnv
-    from internutopia.core.model.spec import Drives, ObjectSpec
     from internutopia.core.object import BaseObject
     from internutopia.core.robot.articulation import IArticulation
     from internutopia.core.robot.articulation_action import ArticulationAction
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from internutopia.core.sensor import BaseSensor
     from internutopia.core.task import BaseMetric, BaseReward, BaseTask
     from internutopia.core.vec_env import Env
+    from internutopia.model.spec import Drives, ObjectSpec
     from internutopia.rl import VectorEnv, list_tasks
 
 __version__ = '3.0.0a1'
@@ -80,7 +80,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         'ArticulationAction': 'internutopia.core.robot.articulation_action',
-        'AssetLimitsCfg': 'internutopia.core.config',
+        'AssetLimitsCfg': 'internutopia.config',
         'BaseController': 'internutopia.core.robot.controller',
         'BaseMetric': 'internutopia.core.task',
         'BaseObject': 'internutopia.core.object',
@@ -88,24 +88,24 @@ __getattr__, __dir__ = lazy(
         'BaseRobot': 'internutopia.core.robot.robot',
         'BaseSensor': 'internutopia.core.sensor',
         'BaseTask': 'internutopia.core.task',
-        'Config': 'internutopia.core.config',
-        'ContactCfg': 'internutopia.core.config',
-        'ControllerCfg': 'internutopia.core.config',
-        'Drives': 'internutopia.core.model.spec',
+        'Config': 'internutopia.config',
+        'ContactCfg': 'internutopia.config',
+        'ControllerCfg': 'internutopia.config',
+        'Drives': 'internutopia.model.spec',
         'Env': 'internutopia.core.vec_env',
         'GymEnv': 'internutopia.core.gym_env:Env',
         'IArticulation': 'internutopia.core.robot.articulation',
         'IRigidBody': 'internutopia.core.robot.rigid_body',
         'IScene': 'internutopia.core.scene.scene',
-        'MetricCfg': 'internutopia.core.config',
-        'ObjectCfg': 'internutopia.core.config',
-        'ObjectSpec': 'internutopia.core.model.spec',
-        'RayDistributionCfg': 'internutopia.core.config.distribution',
-        'RewardCfg': 'internutopia.core.config',
-        'RobotCfg': 'internutopia.core.config',
-        'SensorCfg': 'internutopia.core.config',
-        'SimConfig': 'internutopia.core.config',
-        'TaskCfg': 'internutopia.core.config',
+        'MetricCfg': 'internutopia.config',
+        'ObjectCfg': 'internutopia.config',
+        'ObjectSpec': 'internutopia.model.spec',
+        'RayDistributionCfg': 'internutopia.config.distribution',
+        'RewardCfg': 'internutopia.config',
+        'RobotCfg': 'internutopia.config',
+        'SensorCfg': 'internutopia.config',
+        'SimConfig': 'internutopia.config',
+        'TaskCfg': 'internutopia.config',
         'VectorEnv': 'internutopia.rl',
         'list_tasks': 'internutopia.rl',
     },

@@ -19,7 +19,7 @@ import warp as wp
 from torch.utils._python_dispatch import TorchDispatchMode
 from warp._src import context
 
-from internutopia.core.world.warp.batch import WarpBatch
+from internutopia.engines.warp.batch import WarpBatch
 
 
 @contextmanager

@@ -16,11 +16,11 @@ from gymnasium.spaces import Box
 from markers import slow_but
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, ControllerCfg, RobotCfg, SimConfig
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config, ControllerCfg, RobotCfg, SimConfig
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.vec_env import Env
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.views import LARGEST_NUMBER
 from internutopia_extension import import_extensions
 from internutopia_extension.configs import robots
 from internutopia_extension.configs.controllers import (

@@ -12,7 +12,7 @@ from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.app import app
-from internutopia.core.render.gl import NoOpenGLError, open_context
+from internutopia.rendering.gl import NoOpenGLError, open_context
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'CHANGELOG.md', *sorted((ROOT / 'docs').rglob('*.md'))]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, RewardCfg, SimConfig
+from internutopia.config import Config, RewardCfg, SimConfig
 from internutopia.macros import gm
 
 STEPS = 60

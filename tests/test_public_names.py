@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.core.util.lazy import lazy
+from internutopia.util.lazy import lazy
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
@@ -22,9 +22,9 @@ PACKAGES = (
     'internutopia.remote',
 )
 OLD_PATHS = {  # scripts of 2.x import these; both are the same object
-    'Config': 'internutopia.core.config',
-    'SimConfig': 'internutopia.core.config',
-    'TaskCfg': 'internutopia.core.config',
+    'Config': 'internutopia.config',
+    'SimConfig': 'internutopia.config',
+    'TaskCfg': 'internutopia.config',
     'Env': 'internutopia.core.vec_env',
     'BaseController': 'internutopia.core.robot.controller',
     'BaseObject': 'internutopia.core.object',
@@ -64,7 +64,7 @@ def test_the_packages_load_what_is_used_only():
     )
     result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
     bare, configs = (set(names) for names in json.loads(result.stdout))
-    assert not bare & {'pydantic', 'numpy', 'internutopia.core.config', 'internutopia.rl'}
+    assert not bare & {'pydantic', 'numpy', 'internutopia.config', 'internutopia.rl'}
     assert 'pydantic' in configs and not configs & {'numpy', 'gymnasium', 'mujoco', 'torch'}
 
 

@@ -56,53 +56,53 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/rl/training/tasks.py': {'importlib.import_module': 2},
     },
     'Module that you name': {
-        'internutopia/core/util/named_module.py': {'importlib.import_module': 1, 'sys.path': 2},
+        'internutopia/util/named_module.py': {'importlib.import_module': 1, 'sys.path': 2},
     },
     'Installed packages': {
-        'internutopia/core/config/typed.py': {'importlib.metadata.entry_points': 1},
-        'internutopia/core/extensions.py': {'importlib.metadata.entry_points': 2},
+        'internutopia/config/typed.py': {'importlib.metadata.entry_points': 1},
+        'internutopia/util/extensions.py': {'importlib.metadata.entry_points': 2},
         'internutopia/core/runner/factory.py': {'importlib.metadata.entry_points': 1},
-        'internutopia/core/util/gymnasium_ids.py': {
+        'internutopia/util/gymnasium_ids.py': {
             'importlib.metadata.entry_points': 1,
             'spec.loader.exec_module': 2,
             'sys.meta_path': 2,
         },
     },
     'Programs that are found by name': {
-        'internutopia/core/model/meshes/coacd_worker.py': {'ctypes.CDLL': 1, 'pickle.load': 2, 'subprocess.Popen': 3},
-        'internutopia/core/util/limited_call.py': {
+        'internutopia/model/meshes/coacd_worker.py': {'ctypes.CDLL': 1, 'pickle.load': 2, 'subprocess.Popen': 3},
+        'internutopia/util/limited_call.py': {
             'ctypes.CDLL': 1,
             'pickle.load': 3,
             'pickle.loads': 1,
             'subprocess.Popen': 1,
             'sys.path': 2,
         },
-        'internutopia/distribution/reaper.py': {'subprocess.Popen': 1},
+        'internutopia/cluster/reaper.py': {'subprocess.Popen': 1},
         'internutopia/remote/local.py': {'subprocess.Popen': 1},
         'internutopia/remote/server/process.py': {'pickle.loads': 1},
         'internutopia/remote/server/worker.py': {'pickle.loads': 1},
     },
     'Cache folder': {
-        'internutopia/core/model/scene_files.py': {'mujoco.MjModel.from_binary_path': 1},
+        'internutopia/model/scene_files.py': {'mujoco.MjModel.from_binary_path': 1},
     },
     'Scene of a server': {
         'internutopia/remote/workers.py': {'mujoco.MjModel.from_binary_path': 1},
     },
     'Ray cluster': {
-        'internutopia/distribution/messages.py': {'pickle.loads': 1},
-        'internutopia/distribution/worker.py': {'pickle.loads': 3},
-        'internutopia/distribution/worker_process.py': {'pickle.loads': 1},
+        'internutopia/cluster/messages.py': {'pickle.loads': 1},
+        'internutopia/cluster/worker.py': {'pickle.loads': 3},
+        'internutopia/cluster/worker_process.py': {'pickle.loads': 1},
     },
     NUMBERS: {
         'internutopia/rl/training/checkpoints.py': {'torch.load': 1},
     },
     OUR_OBJECTS: {
         'internutopia/core/episodes/queue.py': {'pickle.loads': 2},
-        'internutopia/core/util/errors.py': {'pickle.loads': 1},
+        'internutopia/util/errors.py': {'pickle.loads': 1},
     },
     OUR_CODE: {
-        'internutopia/core/util/layouts.py': {'eval': 1, 'exec': 1},
-        'internutopia/core/util/memory.py': {'ctypes.CDLL': 1},
+        'internutopia/util/layouts.py': {'eval': 1, 'exec': 1},
+        'internutopia/util/memory.py': {'ctypes.CDLL': 1},
         'internutopia/rl/compiled/kernel.py': {'ctypes.CFUNCTYPE': 1, 'llvmlite.binding.create_mcjit_compiler': 1},
     },
     OUR_NAMES: {
@@ -125,11 +125,11 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         },
         'internutopia/compat/omni/seeds.py': {'importlib.util.find_spec': 1},
         'internutopia/compat/v2/gone.py': {'sys.meta_path': 2},
-        'internutopia/core/config/file_names.py': {'importlib.util.find_spec': 1},
-        'internutopia/core/render/gl.py': {'importlib.import_module': 1},
+        'internutopia/config/file_names.py': {'importlib.util.find_spec': 1},
+        'internutopia/rendering/gl.py': {'importlib.import_module': 1},
         'internutopia/core/runner/env_pictures.py': {'importlib.import_module': 1},
-        'internutopia/core/util/lazy.py': {'importlib.import_module': 1},
-        'internutopia/core/world/isaac/app.py': {'importlib.import_module': 1},
+        'internutopia/util/lazy.py': {'importlib.import_module': 1},
+        'internutopia/engines/isaac/app.py': {'importlib.import_module': 1},
         'internutopia/recording/recorder.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/compiled/__init__.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/training/rsl_rl.py': {'importlib.import_module': 1},

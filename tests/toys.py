@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import MetricCfg, RobotCfg, TaskCfg
-from internutopia.core.model.spec import Drives, ObjectSpec, RobotSpec
+from internutopia.config import MetricCfg, RobotCfg, TaskCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
+from internutopia.model.spec import Drives, ObjectSpec, RobotSpec
 
 MODELS = {
     # two hinges that turn in the x-z plane, on a fixed base

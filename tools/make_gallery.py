@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from internutopia.core.config import Config, RobotCfg, SimConfig
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
+from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

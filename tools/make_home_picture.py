@@ -16,9 +16,9 @@ import numpy as np
 from PIL import Image
 
 from internutopia.bench.homes import Home, write_home
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import h1
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

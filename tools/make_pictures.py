@@ -12,9 +12,9 @@ from pathlib import Path
 import mujoco
 from PIL import Image
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import h1, jetbot
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

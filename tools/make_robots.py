@@ -34,8 +34,8 @@ from typing import Any
 
 import yaml
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT / 'tools' / 'robots'

@@ -19,7 +19,7 @@ from PIL import Image
 
 from internutopia.cli.run_file import read_run_file
 from internutopia.cli.teleop_command import EXAMPLE
-from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session
 from internutopia.teleoperation.page import PageDevice

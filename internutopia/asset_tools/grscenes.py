@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from internutopia.asset_tools.references import LINKED, ArchiveIndex, references
 from internutopia.asset_tools.split_zip import Entry, SplitZip
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 ARCHIVES = {'home': 'home_scenes', 'commercial': 'commercial_scenes'}
 """Names of the archives, and of the folders that their contents have on this machine."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.asset_tools.split_zip import Part
-from internutopia.core.util.install import install_hint
+from internutopia.util.install import install_hint
 
 REPOSITORY = 'InternRobotics/GRScenes'
 """The dataset; its former name, OpenRobotLab/GRScenes, leads there."""

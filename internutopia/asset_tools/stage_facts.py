@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.bounds import is_sky
-from internutopia.core.model.importers.file_warnings import FileWarnings
-from internutopia.core.model.importers.usd.appearance import bound_material
-from internutopia.core.model.importers.usd.composition import missing_arcs, quiet
-from internutopia.core.model.importers.usd.materials import read_appearance
-from internutopia.core.model.importers.usd.mdl_materials import MdlMaterials
-from internutopia.core.model.importers.usd.stage import StageTransforms, open_stage, prims
-from internutopia.core.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
+from internutopia.model.bounds import is_sky
+from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.usd.appearance import bound_material
+from internutopia.model.importers.usd.composition import missing_arcs, quiet
+from internutopia.model.importers.usd.materials import read_appearance
+from internutopia.model.importers.usd.mdl_materials import MdlMaterials
+from internutopia.model.importers.usd.stage import StageTransforms, open_stage, prims
+from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
 
 if TYPE_CHECKING:
     from pxr import Usd

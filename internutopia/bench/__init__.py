@@ -36,9 +36,9 @@ from internutopia.bench import (
     walking,
 )
 from internutopia.bench.measure import Row
-from internutopia.core.config import SimConfig
-from internutopia.core.util import did_you_mean
-from internutopia.core.world.factory import create_world
+from internutopia.config import SimConfig
+from internutopia.engines.factory import create_world
+from internutopia.util import did_you_mean
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
     'list': list_api.list_api,

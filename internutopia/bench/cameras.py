@@ -13,9 +13,9 @@ from mujoco.rendering.classic import gl_context
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import mujoco_world
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.render.gl import NoOpenGLError, open_context
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.rendering.gl import NoOpenGLError, open_context
 from internutopia_extension.configs.robots import h1
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from internutopia.bench.measure import Row, Step, race
 from internutopia.bench.workloads import h1_config, write_scenes
-from internutopia.core.config import Config, ContactCfg, ObjectCfg, SimConfig
+from internutopia.config import Config, ContactCfg, ObjectCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.joint_names import FRANKA_FINGERS
 from internutopia_extension.configs.objects import DynamicCubeCfg

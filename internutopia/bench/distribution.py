@@ -14,13 +14,13 @@ import numpy as np
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, write_scenes
-from internutopia.core.config import Config
-from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.cluster.messages import to_message
+from internutopia.cluster.packing import pack
+from internutopia.cluster.worker import Reply
+from internutopia.config import Config
+from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.vec_env import Env
-from internutopia.distribution.messages import to_message
-from internutopia.distribution.packing import pack
-from internutopia.distribution.worker import Reply
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, velocity
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row
 from internutopia.bench.vector_envs import Contender, VectorEnvRace, envpool, one_by_one
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import (
+from internutopia.config import Config, SimConfig
+from internutopia.config.learning import (
     ActionCfg,
     LearningCfg,
     ObservationTermCfg,

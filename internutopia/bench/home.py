@@ -14,13 +14,13 @@ import numpy as np
 from internutopia.bench.homes import Home, write_home
 from internutopia.bench.measure import Row, Step, race, seconds_of
 from internutopia.bench.workloads import cache_at, h1_config, mujoco_world
-from internutopia.core.config import Config
-from internutopia.core.config.contact import ContactCfg
-from internutopia.core.model.meshes.decomposition import DECOMPOSED
-from internutopia.core.model.scene_cache import SceneCache
-from internutopia.core.model.scene_files import SceneFiles
-from internutopia.core.util.log import log
+from internutopia.config import Config
+from internutopia.config.contact import ContactCfg
 from internutopia.core.vec_env import Env
+from internutopia.model.meshes.decomposition import DECOMPOSED
+from internutopia.model.scene_cache import SceneCache
+from internutopia.model.scene_files import SceneFiles
+from internutopia.util.log import log
 
 _PLANE = 'scenes/empty.xml'
 _STEPS = 40  # of a round: in that time an H1 that has its joints held does not fall

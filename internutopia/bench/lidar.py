@@ -11,7 +11,7 @@ import numpy as np
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import h1_config, mujoco_world, write_scenes
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.sensors.lidar import LidarCfg
 from internutopia_extension.sensors.lidar import Lidar, ray_directions

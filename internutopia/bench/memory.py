@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from internutopia.bench.measure import Ratio, Row
 from internutopia.bench.workloads import h1_actions, h1_config, h1_targets, write_scenes
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
 
 _GROWTH_BOUND = 10.0  # [MB]

@@ -18,10 +18,10 @@ import numpy as np
 from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Ratio, Row, race
 from internutopia.bench.workloads import h1_config, h1_learning, mujoco_world
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 

@@ -12,7 +12,7 @@ import numpy as np
 import internutopia.remote as service  # what is heavy in it is imported when the row is measured
 from internutopia import rl
 from internutopia.bench.measure import Row, race
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia_extension.learning_tasks import cart_pole, h1_stand
 
 STEP_SIZE = 10

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import BareBatch, mujoco_world
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.rl import VectorEnv
 from internutopia.rl.policy import Policy, load_policy
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg

@@ -20,9 +20,9 @@ import warp as wp
 from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Row, Step, race
 from internutopia.bench.workloads import SUBSTEPS, h1_config, h1_learning, write_scenes
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
-from internutopia.core.world.warp.batch import WarpBatch
+from internutopia.engines.warp.batch import WarpBatch
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.robots.h1 import h1_camera_cfg
 

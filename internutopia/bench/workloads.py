@@ -12,8 +12,8 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import (
+from internutopia.config import Config, SimConfig
+from internutopia.config.learning import (
     ActionCfg,
     LearningCfg,
     ObservationTermCfg,
@@ -21,8 +21,8 @@ from internutopia.core.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import World
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.base import World
+from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 

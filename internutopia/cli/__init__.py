@@ -3,9 +3,9 @@
 import os
 import sys
 
-from internutopia.core.render.gl import check_choice
-from internutopia.core.util.install import install_hint
-from internutopia.core.util.interrupts import INTERRUPTED, exit_on_signals
+from internutopia.rendering.gl import check_choice
+from internutopia.util.install import install_hint
+from internutopia.util.interrupts import INTERRUPTED, exit_on_signals
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from internutopia.core.config import TaskCfg
+from internutopia.config import TaskCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 _FORMS = ('constant', 'path', 'random', 'zero')
 

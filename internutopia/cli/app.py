@@ -30,7 +30,7 @@ from internutopia.cli.server_commands import serve_command, token_app
 from internutopia.cli.teleop_command import teleop_command
 from internutopia.cli.training_commands import export_command, play_command, train_command
 from internutopia.cli.viewing import LOOPBACK
-from internutopia.core.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_SIDE
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_SIDE
 
 app = typer.Typer(
     help='Vectorized robot simulation.',

@@ -19,10 +19,10 @@ from internutopia.asset_tools.hub import REVISION, hub_parts, local_parts
 from internutopia.asset_tools.listing import list_assets
 from internutopia.asset_tools.split_zip import SplitZip
 from internutopia.cli.errors import guarded
-from internutopia.core.model.importers.file_warnings import listed
-from internutopia.core.util import did_you_mean
 from internutopia.default_config import PACKAGED_ASSETS_PATH
+from internutopia.model.importers.file_warnings import listed
 from internutopia.set_assets_path import current_assets_path
+from internutopia.util import did_you_mean
 
 
 def get(name: str, *, revision: str | None, archives: Path | None, assets: Path | None) -> int:

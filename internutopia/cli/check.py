@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from internutopia.asset_tools.file_check import FileCheck, check_file
 from internutopia.cli.errors import guarded
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.importers.file_warnings import listed
+from internutopia.model.assets import resolve
+from internutopia.model.importers.file_warnings import listed
 
 _LINES = 20  # missing files that are listed before the rest is only counted
 

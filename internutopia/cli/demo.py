@@ -11,7 +11,7 @@ import typer.core
 from typing_extensions import override
 
 import internutopia
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 DEFAULT = 'demo'
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from internutopia.core.extensions import load_extensions
 from internutopia.core.registries import REGISTRIES
-from internutopia.core.render.gl import NoOpenGLError
-from internutopia.core.util.install import COMMAND
-from internutopia.core.util.interrupts import INTERRUPTED, interrupts
+from internutopia.rendering.gl import NoOpenGLError
+from internutopia.util.extensions import load_extensions
+from internutopia.util.install import COMMAND
+from internutopia.util.interrupts import INTERRUPTED, interrupts
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 

@@ -25,7 +25,7 @@ from internutopia.cli.options import (
     resuming_command,
 )
 from internutopia.cli.recording import RecordOptions
-from internutopia.core.util.bounds import (
+from internutopia.util.bounds import (
     MAX_COUNT,
     MAX_ENVS,
     MAX_PROCESSES,

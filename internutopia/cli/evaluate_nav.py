@@ -16,14 +16,14 @@ from rich.text import Text
 from internutopia.cli.errors import guarded
 from internutopia.cli.nav_films import check_films, film_episodes
 from internutopia.cli.recording import RecordOptions
-from internutopia.core.config import Config
-from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.util import log
-from internutopia.core.util.interrupts import InterruptedByUser, interrupts
-from internutopia.core.util.named_module import import_named
+from internutopia.config import Config
+from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.vec_env import Env
 from internutopia.navigation.episodes import read_episodes
 from internutopia.navigation.summary import ALL, RATES, Estimate, SceneSummary, summarize
+from internutopia.util import log
+from internutopia.util.interrupts import InterruptedByUser, interrupts
+from internutopia.util.named_module import import_named
 
 if TYPE_CHECKING:
     from internutopia_extension.navigation.policies import Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from internutopia.cli.errors import guarded
-from internutopia.core.util.install import install_hint
+from internutopia.util.install import install_hint
 
 
 def export(source: Path, env_id: str | None, out: Path | None, trust: bool) -> int:

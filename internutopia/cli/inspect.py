@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from internutopia.cli.errors import guarded
-from internutopia.core.config.asset_limits import AssetLimitsCfg
-from internutopia.core.model.asset_bounds import limited_by
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.description import (
+from internutopia.config.asset_limits import AssetLimitsCfg
+from internutopia.model.asset_bounds import limited_by
+from internutopia.model.assets import resolve
+from internutopia.model.description import (
     ActuatorFacts,
     BodyFacts,
     ColliderFacts,

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from internutopia.core.config.yaml_file import load_yaml
+from internutopia.config.yaml_file import load_yaml
 
 
 def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from internutopia.cli.actions import EpisodeActions, TaskActions
-from internutopia.core.config import TaskCfg
+from internutopia.cli.overview import Overview
+from internutopia.config import TaskCfg
 from internutopia.core.vec_env import Env
-from internutopia.overview import Overview
 
 
 @dataclass(frozen=True)

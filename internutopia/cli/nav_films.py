@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.render.video import Video
+from internutopia.cli.overview.recording import Recording
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
-from internutopia.overview.recording import Recording
+from internutopia.rendering.video import Video
 
 if TYPE_CHECKING:
     from internutopia_extension.configs.tasks import NavigationTaskCfg

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED
+from internutopia.util.bounds import MAX_COUNT, MAX_SEED
 
 _Robot = Annotated[str, typer.Option(help='Built-in robot that goes there, such as h1 or jetbot.', metavar='NAME')]
 _StepHeight = Annotated[

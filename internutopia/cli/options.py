@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from internutopia.core.util.bounds import MAX_COUNT
+from internutopia.util.bounds import MAX_COUNT
 
 ENV_NUM = '--env-num', '--envs', '--num-envs'
 """Names of the option that says how many envs there are."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.viewing import open_viewer
-from internutopia.core.util import has_display
+from internutopia.util import has_display
 
 MAX_COMMAND = 10.0  # m/s and rad/s: more than any robot does
 _SECONDS = 10.0  # s, of a picture or video

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from internutopia.core.config import Config
+    from internutopia.config import Config
     from internutopia.recording import Recorder
     from internutopia.recording.dataset import Format, Only
 

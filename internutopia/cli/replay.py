@@ -9,8 +9,8 @@ from pathlib import Path
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.viewing import open_viewer
-from internutopia.core.render.video import Video
-from internutopia.core.util import has_display
+from internutopia.rendering.video import Video
+from internutopia.util import has_display
 
 _RATE = 15.0  # frames per second of a video, at most
 

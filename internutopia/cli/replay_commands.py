@@ -9,7 +9,7 @@ import typer
 
 from internutopia.cli.options import Trust, Viewer, ViewerAddress
 from internutopia.cli.viewing import LOOPBACK
-from internutopia.core.util.bounds import MAX_COUNT
+from internutopia.util.bounds import MAX_COUNT
 
 _Dataset = Annotated[Path, typer.Argument(help='Folder of a recorded dataset.', metavar='DIR')]
 

@@ -12,18 +12,18 @@ from typing import Any, Literal, NamedTuple
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.loop import RunStats, run_episodes
+from internutopia.cli.overview import Overview
+from internutopia.cli.overview.recording import Recording
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file
 from internutopia.cli.viewing import open_viewer
-from internutopia.core.config import Config, DistributedConfig
-from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.util import log
-from internutopia.core.util.install import install_hint
-from internutopia.core.util.interrupts import InterruptedByUser, interrupts
+from internutopia.config import Config, DistributedConfig
+from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.vec_env import Env
-from internutopia.overview import Overview
-from internutopia.overview.recording import Recording
+from internutopia.util import log
+from internutopia.util.install import install_hint
+from internutopia.util.interrupts import InterruptedByUser, interrupts
 
 _PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
 

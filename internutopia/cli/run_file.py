@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from internutopia.cli.actions import TaskActions, parse_actions
-from internutopia.core.config import Config, TaskCfg
-from internutopia.core.config.file_names import expanded
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util import did_you_mean, log, near_name
-from internutopia.core.util.bounds import MAX_EPISODES
+from internutopia.config import Config, TaskCfg
+from internutopia.config.file_names import expanded
+from internutopia.config.yaml_file import read_mapping
+from internutopia.util import did_you_mean, log, near_name
+from internutopia.util.bounds import MAX_EPISODES
 
 _OF_TASKS = 'actions', 'repeat'
 

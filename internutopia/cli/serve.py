@@ -9,7 +9,7 @@ from typing import Any
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.util.install import install_hint
+from internutopia.util.install import install_hint
 
 
 def serve(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.core.util.bounds import MAX_THREADS
+from internutopia.util.bounds import MAX_THREADS
 
 token_app = typer.Typer(help='Say who may use a server: names and hashes of tokens in a file.', no_args_is_help=True)
 _TokensFile = Annotated[Path, typer.Option('--file', help='The tokens file.', metavar='FILE')]

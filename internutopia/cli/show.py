@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.runner.grid import overview_pose
-from internutopia.core.util.install import install_hint
 from internutopia.core.vec_env import Env
+from internutopia.util.install import install_hint
 
 _RUN_FILES = ('.yaml', '.yml')
 _FAR_OFF = 50.0  # m: what is larger is background

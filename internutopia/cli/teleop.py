@@ -14,12 +14,12 @@ from internutopia.cli.recording import RecordOptions
 from internutopia.cli.run import with_results
 from internutopia.cli.run_file import read_run_file
 from internutopia.cli.viewing import LOOPBACK, open_viewer
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.episodes import Episode
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.interrupts import interrupts
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Device, Session
+from internutopia.util import did_you_mean
+from internutopia.util.interrupts import interrupts
 
 _EVERYWHERE = '0.0.0.0:0'
 _PATIENCE = 2.0  # s that a step may go on after a signal

@@ -10,7 +10,7 @@ import typer
 import internutopia
 from internutopia.cli.options import Record, RecordFormat, RecordOnly, RecordRate
 from internutopia.cli.recording import RecordOptions
-from internutopia.core.util.bounds import MAX_COUNT, MAX_SEED
+from internutopia.util.bounds import MAX_COUNT, MAX_SEED
 
 EXAMPLE = Path(internutopia.__file__).parent / 'templates' / 'teleop.yaml'
 

@@ -15,9 +15,9 @@ from rich.progress import Progress as Bar
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util.install import install_hint
-from internutopia.core.util.interrupts import interrupts
+from internutopia.config.yaml_file import read_mapping
+from internutopia.util.install import install_hint
+from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress

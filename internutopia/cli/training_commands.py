@@ -21,7 +21,7 @@ from internutopia.cli.options import (
     ViewerAddress,
 )
 from internutopia.cli.viewing import LOOPBACK
-from internutopia.core.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
 
 
 def train_command(

@@ -14,7 +14,7 @@ Nothing is loaded before it is imported, `pxr` and `torch` not before a call nee
 
 `SimConfig(omni_compat=True)` installs when an Env is made, in every process of a distributed run. So does
 `Config(compat='2.x')`, when it is built, and `INTERNUTOPIA_COMPAT=2.x` in the environment, when
-`internutopia.core.config` is imported.
+`internutopia.config` is imported.
 
 What InternUtopia 2.x itself had is in `internutopia.compat.v2`.
 """

@@ -8,15 +8,15 @@ import gymnasium
 from gymnasium import spaces
 
 from internutopia.compat.v2.envs import GYM_BEFORE_RESET
+from internutopia.config import Config, DistributedConfig, TaskCfg
+from internutopia.config.config import check_config
 from internutopia.core import vec_env
-from internutopia.core.config import Config, DistributedConfig, TaskCfg
-from internutopia.core.config.config import check_config
 from internutopia.core.gym_spaces import conform, space_of
 from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 
 
 class Env(gymnasium.Env):

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.compat.v2.envs import ListApi2x
-from internutopia.core.config import Config, DistributedConfig, TaskCfg
-from internutopia.core.config.config import check_config
+from internutopia.config import Config, DistributedConfig, TaskCfg
+from internutopia.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
@@ -27,9 +27,9 @@ from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.garbage import collections_put_off
+from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.errors import EnvValueError
+from internutopia.util.garbage import collections_put_off
 
 
 class SimulationApp:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from internutopia.core.config import Config, RobotCfg, SimConfig, TaskCfg
+from internutopia.config import Config, RobotCfg, SimConfig, TaskCfg
 from internutopia.core.gym_env import Env
-from internutopia.core.render.gl import NoOpenGLError
+from internutopia.rendering.gl import NoOpenGLError
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 

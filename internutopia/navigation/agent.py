@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.model.part_boxes import geom_bounds
-from internutopia.core.model.scene_cache import SCENES
-from internutopia.core.model.spec import SceneSpec
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util.registry import look_up
-from internutopia.core.util.rotations import quat_from_yaw, quat_multiply, yaw_of
+from internutopia.model.part_boxes import geom_bounds
+from internutopia.model.scene_cache import SCENES
+from internutopia.model.spec import SceneSpec
+from internutopia.util.registry import look_up
+from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of
 
 STEP_OF_HEIGHT = 0.05
 """Height of the steps that a robot is trusted with, as a part of its own height, if nobody says otherwise."""

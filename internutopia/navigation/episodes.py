@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import Field, FiniteFloat, ValidationError
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util import log
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
+from internutopia.config.yaml_file import read_mapping
+from internutopia.util import log
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
-from internutopia.core.util.arrays import ArrayMaker, HostArrays
-from internutopia.core.util.rotations import yaw_of, yaw_rotate
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.map import NavigationMap
+from internutopia.util.arrays import ArrayMaker, HostArrays
+from internutopia.util.rotations import yaw_of, yaw_rotate
 
 _CORNERS = tuple((i, j) for i in (0, 1) for j in (0, 1))  # of a square of cells
 

@@ -1,6 +1,6 @@
 """Map file: a navigation map on disk, so that one that took long is there at once in later processes.
 
-The files are the folder `maps` of the cache (`internutopia.core.util.cache_folder`). Their name is a hash of all that a
+The files are the folder `maps` of the cache (`internutopia.util.cache_folder`). Their name is a hash of all that a
 map depends on: what the scene is made of and where it is, contents of its files, the agent, the cells and the code.
 They are arrays in NumPy's format; nothing in them is executed.
 """
@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from internutopia.core.model.asset_bounds import limits
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.importers.load import content_key
-from internutopia.core.model.spec import SceneSpec
-from internutopia.core.util.cache_folder import CacheFolder, code_version, hashed
-from internutopia.core.util.log import warn_once
+from internutopia.model.asset_bounds import limits
+from internutopia.model.assets import resolve
+from internutopia.model.importers.load import content_key
+from internutopia.model.spec import SceneSpec
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.graph import Graph
 from internutopia.navigation.obstacles import Obstacles
 from internutopia.navigation.surface import Surface
+from internutopia.util.cache_folder import CacheFolder, code_version, hashed
+from internutopia.util.log import warn_once
 
 LEAST_TIME = 0.2
 """Processor time [s] from which on making a map is worth keeping it."""

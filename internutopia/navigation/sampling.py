@@ -10,12 +10,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util import did_you_mean
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal
 from internutopia.navigation.map import NavigationMap
 from internutopia.navigation.scene import StartingScene
+from internutopia.util import did_you_mean
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.part_boxes import geom_bounds
-from internutopia.core.model.scene_cache import SCENES
-from internutopia.core.model.spec import SceneSpec
+from internutopia.config.task import TaskCfg
 from internutopia.core.task.scene_builder import scene_spec
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.part_boxes import geom_bounds
+from internutopia.model.scene_cache import SCENES
+from internutopia.model.spec import SceneSpec
 
 _TIMESTEP = 0.005  # s; nothing is stepped
 

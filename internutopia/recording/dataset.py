@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError
 
-from internutopia.core.config import Config
-from internutopia.core.config.file_names import expanded, portable
+from internutopia.config import Config
+from internutopia.config.file_names import expanded, portable
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART

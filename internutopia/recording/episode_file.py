@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.log import warn_once
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.states import States
 from internutopia.recording.video_files import ADVICE, read_video
+from internutopia.util import did_you_mean
+from internutopia.util.log import warn_once
 
 SUFFIX = '.npz'
 OBSERVATIONS, PIXELS, ACTIONS = 'observations/', 'pixels/', 'actions'

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.log import warn_once
 from internutopia.recording.episode_file import ACTIONS, OBSERVATIONS, PIXELS, SUFFIX, RecordedEpisode
 from internutopia.recording.leaves import Leaves, is_picture
 from internutopia.recording.states import StateTrack
 from internutopia.recording.step_buffer import Block, Rows
 from internutopia.recording.streams import CODEC, PART, FrameStream, RawStream, VideoStream
+from internutopia.util.log import warn_once
 
 # columns of blocks
 REWARD, FRAME, ACTION = 'reward', 'frame', 'action'

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util import log
 from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.leaves import Leaves
+from internutopia.util import log
 
 _STATE_DEPTH = 1  # separators in the path of what is of a robot itself: h1/joint_positions
 _COMPONENTS = {'position': 'xyz', 'orientation': 'wxyz'}

@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from types import TracebackType
 
-from internutopia.core.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
 
 _TAKEN = 'another recorder writes to this dataset: wait for its end, or record to another folder'
 

@@ -10,13 +10,13 @@ import mujoco
 import numpy as np
 from pydantic import model_validator
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import PathStr, Vector
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.model.compilation import compile_scene
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.meshes.images import add_texture, decode_image, resized
-from internutopia.core.util import did_you_mean
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import PathStr, Vector
+from internutopia.config.yaml_file import read_mapping
+from internutopia.model.compilation import compile_scene
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.meshes.images import add_texture, decode_image, resized
+from internutopia.util import did_you_mean
 
 _FLAT = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH)
 _SHINE = 0.2  # of what a light adds, what shiny things reflect beside

@@ -13,10 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.install import install_hint
 from internutopia.core.vec_env import Env
 from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
 from internutopia.recording.export import export
@@ -25,6 +23,8 @@ from internutopia.recording.sources import Api, source_of
 from internutopia.recording.streams import CODEC, check_codec
 from internutopia.recording.watcher import EpisodeWatcher
 from internutopia.recording.worker_recording import WorkerRecording
+from internutopia.util import did_you_mean
+from internutopia.util.install import install_hint
 
 _LIBRARIES = {'lerobot': 'pyarrow', 'hdf5': 'h5py'}
 _ROUNDING = 1e-6

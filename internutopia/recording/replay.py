@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from internutopia.core.config import Config
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Resolution, Vector
-from internutopia.core.config.yaml_file import read_mapping
+from internutopia.config import Config
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import Resolution, Vector
+from internutopia.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
-from internutopia.core.world.batched.world import BatchedWorld
-from internutopia.core.world.states import PhysicsState
+from internutopia.engines.batched.world import BatchedWorld
+from internutopia.engines.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.looks import Looks
 from internutopia.rl.untrusted import check_names_no_program

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
-from internutopia.core.world.base import DeviceWorld
+from internutopia.engines.base import DeviceWorld
 from internutopia.recording.leaves import Gathered, gathered_leaves
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.vector_env import VectorEnv

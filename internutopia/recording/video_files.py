@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.install import install_hint
 from internutopia.recording.streams import writing
+from internutopia.util.install import install_hint
 
 ADVICE = 'take it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
 """How to go on where the file of pictures is gone or damaged."""

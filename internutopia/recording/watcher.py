@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.simulator import EnvSlot
-from internutopia.core.util.log import warn_once
-from internutopia.core.world.states import PhysicsState
+from internutopia.engines.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
 from internutopia.recording.sources import StepSource
 from internutopia.recording.step_buffer import Rows, StepBuffer
+from internutopia.util.log import warn_once
 
 _ROUNDING = 1e-6  # of a step
 

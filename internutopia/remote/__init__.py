@@ -9,7 +9,6 @@
 
 from typing import TYPE_CHECKING
 
-from internutopia.core.util.lazy import lazy
 from internutopia.remote.errors import (
     AuthError,
     InvalidRequestError,
@@ -19,6 +18,7 @@ from internutopia.remote.errors import (
     SessionLostError,
     VersionMismatchError,
 )
+from internutopia.util.lazy import lazy
 
 if TYPE_CHECKING:
     from internutopia.remote.local import local_server

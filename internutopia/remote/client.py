@@ -22,7 +22,6 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.remote.errors import (
     AuthError,
@@ -33,6 +32,7 @@ from internutopia.remote.errors import (
     SessionLostError,
 )
 from internutopia.remote.protocol import KEY_HEADER, PREFIX, REQUEST_HEADER, Reply
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 logger = logging.getLogger(__name__)
 

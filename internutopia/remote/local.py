@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 
 _STOP_TIMEOUT = 30.0  # s, for a server that was asked to stop
 

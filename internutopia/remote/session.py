@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from packaging.version import Version
 
 import internutopia
-from internutopia.core.util.install import install_hint
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT, Client
 from internutopia.remote.errors import (
@@ -26,6 +25,7 @@ from internutopia.remote.errors import (
     SessionLostError,
     VersionMismatchError,
 )
+from internutopia.util.install import install_hint
 
 if TYPE_CHECKING:
     from internutopia.core.runner.base import StepWatcher

@@ -17,12 +17,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
     from internutopia.core.runner.base import WorkerEnvs

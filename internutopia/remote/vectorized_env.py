@@ -20,11 +20,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
 from internutopia.remote.session import DEFAULT_URL, RemoteSession
 from internutopia.rl.checks import check_open
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
     from internutopia.core.runner.base import WorkerEnvs

@@ -11,7 +11,6 @@ import mujoco
 import numpy as np
 
 from internutopia.core.runner.base import Question
-from internutopia.core.util.install import install_hint
 from internutopia.remote.errors import RemoteError, VersionMismatchError
 from internutopia.remote.look_protocol import (
     GetScene,
@@ -24,6 +23,7 @@ from internutopia.remote.look_protocol import (
     ToldRobot,
 )
 from internutopia.remote.session import RemoteSession
+from internutopia.util.install import install_hint
 from internutopia.viewer.frames import Frame, Report
 from internutopia.viewer.looks import LastLook, Look, Seen, SeenEnv
 from internutopia.viewer.panels import EpisodeFacts

@@ -10,11 +10,11 @@ installed packages; what is heavy is imported when it is used.
 
 from typing import TYPE_CHECKING
 
-from internutopia.core.util.lazy import lazy
 from internutopia.rl.registration import list_tasks, make, register, register_task
+from internutopia.util.lazy import lazy
 
 if TYPE_CHECKING:
-    from internutopia.core.config.learning import (
+    from internutopia.config.learning import (
         ActionCfg,
         CommandTermCfg,
         ElevationCfg,
@@ -53,17 +53,17 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        'ActionCfg': 'internutopia.core.config.learning',
-        'CommandTermCfg': 'internutopia.core.config.learning',
-        'ElevationCfg': 'internutopia.core.config.learning',
-        'LearningCfg': 'internutopia.core.config.learning',
+        'ActionCfg': 'internutopia.config.learning',
+        'CommandTermCfg': 'internutopia.config.learning',
+        'ElevationCfg': 'internutopia.config.learning',
+        'LearningCfg': 'internutopia.config.learning',
         'Mirror': 'internutopia.rl.symmetry',
-        'ObservationTermCfg': 'internutopia.core.config.learning',
-        'RandomizationTermCfg': 'internutopia.core.config.learning',
-        'RewardTermCfg': 'internutopia.core.config.learning',
+        'ObservationTermCfg': 'internutopia.config.learning',
+        'RandomizationTermCfg': 'internutopia.config.learning',
+        'RewardTermCfg': 'internutopia.config.learning',
         'SingleEnv': 'internutopia.rl.single_env',
-        'TermCfg': 'internutopia.core.config.learning',
-        'TerminationTermCfg': 'internutopia.core.config.learning',
+        'TermCfg': 'internutopia.config.learning',
+        'TerminationTermCfg': 'internutopia.config.learning',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

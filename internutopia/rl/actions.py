@@ -14,14 +14,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from internutopia.core.config.learning import ActionCfg
+from internutopia.config.learning import ActionCfg
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import ArrayMaker, is_tensor
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.state import RobotState
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import ArrayMaker, is_tensor
+from internutopia.util.errors import EnvValueError
 
 
 @dataclass(frozen=True)

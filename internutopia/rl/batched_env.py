@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, TaskCfg
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config, TaskCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedRobot
@@ -26,9 +26,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
-from internutopia.core.util.arrays import masked_assign, to_host
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
-from internutopia.core.world.env_selection import EnvSelection, select_envs
+from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.rl.actions import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
@@ -45,6 +43,8 @@ from internutopia.rl.managers import (
 )
 from internutopia.rl.observer import Observer
 from internutopia.rl.state import RobotState
+from internutopia.util.arrays import masked_assign, to_host
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
     from internutopia.rl.compiled import CompiledStep

@@ -15,12 +15,12 @@ import numpy as np
 from gymnasium.spaces import flatdim
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.conform import same_step_envs
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util import did_you_mean
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 Received = tuple[
     NDArray[np.float32],

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg, TermCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg, TermCfg
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.errors import EnvValueError
 from internutopia.rl.terms.registry import Kind, check_commands
+from internutopia.util import did_you_mean
+from internutopia.util.errors import EnvValueError
 
 _TERMS: Mapping[str, Kind] = {
     'observations': 'observation',

@@ -11,14 +11,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.markers import Colour, Marker
 from internutopia.core.runner.env_pictures import EnvMarkers
 from internutopia.core.runner.robot_camera import RobotCamera
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import yaw_of
+from internutopia.rendering.markers import Colour, Marker
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import look_up_marker
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import yaw_of
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.vector_env import VectorEnv
 
 EnvsT = TypeVar('EnvsT', bound=GymnasiumVectorEnv[Any, Any, Any])

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.task import BaseTask
-from internutopia.core.util.arrays import AsyncReadback
-from internutopia.core.util.splitmix import signed
-from internutopia.core.world.base import DeviceWorld
-from internutopia.core.world.env_selection import EnvSelection
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.base import DeviceWorld
+from internutopia.engines.env_selection import EnvSelection
+from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
+from internutopia.util.arrays import AsyncReadback
+from internutopia.util.splitmix import signed
 
 _FAILED = 'the simulation diverged, or an action was too large or not finite, or what a term gave was not finite'
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config.learning import ElevationCfg
-from internutopia.core.util.arrays import ArrayMaker
-from internutopia.core.world.views import ArticulationView
+from internutopia.config.learning import ElevationCfg
+from internutopia.engines.views import ArticulationView
+from internutopia.util.arrays import ArrayMaker
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
 ABOVE_BASE = 0.5  # m, where rays start: what hangs higher is not in the way of a robot

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.arrays import AsyncReadback
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.log import warn
 from internutopia.rl.state import RobotState
+from internutopia.util.arrays import AsyncReadback
+from internutopia.util.errors import EnvValueError
+from internutopia.util.log import warn
 
 Bools = NDArray[np.bool_]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.world.env_selection import EnvSelection
+from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.managers import RewardManager, TerminationManager, Timers
 from internutopia.rl.state import RobotState
 

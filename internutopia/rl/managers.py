@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.learning import (
+from internutopia.config.learning import (
     CommandTermCfg,
     ObservationTermCfg,
     RandomizationTermCfg,
@@ -18,13 +18,13 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import masked_assign, to_host
-from internutopia.core.util.memory import machine_memory
-from internutopia.core.world.env_selection import EnvSelection
+from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.faults import DeviceFaults
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import masked_assign, to_host
+from internutopia.util.memory import machine_memory
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]

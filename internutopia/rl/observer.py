@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.arrays import masked_assign
-from internutopia.core.world.env_selection import EnvSelection
+from internutopia.config.learning import LearningCfg
+from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.faults import DeviceFaults, Faults
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.state import RobotState
+from internutopia.util.arrays import masked_assign
 
 if TYPE_CHECKING:
     from internutopia.rl.compiled import CompiledStep

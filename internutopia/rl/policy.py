@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
-from internutopia.core.config.learning import ObservationTermCfg
-from internutopia.core.config.yaml_file import read_mapping
-from internutopia.core.util.install import install_hint
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.config.learning import ObservationTermCfg
+from internutopia.config.yaml_file import read_mapping
+from internutopia.util.install import install_hint
 
 if TYPE_CHECKING:
     import torch

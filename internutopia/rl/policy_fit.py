@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.joint_limits import LIMIT_TOLERANCE, outside_limits
-from internutopia.core.util.arrays import to_host
+from internutopia.model.joint_limits import LIMIT_TOLERANCE, outside_limits
 from internutopia.rl.policy import PolicyMetadata
 from internutopia.rl.state import RobotState
+from internutopia.util.arrays import to_host
 
 FAR = 0.5  # rad, of the default pose from the pose that the robot's class stands in
 NEAR = 0.3  # rad, of numbers that are in the right order

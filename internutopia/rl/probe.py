@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.arrays import to_host
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.util.arrays import to_host
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Installed packages announce their ids by entry points of the group `internutopia.learning_tasks`, each of which names a
 mapping from id to `(module, options)`, see `register_task`. `import internutopia.rl` registers them, also as
 `gymnasium.make('internutopia.rl:MyRobots/Dog-Velocity-v0')`, `import internutopia` those that come with it
-(`internutopia.core.util.gymnasium_ids`); nothing heavy is imported before an env is made. Keyword
+(`internutopia.util.gymnasium_ids`); nothing heavy is imported before an env is made. Keyword
 arguments of `gymnasium.make` are those of the function `config` of the task's module.
 """
 
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import registry
 
-from internutopia.core.extensions import for_each_entry_point, load_extensions
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
+from internutopia.util import did_you_mean
+from internutopia.util.extensions import for_each_entry_point, load_extensions
+from internutopia.util.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
 
 if TYPE_CHECKING:
     import gymnasium
     from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-    from internutopia.core.config import Config
+    from internutopia.config import Config
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.vector_env import VectorEnv
 

@@ -12,8 +12,8 @@ from typing import Any
 from gymnasium.spaces import flatdim
 from typing_extensions import override
 
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.core.util.install import install_hint
+from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.install import install_hint
 
 try:
     import torch
@@ -22,8 +22,8 @@ try:
 except ImportError as error:
     raise ImportError(f'RslRlVecEnv needs rsl_rl ({error}): {install_hint("rl")}') from error
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.conform import same_step_envs
 from internutopia.rl.vector_env import VectorEnv
 

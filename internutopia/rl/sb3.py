@@ -19,8 +19,8 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
-from internutopia.core.util.install import install_hint
+from internutopia.util.call_guard import CallGuard, closing, exclusive
+from internutopia.util.install import install_hint
 
 try:
     from stable_baselines3.common.monitor import Monitor
@@ -29,8 +29,8 @@ try:
 except ImportError as error:
     raise ImportError(f'SB3VecEnv needs Stable-Baselines3 ({error}): {install_hint("rl")}') from error
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.conform import same_step_envs
 
 Array = NDArray[np.float32]

@@ -24,10 +24,10 @@ import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.util.install import install_hint
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import PositiveFloat
 from internutopia.rl.known_pickles import UnknownObjectError, load_known
+from internutopia.util.install import install_hint
 
 try:
     import torch

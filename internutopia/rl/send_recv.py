@@ -22,12 +22,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.core.config import Config, DistributedConfig
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive
+from internutopia.config import Config, DistributedConfig
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.checks import check_open
 from internutopia.rl.conform import check_endless
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]

@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES
 from internutopia.rl.vector_env import VectorEnv

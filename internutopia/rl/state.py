@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.kinematics import KinematicChain
+from internutopia.config.task import TaskCfg
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.rotations import quat_rotate_inverse
-from internutopia.core.util.vectors import squared_length
-from internutopia.core.world.base import World
-from internutopia.core.world.env_selection import EnvSelection, select_envs
-from internutopia.core.world.views import BodyView
+from internutopia.engines.base import World
+from internutopia.engines.env_selection import EnvSelection, select_envs
+from internutopia.engines.views import BodyView
+from internutopia.model.kinematics import KinematicChain
 from internutopia.rl.elevation import ElevationMap, GroundBelow
+from internutopia.util import did_you_mean
+from internutopia.util.rotations import quat_rotate_inverse
+from internutopia.util.vectors import squared_length
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact

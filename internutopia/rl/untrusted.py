@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from internutopia.core.config.file_names import portable
-from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.config.file_names import portable
+from internutopia.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.rl.policy import TORCHSCRIPT, network_file
 
 

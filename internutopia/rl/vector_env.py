@@ -24,20 +24,20 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config, DistributedConfig
-from internutopia.core.config.config import check_config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config, DistributedConfig
+from internutopia.config.config import check_config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.core.util.arrays import to_host, torch_views
-from internutopia.core.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.core.world.env_selection import EnvSelection
+from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
 from internutopia.rl.probe import EnvProbe, probe_env
+from internutopia.util.arrays import to_host, torch_views
+from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -99,7 +99,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
         self.core: BatchedRLEnv
         if distributed:  # by name: it stands above the array API
-            self.core = importlib.import_module('internutopia.distribution').create_rl_env(config, learning, probe)
+            self.core = importlib.import_module('internutopia.cluster').create_rl_env(config, learning, probe)
         else:
             self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
         self.num_envs = self.env_num = self.core.env_num

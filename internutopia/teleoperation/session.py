@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from internutopia.core.episodes import Episode
-from internutopia.core.util.rotations import quat_from_yaw, yaw_of
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation.device import Device, DeviceInput, Signal
 from internutopia.teleoperation.steering import Steering
+from internutopia.util.rotations import quat_from_yaw, yaw_of
 from internutopia.viewer.access import ArmPose, access_to
 from internutopia.viewer.viewer import Viewer
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from internutopia.core.gym_env import Env as GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.util.arrays import to_host
 from internutopia.core.vec_env import Env
-from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util.arrays import to_host
 from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotControls, VelocityControl, controls_of
 
 

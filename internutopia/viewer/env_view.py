@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.render.gl import NoOpenGLError
 from internutopia.core.runner.simulator import EnvSlot
-from internutopia.core.util.arrays import to_host
+from internutopia.model.compiled import CompiledScene
+from internutopia.rendering.gl import NoOpenGLError
+from internutopia.util.arrays import to_host
 from internutopia.viewer.access import ArmPose, EnvAccess
 from internutopia.viewer.frames import Frame, Report
 from internutopia.viewer.panels import EpisodeFacts

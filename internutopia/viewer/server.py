@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.util.install import install_hint
-from internutopia.core.util.log import log
+from internutopia.util.install import install_hint
+from internutopia.util.log import log
 
 if TYPE_CHECKING:
     import viser

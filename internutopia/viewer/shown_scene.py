@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.compiled import CompiledScene
+from internutopia.model.compiled import CompiledScene
 
 
 @dataclass(frozen=True)

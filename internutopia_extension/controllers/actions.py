@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
-from internutopia.core.util.rotations import ZERO_LENGTH
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.util.rotations import ZERO_LENGTH
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:

@@ -13,7 +13,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import namespace_of
+from internutopia.util.arrays import namespace_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
 

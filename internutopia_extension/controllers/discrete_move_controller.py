@@ -12,7 +12,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import wrap_angle, yaw_of, yaw_rotate
+from internutopia.util.rotations import wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.configs.controllers.discrete_controllers import DiscreteMoveControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, STOP, TURNS, DiscreteController
 

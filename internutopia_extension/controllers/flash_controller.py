@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.model.groups import BOTH_GROUP, COLLIDER_GROUP
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import quat_from_yaw, quat_multiply, unit_quat, yaw_of
+from internutopia.model.groups import BOTH_GROUP, COLLIDER_GROUP
 from internutopia.navigation.agent import Agent
+from internutopia.util.rotations import quat_from_yaw, quat_multiply, unit_quat, yaw_of
 from internutopia_extension.configs.controllers.discrete_controllers import FlashControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, TURNS, DiscreteController
 

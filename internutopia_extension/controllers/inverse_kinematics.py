@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.kinematics import KinematicChain
-from internutopia.core.util.arrays import ArrayMaker, HostArrays, namespace_of
+from internutopia.model.kinematics import KinematicChain
+from internutopia.util.arrays import ArrayMaker, HostArrays, namespace_of
 
 Array = NDArray[np.float64]
 

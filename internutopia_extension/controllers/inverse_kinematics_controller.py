@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.model.kinematics import KinematicChain
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.core.util.rotations import (
+from internutopia.model.kinematics import KinematicChain
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import (
     quat_conjugate,
     quat_multiply,
     quat_rotate,

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import check_alike, namespace_of, to_host
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.util.arrays import check_alike, namespace_of, to_host
 from internutopia_extension.controllers.actions import stack_actions
 from internutopia_extension.controllers.navigation import (
     FORWARD_SPEED,

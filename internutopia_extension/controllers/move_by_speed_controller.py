@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.robot import ControllerCfg
-from internutopia.core.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util import did_you_mean, log
-from internutopia.core.util.arrays import DeviceArrays, check_alike, to_host
-from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
+from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
+from internutopia.model.assets import POLICY_SUFFIXES, resolve
 from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.managers import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.state import RobotState
+from internutopia.util import did_you_mean, log
+from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.actions import BoxActionController
 

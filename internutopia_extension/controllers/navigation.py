@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.robot import ControllerCfg
-from internutopia.core.util.arrays import namespace_of
+from internutopia.config.robot import ControllerCfg
+from internutopia.util.arrays import namespace_of
 
 FORWARD_SPEED = 1.0  # [m/s], where a config says None
 ROTATION_SPEED = 8.0  # [rad/s]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.util.arrays import namespace_of
+from internutopia.util.arrays import namespace_of
 
 _AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
 _SHORTEST = 1e-9  # m, to divide by

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.model.spec import IDENTITY_QUAT
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
+from internutopia.model.spec import IDENTITY_QUAT
 from internutopia_extension.configs.controllers import RecoverControllerCfg
 from internutopia_extension.controllers.actions import has_direction
 

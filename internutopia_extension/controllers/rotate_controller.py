@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of
+from internutopia.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of
 from internutopia_extension.controllers.actions import BoxActionController, has_direction
 from internutopia_extension.controllers.navigation import THRESHOLD, as_array, observed, setting
 

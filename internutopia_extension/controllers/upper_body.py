@@ -13,8 +13,8 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util import log
-from internutopia.core.util.arrays import to_host
+from internutopia.util import log
+from internutopia.util.arrays import to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.compat.v2.gone import raise_if_gone
-from internutopia.core.util import log
 from internutopia.core.util.interaction import BaseInteraction
+from internutopia.util import log
 
 KEYS = 'ikjluo'
 """The keys that are read, capitals too, in the order of `KeyboardInteraction.get_input`."""

@@ -8,8 +8,8 @@ from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     ActionCfg,
     LearningCfg,
     ObservationTermCfg,
@@ -109,7 +109,7 @@ def model_file(
     """
     import mujoco
 
-    from internutopia.core.model.assets import resolve
+    from internutopia.model.assets import resolve
 
     values = (gravity, pole_length, pole_mass, cart_mass, force)
     if values == model_file.__defaults__:

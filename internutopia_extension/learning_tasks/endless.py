@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.task import TaskCfg
+from internutopia.config import Config, SimConfig
+from internutopia.config.task import TaskCfg
 
 
 def endless(

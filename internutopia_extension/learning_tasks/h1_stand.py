@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     ActionCfg,
     LearningCfg,
     ObservationTermCfg,

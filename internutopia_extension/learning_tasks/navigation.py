@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     ActionCfg,
     CommandTermCfg,
     LearningCfg,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     ActionCfg,
     CommandTermCfg,
     LearningCfg,
@@ -16,8 +16,7 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, camera_cfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     ActionCfg,
     CommandTermCfg,
     ElevationCfg,
@@ -20,8 +20,8 @@ from internutopia.core.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
-from internutopia.core.util import did_you_mean
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM, GR1_54, H1_GYM_19
 from internutopia_extension.configs.robots import aliengo, g1, gr1, h1, h1_with_hand

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
 from internutopia.navigation import metrics
 from internutopia_extension.configs.metrics import NavigationMetricCfg

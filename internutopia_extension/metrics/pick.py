@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 
 def pick(obs: Mapping[str, Any], name: str, what: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
 from internutopia_extension.configs.metrics import RecordingMetricCfg
 from internutopia_extension.metrics.pick import pick

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia.navigation.scene import StartingScene
 from internutopia.navigation.summary import CONFIDENCE, MEANS, RATES, summarize

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.rotations import wrap_angle, yaw_of
+from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.controllers.discrete_controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.controllers.discrete import FORWARD, LEFT, RIGHT, STOP

@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from internutopia.core.util import log
-from internutopia.core.util.errors import EnvKeyError, EnvValueError
 from internutopia.core.vec_env import Env
+from internutopia.util import log
+from internutopia.util.errors import EnvKeyError, EnvValueError
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.navigation.policies import Policy
 

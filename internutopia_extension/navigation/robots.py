@@ -6,8 +6,8 @@ import sys
 from types import ModuleType
 from typing import Literal
 
-from internutopia.core.config import RobotCfg, SimConfig
-from internutopia.core.util import did_you_mean
+from internutopia.config import RobotCfg, SimConfig
+from internutopia.util import did_you_mean
 from internutopia_extension.configs import robots
 from internutopia_extension.configs.sensors import CollisionSensorCfg, GPSCompassCfg
 from internutopia_extension.learning_tasks.velocity import PHYSICS_DT, SUBSTEPS

@@ -6,8 +6,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
+from internutopia.model.spec import ObjectSpec
 
 _MASS = 1.0  # [kg]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
+from internutopia.model.spec import ObjectSpec
 from internutopia_extension.objects.static_cube import StaticCube
 
 

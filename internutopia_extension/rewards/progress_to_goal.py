@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import FiniteFloat
 from typing_extensions import override
 
-from internutopia.core.config.fields import Vector
+from internutopia.config.fields import Vector
 from internutopia.core.task import BaseReward
 from internutopia_extension.rewards.settings import RobotRewardSettings
 

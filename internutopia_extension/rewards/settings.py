@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import FiniteFloat
 
-from internutopia.core.config.base import BaseCfg
+from internutopia.config.base import BaseCfg
 from internutopia.core.task.reward import RewardedTask
-from internutopia.core.util import did_you_mean, remove_suffix
+from internutopia.util import did_you_mean, remove_suffix
 
 
 class RobotRewardSettings(BaseCfg):

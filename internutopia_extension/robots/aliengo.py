@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 from internutopia_extension.robots.legged import LeggedRobot
 
 # Home pose [rad] of every leg: InternUtopia 2.2.1 (MIT), the Aliengo locomotion controller

@@ -10,10 +10,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 from internutopia_extension.robots.franka_articulation import Franka
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from typing_extensions import override
 
-from internutopia.core.config.robot import ControllerCfg, RobotCfg
-from internutopia.core.model.spec import Drives, RobotSpec
+from internutopia.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives, RobotSpec
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')

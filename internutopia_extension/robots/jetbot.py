@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 from internutopia_extension.robots.wheeled_robot import WheeledRobot
 
 __all__ = ['JetbotRobot', 'WheeledRobot']

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 
 T = TypeVar('T')
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.probes import match_name
-from internutopia.core.model.spec import Quat
+from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.noise import NormalNoise
-from internutopia.core.util.rotations import quat_multiply, quat_rotate
+from internutopia.model.probes import match_name
+from internutopia.model.spec import Quat
+from internutopia.util.rotations import quat_multiply, quat_rotate
 
 C = TypeVar('C', bound=SensorCfg)
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import wrap_angle, yaw_of, yaw_rotate
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.sensors.body_sensor import BodySensor
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotSpec
+from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
+from internutopia.model.spec import Probe, RobotSpec
 from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 

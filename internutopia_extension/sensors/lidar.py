@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import Probe, RobotSpec
+from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
-from internutopia.core.util.rotations import quat_rotate
-from internutopia.core.world.views import EnvIds
+from internutopia.engines.views import EnvIds
+from internutopia.model.spec import Probe, RobotSpec
+from internutopia.util.rotations import quat_rotate
 from internutopia_extension.configs.sensors.lidar import LidarCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
 

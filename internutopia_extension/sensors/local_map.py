@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene, env_path
 from internutopia.core.sensor import BaseSensor
-from internutopia.core.util.arrays import is_tensor
 from internutopia.navigation.agent import Agent
+from internutopia.util.arrays import is_tensor
 from internutopia_extension.configs.sensors.local_map import LocalMapCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from internutopia.core.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia_extension.sensors.rep_camera import RepCamera
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.semantics import category_of
-from internutopia.core.render.camera import Frame, PictureKind
 from internutopia.core.scene.scene import env_path
 from internutopia.core.sensor.projection import camera_params, point_cloud
 from internutopia.core.sensor.segmentation import instance_segmentation, semantic_segmentation, tight_boxes
-from internutopia.core.util.arrays import to_host
-from internutopia.core.world.base import World
-from internutopia.core.world.views import CameraView, EnvIds
+from internutopia.engines.base import World
+from internutopia.engines.views import CameraView, EnvIds
+from internutopia.model.semantics import category_of
+from internutopia.rendering.camera import Frame, PictureKind
+from internutopia.util.arrays import to_host
 
 _KINDS: dict[str, tuple[PictureKind, ...]] = {
     'rgba': ('rgba',),

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.render.camera import PictureKind
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.batched import split_rows
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
@@ -24,12 +23,13 @@ from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked
 from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
 from internutopia.core.sensor.segmentation import IdTable, category_ids, instance_ids, semantic_ids
 from internutopia.core.sensor.sensor import BaseSensor
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import is_tensor
-from internutopia.core.util.log import warn_once
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.core.world.base import SceneHandle
-from internutopia.core.world.views import EnvIds
+from internutopia.engines.base import SceneHandle
+from internutopia.engines.views import EnvIds
+from internutopia.rendering.camera import PictureKind
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import is_tensor
+from internutopia.util.log import warn_once
 from internutopia_extension.sensors.pictures import Pictures
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.task import TaskCfg
 from internutopia.navigation.agent import Agent
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 

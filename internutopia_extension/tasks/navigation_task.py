@@ -13,7 +13,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import has_moved
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
-from internutopia.core.util.rotations import quat_rotate, quat_rotate_inverse, wrap_angle, yaw_of
+from internutopia.util.rotations import quat_rotate, quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.tasks.goal_distance import goal_distance
 

@@ -22,7 +22,7 @@ from internutopia.asset_tools.grscenes import Progress, get_scene
 from internutopia.asset_tools.hub import REVISION
 from internutopia.asset_tools.split_zip import Part, SplitZip
 from internutopia.bench.homes import write_home
-from internutopia.core.model.description import describe
+from internutopia.model.description import describe
 
 pytest.importorskip('huggingface_hub')
 

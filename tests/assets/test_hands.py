@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compose import compose
-from internutopia.core.model.spec import SceneSpec
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.compose import compose
+from internutopia.model.spec import SceneSpec
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.joint_names import GR1_54, H1_19
 from internutopia_extension.configs.robots import gr1, h1_with_hand

@@ -12,9 +12,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.model.compilation import compile_scene
-from internutopia.core.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.compilation import compile_scene
+from internutopia.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia_extension.configs.sensors import RepCameraCfg
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 from markers import slow_but
 
 import internutopia_extension
-from internutopia.core.render.canvas import Canvas
+from internutopia.rendering.canvas import Canvas
 from internutopia.rl import VectorEnv
 
 pytest.importorskip('rich')

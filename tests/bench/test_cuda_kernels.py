@@ -29,7 +29,7 @@ def launches() -> Any:
 
 
 def test_a_dry_run_notes_what_a_gpu_gets(launches: Any) -> None:
-    ours = 'internutopia.core.world.warp.'
+    ours = 'internutopia.engines.warp.'
     kernels = {key for (module, _), keys in launches.kernels.items() if module.name.startswith(ours) for key in keys}
     assert {'copy_rows', 'find_bad', 'find_failed', 'find_overflow', '_cast'} <= kernels
     assert len(launches.kernels) > 30

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions

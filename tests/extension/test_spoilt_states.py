@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from spoilt_states import fingerprint, spoilt_states
 
-from internutopia.core.config import MetricCfg, RobotCfg
+from internutopia.config import MetricCfg, RobotCfg
 from internutopia.core.task import BaseMetric
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots import aliengo, franka, jetbot

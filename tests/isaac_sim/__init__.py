@@ -27,8 +27,8 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.world.isaac import app as isaac_app
-from internutopia.core.world.isaac import assets
+from internutopia.engines.isaac import app as isaac_app
+from internutopia.engines.isaac import assets
 from isaac_sim import app, cameras, cloner, experimental, managers, objects, prims, utils
 from isaac_sim.recorded import recording
 from isaac_sim.simulator import Simulator, start

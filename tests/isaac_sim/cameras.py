@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import PictureKind
+from internutopia.rendering.camera import PictureKind
 from isaac_sim import stage as stages
 from isaac_sim.physics import Floats
 from isaac_sim.prims import LegacyPrims, PosedPrims

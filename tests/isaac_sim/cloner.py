@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pxr import Sdf
 
-from internutopia.core.util.rotations import quat_multiply
+from internutopia.util.rotations import quat_multiply
 from isaac_sim import stage as stages
 from isaac_sim.recorded import class_standing_for
 from isaac_sim.simulator import current

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Usd
 
-from internutopia.core.model.spec import SceneSpec
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.model.spec import SceneSpec
 from isaac_sim import stage as stages
 
 Floats = NDArray[np.float32]

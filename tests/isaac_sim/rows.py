@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate
+from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate
 from isaac_sim import stage as stages
 from isaac_sim.physics import Floats, Physics
 from isaac_sim.simulator import Simulator

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
-from internutopia.core.model.drives import DRIVEN_JOINTS
-from internutopia.core.model.importers.load import content_key, load_spec
-from internutopia.core.model.importers.load_options import LoadOptions
-from internutopia.core.model.spec import IDENTITY_QUAT, CameraSpec, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
+from internutopia.model.drives import DRIVEN_JOINTS
+from internutopia.model.importers.load import content_key, load_spec
+from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there
 _ENV_ROOT = re.compile(r'^/.*?/env_\d+(?=/|$)')

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, RobotCfg, SimConfig
+from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.navigation import Agent, NavigationMap
 from internutopia_extension import import_extensions

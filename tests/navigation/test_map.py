@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scenes import box, map_of, room
 
-from internutopia.core.config import TaskCfg
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config import TaskCfg
+from internutopia.config.robot import RobotCfg
 from internutopia.navigation import Agent, NavigationMap
 
 CELL = 0.05

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scenes import AGENT, box, map_of, room
 
-from internutopia.core.model.scene_cache import SCENES
-from internutopia.core.model.spec import ObjectSpec, SceneSpec
+from internutopia.model.scene_cache import SCENES
+from internutopia.model.spec import ObjectSpec, SceneSpec
 from internutopia.navigation import Agent, NavigationMap
 
 CELL = 0.05

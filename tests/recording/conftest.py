@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jetbot_runs import STEPS, MakeConfig
 
-from internutopia.core.config import Config, SensorCfg, SimConfig
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.config import Config, SensorCfg, SimConfig
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.sensors import RepCameraCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

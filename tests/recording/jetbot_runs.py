@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
-from internutopia.core.world.states import PhysicsState
+from internutopia.engines.states import PhysicsState
 from internutopia.recording import Recorder
 from internutopia_extension import import_extensions
 

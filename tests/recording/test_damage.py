@@ -13,7 +13,7 @@ import pytest
 from jetbot_runs import MakeConfig, Trace, equal, record, run
 
 from internutopia.cli.replay import convert, take_pictures_anew
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.recording import Dataset, Recorder, Replay
 from internutopia.recording.export import export
 

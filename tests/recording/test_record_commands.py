@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from internutopia.cli.app import app
 from internutopia.cli.recording import RecordOptions
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.recording import Dataset
 from internutopia.rl.training.evaluation import evaluate
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jetbot_runs import STEPS, MakeConfig, equal, record, run, speed
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.recording import Dataset, Recorder
 from internutopia.recording.export import export

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jetbot_runs import STEPS, MakeConfig, equal, record
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.recording import Dataset, Recorder, Replay
 from internutopia.recording.replay import ReplayCamera
 from internutopia.rl import VectorEnv

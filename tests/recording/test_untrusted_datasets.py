@@ -13,7 +13,7 @@ from jetbot_runs import record
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.app import app
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.recording import Dataset, Replay
 
 

@@ -18,7 +18,7 @@ import pytest
 from waiting import PATIENCE
 
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.server.serve import Server, listen
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users

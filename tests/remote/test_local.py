@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from internutopia.cli.demo import demo_file
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote import ServerUnavailableError, create_vectorized_env, local_server
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -14,8 +14,8 @@ from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from stable_baselines3 import PPO
 
 from internutopia import rl
-from internutopia.core.config import Config
-from internutopia.core.config.learning import ActionCfg, LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import ActionCfg, LearningCfg
 from internutopia.remote import InvalidRequestError, SessionLostError, VectorEnv, create_vectorized_env
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia_extension import import_extensions

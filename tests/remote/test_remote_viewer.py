@@ -20,8 +20,8 @@ from faulty_proxy import FaultyProxy
 from page_client import PATIENCE, PageClient
 
 from internutopia import rl
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.config import Config, SimConfig
+from internutopia.config.learning import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.remote import (
     ServerUnavailableError,
     SessionLostError,

@@ -16,7 +16,7 @@ from faulty_proxy import Fault, FaultyProxy
 from waiting import PATIENCE
 
 from internutopia import rl
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote import (
     AuthError,
     InvalidRequestError,

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -7,8 +7,8 @@ import pytest
 from cart_poles import carts
 from gymnasium.vector import AutoresetMode
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import JointControllerCfg

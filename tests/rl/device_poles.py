@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from warp_device import DEVICE
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -169,8 +169,8 @@ def stand_in_gpu() -> Iterator[None]:
     """Torch has a GPU, and worlds on Warp's CPU device take it for theirs."""
     import warp as wp
 
-    from internutopia.core.util.arrays import DeviceArrays
-    from internutopia.core.world.warp import arrays, device
+    from internutopia.engines.warp import arrays, device
+    from internutopia.util.arrays import DeviceArrays
 
     to_torch, load = wp.to_torch, torch.jit.load
 
@@ -193,7 +193,7 @@ def _refuse_waits_of_warp(patch: pytest.MonkeyPatch) -> None:
     """What Warp would copy between host and device, or wait for, is refused likewise."""
     import warp as wp
 
-    from internutopia.core.world.warp.arrays import HostMirror
+    from internutopia.engines.warp.arrays import HostMirror
 
     def refused(function: Any, what: str) -> Any:
         def checking(*args: Any, **options: Any) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import ActionCfg, LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import ActionCfg, LearningCfg
 from internutopia.rl import SingleEnv, VectorEnv
 from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv

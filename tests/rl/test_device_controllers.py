@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from stand_in_gpu import no_waiting, stand_in_gpu
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import quat_from_yaw
 from internutopia.rl import VectorEnv
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import (
     DifferentialDriveControllerCfg,
     GripperControllerCfg,

@@ -20,16 +20,16 @@ from markers import slow_but
 from stand_in_gpu import on_a_gpu
 from torch.profiler import ProfilerActivity, profile
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import (
+from internutopia.config import Config
+from internutopia.config.learning import (
     CommandTermCfg,
     ObservationTermCfg,
     RandomizationTermCfg,
     TermCfg,
 )
-from internutopia.core.util import log
-from internutopia.core.util.arrays import to_host
 from internutopia.rl import VectorEnv
+from internutopia.util import log
+from internutopia.util.arrays import to_host
 from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, lift, velocity
 
 MODES = tuple(AutoresetMode)
@@ -346,7 +346,7 @@ def test_delays_noise_commands_and_curriculum() -> None:
 
 
 def test_too_little_room_is_said_and_mended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from internutopia.core.world.warp import batch
+    from internutopia.engines.warp import batch
 
     monkeypatch.setattr(batch.Capacities, 'of', lambda model: batch.Capacities(1, 4))
     config = on_warp(velocity.config(2, 0))

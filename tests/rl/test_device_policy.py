@@ -15,13 +15,13 @@ from stand_in_gpu import on_a_gpu
 from warp_device import DEVICE
 
 import internutopia
-from internutopia.core.config import Config, ControllerCfg
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config, ControllerCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.util.arrays import to_host
 from internutopia.rl import VectorEnv
 from internutopia.rl.onnx_network import OnnxNetwork
 from internutopia.rl.policy import load_policy
+from internutopia.util.arrays import to_host
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.controllers.upper_body import UpperBodyMoveBySpeedController
 

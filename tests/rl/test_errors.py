@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import SingleEnv, VectorEnv
 from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv

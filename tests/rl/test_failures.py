@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cart_poles import carts
 
-from internutopia.core.config.learning import LearningCfg, RandomizationTermCfg
+from internutopia.config.learning import LearningCfg, RandomizationTermCfg
 from internutopia.rl import SingleEnv, VectorEnv
 from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv

@@ -13,14 +13,14 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError
 from overlaps import held, hooked, in_fork
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.arrays import torch_views
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import SingleEnv, VectorEnv
 from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.send_recv import AsyncEnvs
+from internutopia.util.arrays import torch_views
 
 LEARNING = LearningCfg.model_validate(
     {'action': {'controller': 'joints'}, 'observations': [{'term': 'joint_positions'}]}

@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from internutopia.core.config.learning import CommandTermCfg, LearningCfg
-from internutopia.core.render.camera import CameraPose, Frame, RenderRequest
+from internutopia.config.learning import CommandTermCfg, LearningCfg
 from internutopia.core.runner.env_cameras import EnvCameras
+from internutopia.rendering.camera import CameraPose, Frame, RenderRequest
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, reach, velocity
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, navigation

@@ -8,7 +8,7 @@ import torch
 from rsl_rl.runners import OnPolicyRunner
 from warp_device import DEVICE
 
-from internutopia.core.config.learning import ObservationTermCfg
+from internutopia.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.engine import Engine

@@ -12,11 +12,11 @@ from captured import capture_rules, capturing
 from device_poles import on_device, poles
 from stand_in_gpu import no_waiting, stand_in_gpu
 
-from internutopia.core.config.learning import RewardTermCfg
-from internutopia.core.util.arrays import AsyncReadback, DeviceArrays, to_host
-from internutopia.core.world.warp.arrays import HostMirror
-from internutopia.core.world.warp.batch import WarpBatch
+from internutopia.config.learning import RewardTermCfg
+from internutopia.engines.warp.arrays import HostMirror
+from internutopia.engines.warp.batch import WarpBatch
 from internutopia.rl.terms import term
+from internutopia.util.arrays import AsyncReadback, DeviceArrays, to_host
 
 torch = pytest.importorskip('torch')
 wp = pytest.importorskip('warp')

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from internutopia.core.config import Config, RewardCfg, TaskCfg
-from internutopia.core.config.learning import RewardTermCfg
+from internutopia.config import Config, RewardCfg, TaskCfg
+from internutopia.config.learning import RewardTermCfg
 from internutopia.core.gym_env import Env
 from internutopia.core.task import BaseReward, BaseTask
 from internutopia.rl import SingleEnv, VectorEnv

@@ -7,7 +7,7 @@ import pytest
 from cart_poles import actions_of, outcome_of
 from gymnasium.vector import AutoresetMode
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import h1_stand

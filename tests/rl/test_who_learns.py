@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import JointControllerCfg

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import (
+from internutopia.config import Config, SimConfig
+from internutopia.config.learning import (
     ActionCfg,
     CommandTermCfg,
     LearningCfg,

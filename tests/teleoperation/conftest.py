@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg

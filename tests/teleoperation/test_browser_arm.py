@@ -13,10 +13,10 @@ pytest.importorskip('viser', reason='a session needs the extra `viewer`')
 
 from browsers import chromium
 
-from internutopia.core.util.rotations import quat_rotate_inverse
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session
 from internutopia.teleoperation.page import PageDevice
+from internutopia.util.rotations import quat_rotate_inverse
 from internutopia.viewer import attach
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ pytest.importorskip('viser', reason='a session needs the extra `viewer`')
 
 from devices import ScriptedDevice, moving, saying
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session, Signal
 from internutopia.viewer import attach

@@ -16,7 +16,7 @@ pytest.importorskip('viser', reason='a session needs the extra `viewer`')
 from devices import ScriptedDevice, moving, saying
 from page_client import PageClient
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session, Signal
 from internutopia.teleoperation.page import PageDevice

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
+from internutopia.config import Config, SimConfig
+from internutopia.config.learning import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions

@@ -14,7 +14,7 @@ pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 
 from page_client import PATIENCE, PageClient
 
-from internutopia.core.config import Config, RobotCfg, SimConfig
+from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
 from internutopia_extension import import_extensions

@@ -23,7 +23,7 @@ pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 from page_client import PATIENCE, PageClient
 from websockets.exceptions import InvalidStatus
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia.viewer import attach
@@ -124,7 +124,7 @@ def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
 
 
 def test_a_slider_holds_a_joint(make_env: Any, make_config: Any, make_task: Any, make_robot: Any):
-    from internutopia.core.config import ControllerCfg
+    from internutopia.config import ControllerCfg
 
     controllers = [ControllerCfg(name='drive', type='ToyDrive')]
     env = Env(make_config(tasks=[make_task(robots=[make_robot(controllers=controllers)], max_steps=10**6)], env_num=1))

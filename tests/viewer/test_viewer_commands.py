@@ -18,7 +18,7 @@ from page_client import PageClient
 
 from internutopia.cli.app import app
 from internutopia.cli.viewing import LOOPBACK, open_viewer
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.rl.training.playback import run
 
 RUN = """

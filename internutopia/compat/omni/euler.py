@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.rotations import quat_multiply, quat_to_matrix
+from internutopia.util.rotations import quat_multiply, quat_to_matrix
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.util import did_you_mean, log
+from internutopia.util import did_you_mean, log
 
 _HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`

@@ -20,9 +20,9 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.model.assets import resolve
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.log import warn_once
+from internutopia.model.assets import resolve
+from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from internutopia.compat.omni import mirror
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:
     from pxr import Usd

@@ -2,7 +2,7 @@
 
 `gone` says what is not here. `specs`, `actions`, `envs` and `runs` are the behaviour of a run with
 `Config.compat='2.x'` or `INTERNUTOPIA_COMPAT=2.x`, each for the part of the run that asks it (fields of configs:
-`internutopia.core.config.compat`):
+`internutopia.config.compat`):
 
 - a finished env reports `terminated=True`, `reward=-1`, `truncated=False`, and None as observation and info;
 - an env whose task has no reward reports -1 (`gym_env.Env`: 0.0, as there in 2.x);

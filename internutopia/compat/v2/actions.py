@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from internutopia.compat.v2.warner import Warner
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:
     from internutopia.core.task.task import BaseTask

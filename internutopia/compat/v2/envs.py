@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from internutopia.compat.v2.warner import Warner
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.runner.base import EnvRunner, EpisodeView
 from internutopia.core.runner.step_result import StepResult
 

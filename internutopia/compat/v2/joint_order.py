@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from internutopia.core.util import did_you_mean
+from internutopia.util import did_you_mean
 
 
 class gym_adapter:  # noqa: N801 - the public name of 2.x

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.spec import JointSpec, Vec3
-from internutopia.core.util import did_you_mean
+from internutopia.model.spec import JointSpec, Vec3
+from internutopia.util import did_you_mean
 
 _KINDS: MappingProxyType[str, Literal['fixed', 'hinge', 'ball', 'free'] | None] = MappingProxyType(
     {'FixedJoint': 'fixed', 'Joint': 'free', 'PrismaticJoint': None, 'RevoluteJoint': 'hinge', 'SphericalJoint': 'ball'}

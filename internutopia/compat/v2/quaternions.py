@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.core.util import rotations
+from internutopia.util import rotations
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from internutopia.compat.omni.finder import install
-from internutopia.core.config import Config
+from internutopia.config import Config
 
 
 def install_stand_ins(config: Config) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from internutopia.core.model.assets import PACKAGED_ASSETS, resolve
-from internutopia.core.model.spec import RobotSpec, SceneSpec
+from internutopia.model.assets import PACKAGED_ASSETS, resolve
+from internutopia.model.spec import RobotSpec, SceneSpec
 
 JOINTS: dict[str, Sequence[str]] = {}
 """Joints of assets of 2.x in its order, by the packaged model that stands for each (`robots/g1/g1.xml`).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from internutopia.core.util import log
+from internutopia.util import log
 
 
 class Warner:

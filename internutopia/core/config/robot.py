@@ -1,54 +1,5 @@
-"""Configs of robots and their controllers."""
+"""Path of InternUtopia 2.x; see `internutopia.config.robot`."""
 
-from pydantic import field_validator
-
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import PathStr, Quaternion, Scale, Vector
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.config.typed import TypedCfg, items_by_type
+from internutopia.config.robot import BaseCfg, ControllerCfg, RobotCfg, SensorCfg
 
 __all__ = ['BaseCfg', 'ControllerCfg', 'RobotCfg', 'SensorCfg']
-
-
-class ControllerCfg(TypedCfg):
-    """A controller: turns actions into joint targets. All controller configs keep unknown fields."""
-
-    open_subclasses = True
-
-    name: str
-    """Key of the controller in actions and observations."""
-    type: str
-    """Registered name of the controller class."""
-    sub_controllers: list['ControllerCfg'] | None = None
-    """Controllers that this one hands its commands to, in the order its class expects; None means none."""
-
-    @field_validator('sub_controllers', mode='before')
-    @classmethod
-    def _sub_controllers_by_type(cls, items: object) -> object:
-        return ControllerCfg.from_items(items)
-
-
-class RobotCfg(TypedCfg):
-    """A robot. Subclasses refuse unknown fields; `RobotCfg` itself keeps them, for types without a config class."""
-
-    name: str
-    """Key of the robot in actions and observations, unique within its task."""
-    type: str
-    """Registered name of the robot class."""
-    prim_path: str
-    """Path of the robot's prim below the robots' root of its env, with a leading slash."""
-    usd_path: PathStr | None = None
-    """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`); None only for a robot class that overrides `model`."""
-    position: Vector = (0.0, 0.0, 0.0)
-    """Start position of the robot's root (x, y, z), m, env frame."""
-    orientation: Quaternion | None = None
-    """Start orientation of the robot's root (w, x, y, z), env frame; None means not rotated."""
-    scale: Scale | None = None
-    """Size relative to the model file along x, y, z; None means 1."""
-    controllers: list[ControllerCfg] | None = None
-    """Controllers that actions may address; None means none."""
-    sensors: list[SensorCfg] | None = None
-    """Sensors that appear in the observations; None means none."""
-
-    _controllers_by_type = items_by_type('controllers', ControllerCfg)
-    _sensors_by_type = items_by_type('sensors', SensorCfg)

@@ -22,9 +22,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from internutopia.core.config import Config
-from internutopia.core.util import log
+from internutopia.config import Config
 from internutopia.macros import gm
+from internutopia.util import log
 
 NO_EFFECT: Any = {
     'env_num': True,

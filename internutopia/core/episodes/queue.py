@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.task import TaskCfg
 
 EpisodeOrder = Literal['once', 'cycle', 'shuffle']
 

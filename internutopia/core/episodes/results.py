@@ -6,7 +6,7 @@ import json
 import os
 from typing import Protocol
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.core.episodes.record import EpisodeRecord, plain, to_line
 from internutopia.core.episodes.results_file import ResultsFile

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from internutopia.core.util import log
-from internutopia.core.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.util import log
+from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
 
 LINE_START = b'{"episode_id": '
 """How every line begins; what begins otherwise was written by somebody else and is never cut off."""

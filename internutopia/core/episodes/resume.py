@@ -9,7 +9,7 @@ from typing import Any, Literal
 from internutopia.core.episodes.config_digest import ConfigDigest, config_file, saved_config
 from internutopia.core.episodes.record import from_values
 from internutopia.core.episodes.results_file import is_torn
-from internutopia.core.util import log
+from internutopia.util import log
 
 _DAMAGED = 'The line is damaged, or was not written by a run: delete it, and its episode is run again'
 _ELSEWHERE = 'set metrics_save_path to another file'

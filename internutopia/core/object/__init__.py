@@ -6,12 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from internutopia.core.config.object import ObjectCfg
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.spec import ObjectSpec
+from internutopia.config.task import ObjectCfg, TaskCfg
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.registry import look_up, register_in
+from internutopia.model.spec import ObjectSpec
+from internutopia.util.registry import look_up, register_in
 
 
 class BaseObject:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.spec import RobotSpec
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import to_host
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
-from internutopia.core.world.base import World
-from internutopia.core.world.views import ArticulationView
+from internutopia.engines.base import World
+from internutopia.engines.views import ArticulationView
+from internutopia.model.assets import resolve
+from internutopia.model.spec import RobotSpec
+from internutopia.util.arrays import to_host
 
 __all__ = ['ArticulationAction', 'IArticulation']
 

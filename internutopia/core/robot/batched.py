@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import ActionError, BaseController
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.observations import own_values, split_rows
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.util.errors import EnvValueError
+from internutopia.util.observations import own_values, split_rows
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from internutopia.core.config.robot import ControllerCfg, RobotCfg
+from internutopia.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.arrays import ArrayMaker, HostArrays, masked_assign
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
-from internutopia.core.world.views import LARGEST_NUMBER
+from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.util.arrays import ArrayMaker, HostArrays, masked_assign
+from internutopia.util.errors import EnvValueError
+from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
     import gymnasium

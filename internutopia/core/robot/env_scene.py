@@ -7,12 +7,12 @@ from typing import Any
 
 from typing_extensions import override
 
-from internutopia.core.model.spec import SCENE_PREFIX
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.context import RobotBatches
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.model.spec import SCENE_PREFIX
 
 
 class EnvScene(IScene):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
-from internutopia.core.world.base import World
-from internutopia.core.world.views import BodyView
+from internutopia.engines.base import World
+from internutopia.engines.views import BodyView
 
 
 class IRigidBody(PoseMixin):

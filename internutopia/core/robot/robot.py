@@ -20,20 +20,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
+from internutopia.config.robot import RobotCfg
+from internutopia.config.task import TaskCfg
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.controller import BaseController, create_controllers
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.errors import EnvKeyError
-from internutopia.core.util.observations import own_values
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
+from internutopia.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
+from internutopia.util import did_you_mean
+from internutopia.util.errors import EnvKeyError
+from internutopia.util.observations import own_values
+from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 
 class BaseRobot(OrderedKeys):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.rotations import wrap_angle, yaw_of
+from internutopia.util.rotations import wrap_angle, yaw_of
 
 if TYPE_CHECKING:
     from internutopia.core.robot.controller import BaseController

@@ -11,8 +11,8 @@ from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.base import Action
 from internutopia.core.task.task import BaseTask
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.errors import EnvKeyError, EnvValueError
+from internutopia.util import did_you_mean
+from internutopia.util.errors import EnvKeyError, EnvValueError
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 

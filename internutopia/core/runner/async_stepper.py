@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from internutopia.core.runner.base import Action, EnvRunner
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.util.errors import EnvRuntimeError, EnvValueError
+from internutopia.util.errors import EnvRuntimeError, EnvValueError
 
 
 class AsyncStepper:

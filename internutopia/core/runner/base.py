@@ -14,12 +14,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import TaskCfg
+from internutopia.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.world.env_selection import EnvSelection
+from internutopia.engines.env_selection import EnvSelection
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]

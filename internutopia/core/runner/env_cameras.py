@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.render.camera import CameraPose, Intrinsics, half_angle
 from internutopia.core.runner.grid import FREE_FOVY, env_box, overview_pose, top_pose
 from internutopia.core.runner.robot_camera import RobotCamera
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.rotations import quat_to_matrix
+from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
+from internutopia.util.arrays import to_host
+from internutopia.util.errors import EnvValueError
+from internutopia.util.rotations import quat_to_matrix
 
 Camera = str | tuple[Any, Any] | None
 

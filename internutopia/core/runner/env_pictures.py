@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import Frame, Quality, RenderRequest
-from internutopia.core.render.markers import Marker
 from internutopia.core.runner.env_cameras import Camera, EnvCameras
 from internutopia.core.runner.robot_camera import RobotCamera
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.core.util import did_you_mean
+from internutopia.rendering.camera import Frame, Quality, RenderRequest
+from internutopia.rendering.markers import Marker
+from internutopia.util import did_you_mean
 
 RENDER_MODES = ('human', 'rgb_array', 'rgb_array_list', 'depth_array')
 PICTURE_SIZE = 640, 480  # pixels

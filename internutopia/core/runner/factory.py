@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 
-from internutopia.core.config import Config, DistributedConfig
+from internutopia.config import Config, DistributedConfig
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.runner.base import EnvRunner
 from internutopia.core.runner.local import LocalRunner

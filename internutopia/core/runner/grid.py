@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.rotations import quat_to_matrix
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
+from internutopia.util.rotations import quat_to_matrix
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]

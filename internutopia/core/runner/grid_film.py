@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Layer, RenderRequest
 from internutopia.core.runner.grid import (
     GridPart,
     Image,
@@ -24,6 +23,7 @@ from internutopia.core.runner.grid import (
     tile_distance,
 )
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.rendering.camera import CameraPose, Layer, RenderRequest
 
 
 @dataclass(frozen=True)

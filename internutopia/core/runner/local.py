@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from internutopia.compat.v2.actions import ActionFilter
-from internutopia.core.config import Config, TaskCfg
+from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner import snapshot
@@ -19,7 +19,7 @@ from internutopia.core.runner.base import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
-from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection
+from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
 
 Observations = dict[str, Any]
 

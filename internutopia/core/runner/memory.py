@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from internutopia.core.config import Config, TaskCfg
-from internutopia.core.util.memory import machine_memory
+from internutopia.config import Config, TaskCfg
+from internutopia.util.memory import machine_memory
 
 _GIB = 2**30
 

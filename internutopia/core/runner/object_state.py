@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.model.spec import Probe
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.task.task import BaseTask
-from internutopia.core.util.arrays import check_alike
+from internutopia.model.spec import Probe
+from internutopia.util.arrays import check_alike
 
 # of the place where an episode runs, not of its state
 _OF_THE_PLACE = {'name', 'env_id', 'env_offset', 'root_path', 'task_name'}

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import CameraPose, Intrinsics, half_angle
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import yaw_of
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import yaw_of
 
 Floats = NDArray[np.float64]
 

@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 from internutopia.compat.v2.joints import EnvJoints
 from internutopia.compat.v2.runs import install_stand_ins
-from internutopia.core.config import Config, TaskCfg
+from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.model.spec import JointSpec
-from internutopia.core.render.camera import CameraPose
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -39,12 +37,14 @@ from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.task.task import BaseTask, create_task
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.errors import EnvKeyError
-from internutopia.core.util.garbage import collections_put_off
-from internutopia.core.world.base import DeviceWorld
-from internutopia.core.world.env_selection import EnvIdSelection, EnvSelection, select_envs
-from internutopia.core.world.factory import create_world
+from internutopia.engines.base import DeviceWorld
+from internutopia.engines.env_selection import EnvIdSelection, EnvSelection, select_envs
+from internutopia.engines.factory import create_world
+from internutopia.model.spec import JointSpec
+from internutopia.rendering.camera import CameraPose
+from internutopia.util.arrays import to_host
+from internutopia.util.errors import EnvKeyError
+from internutopia.util.garbage import collections_put_off
 
 _DEFAULT_RENDERING_INTERVAL = 5
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config import TaskCfg
+from internutopia.config import TaskCfg
 from internutopia.core.runner.object_state import (
     check_object_state,
     get_object_state,
@@ -20,8 +20,8 @@ from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
 from internutopia.core.runner.state_form import Form, difference, form_of, is_form
 from internutopia.core.runner.step_result import StepResult
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.world.states import PhysicsState
+from internutopia.engines.states import PhysicsState
+from internutopia.util.errors import EnvValueError
 
 # fields of an `EnvState`, and what they are
 _FIELDS: dict[str, Callable[[Any], bool]] = {

@@ -12,14 +12,14 @@ from weakref import WeakSet
 import numpy as np
 
 from internutopia.compat.v2.specs import as_in_2x
-from internutopia.core.config import Config, DistributedConfig
-from internutopia.core.model.asset_bounds import limited_by
-from internutopia.core.model.bounds import SceneBounds
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.scene_cache import SCENES
+from internutopia.config import Config, DistributedConfig
 from internutopia.core.task.scene_builder import scene_spec
-from internutopia.core.util import log
-from internutopia.core.world.base import SceneHandle
+from internutopia.engines.base import SceneHandle
+from internutopia.model.asset_bounds import limited_by
+from internutopia.model.bounds import SceneBounds
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.scene_cache import SCENES
+from internutopia.util import log
 
 ConfigT = TypeVar('ConfigT', bound=Config)
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.part_boxes import PartBox
 from internutopia.core.scene.scene import env_path
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.errors import EnvValueError
-from internutopia.core.util.rotations import quat_to_matrix
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.model.part_boxes import PartBox
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import to_host
+from internutopia.util.errors import EnvValueError
+from internutopia.util.rotations import quat_to_matrix
 
 Array = NDArray[np.float64]
 

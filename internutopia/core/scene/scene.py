@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from internutopia.core.model.spec import SceneSpec
-from internutopia.core.world.base import World
-from internutopia.core.world.views import CameraView
+from internutopia.engines.base import World
+from internutopia.engines.views import CameraView
+from internutopia.model.spec import SceneSpec
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import Frame, PictureKind
 from internutopia.core.scene.scene import IScene, env_path
 from internutopia.core.sensor.projection import camera_params
 from internutopia.core.sensor.segmentation import tight_boxes
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.bounds import MAX_SIDE
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
-from internutopia.core.world.views import CameraView
+from internutopia.engines.views import CameraView
+from internutopia.rendering.camera import Frame, PictureKind
+from internutopia.util.arrays import to_host
+from internutopia.util.bounds import MAX_SIDE
 
 DEFAULT_RESOLUTION = (64, 64)
 # the kinds of picture that each output is made of

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.util.splitmix import STEP, mix, shift, signed
-from internutopia.core.world.base import DeviceWorld, World
-from internutopia.core.world.views import Array
+from internutopia.engines.base import DeviceWorld, World
+from internutopia.engines.views import Array
+from internutopia.util.splitmix import STEP, mix, shift, signed
 
 
 def noise_key(seed: int, episode_id: int) -> int:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import FAR, NEAR, Intrinsics
-from internutopia.core.util.rotations import quat_to_matrix
+from internutopia.rendering.camera import FAR, NEAR, Intrinsics
+from internutopia.util.rotations import quat_to_matrix
 
 Floats = NDArray[np.float64]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.model.semantics import Label, SceneLabels
-from internutopia.core.render.camera import BACKGROUND, UNLABELLED
-from internutopia.core.render.occlusion import count_pixels
-from internutopia.core.world.base import World
+from internutopia.engines.base import World
+from internutopia.model.semantics import Label, SceneLabels
+from internutopia.rendering.camera import BACKGROUND, UNLABELLED
+from internutopia.rendering.occlusion import count_pixels
 
 Labels = NDArray[np.int32]
 

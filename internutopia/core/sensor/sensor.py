@@ -14,15 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.model.spec import RobotSpec
+from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
-from internutopia.core.util.observations import split_rows
-from internutopia.core.util.registry import OrderedKeys, is_batched, look_up, register_in
-from internutopia.core.world.base import SceneHandle
-from internutopia.core.world.views import EnvIds
+from internutopia.engines.base import SceneHandle
+from internutopia.engines.views import EnvIds
+from internutopia.model.spec import RobotSpec
+from internutopia.util.observations import split_rows
+from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 
 class BaseSensor(OrderedKeys, ABC):

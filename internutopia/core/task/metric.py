@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from internutopia.core.config.metric import MetricCfg
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.util.registry import look_up, register_in
+from internutopia.config.task import MetricCfg, TaskCfg
+from internutopia.util.registry import look_up, register_in
 
 
 class BaseMetric(ABC):

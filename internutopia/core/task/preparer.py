@@ -9,15 +9,15 @@ from typing import Any
 
 from internutopia.compat.v2.joints import in_env_frame
 from internutopia.compat.v2.specs import as_in_2x
-from internutopia.core.config import TaskCfg
-from internutopia.core.config.compat import Compat
+from internutopia.config import TaskCfg
+from internutopia.config.compat import Compat
 from internutopia.core.episodes import Episode
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.spec import JointSpec, SceneSpec
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, is_reusable
-from internutopia.core.world.base import SceneHandle, World
+from internutopia.engines.base import SceneHandle, World
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.spec import JointSpec, SceneSpec
 
 _SPECS_KEPT = 1024
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-from internutopia.core.config.task import RewardCfg
-from internutopia.core.util.registry import look_up, register_in
+from internutopia.config.task import RewardCfg
+from internutopia.util.registry import look_up, register_in
 
 
 class RewardedTask(Protocol):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from internutopia.core.config import Config
-from internutopia.core.config.robot import ControllerCfg, RobotCfg
-from internutopia.core.config.task import TaskCfg
-from internutopia.core.model.spec import RobotSpec, SceneSpec
+from internutopia.config import Config
+from internutopia.config.robot import ControllerCfg, RobotCfg
+from internutopia.config.task import TaskCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
@@ -16,8 +15,9 @@ from internutopia.core.sensor.sensor import BaseSensor, enabled_sensors
 from internutopia.core.task.metric import BaseMetric
 from internutopia.core.task.reward import BaseReward
 from internutopia.core.task.task import BaseTask
-from internutopia.core.util.registry import look_up
-from internutopia.core.world.base import SceneHandle
+from internutopia.engines.base import SceneHandle
+from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.util.registry import look_up
 
 
 def scene_spec(config: TaskCfg) -> SceneSpec:

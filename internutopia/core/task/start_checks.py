@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.compat.v2.specs import takes_raw_lengths
-from internutopia.core.config.compat import Compat
-from internutopia.core.model.assets import resolve
-from internutopia.core.model.bounds import SceneBounds
-from internutopia.core.model.compiled import CompiledScene
-from internutopia.core.model.importers.load import units_of
-from internutopia.core.model.joint_limits import joint_ranges, outside_limits
-from internutopia.core.model.spec import NO_SCALE, SceneSpec
-from internutopia.core.util import log
-from internutopia.core.util.log import warn_once
+from internutopia.config.compat import Compat
+from internutopia.model.assets import resolve
+from internutopia.model.bounds import SceneBounds
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.importers.load import units_of
+from internutopia.model.joint_limits import joint_ranges, outside_limits
+from internutopia.model.spec import NO_SCALE, SceneSpec
+from internutopia.util import log
+from internutopia.util.log import warn_once
 
 SMALLEST, LARGEST = 1.0, 1000.0
 """Horizontal extents [m] below and above which a scene is probably not of the size that was meant."""

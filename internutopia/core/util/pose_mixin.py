@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
+from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse
 
 Pose = tuple[NDArray[np.float32], NDArray[np.float32]]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.render.camera import Frame, RenderRequest
 from internutopia.core.runner.env_cameras import EnvCameras
+from internutopia.rendering.camera import Frame, RenderRequest
 from internutopia.rl.batched_env import BatchedRLEnv
 
 

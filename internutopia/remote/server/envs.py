@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.episodes.record import plain
-from internutopia.core.world.env_selection import EnvIdSelection
-from internutopia.core.world.views import EnvIds
+from internutopia.engines.env_selection import EnvIdSelection
+from internutopia.engines.views import EnvIds
 from internutopia.remote.protocol import Autoreset
 from internutopia.remote.server.env_camera import camera_names, env_at, env_picture
 from internutopia.remote.server.looks import SessionViews

@@ -14,7 +14,6 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from internutopia.core.util import log
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
 from internutopia.remote.server.bodies import error_response
 from internutopia.remote.server.context import Context
@@ -23,6 +22,7 @@ from internutopia.remote.server.limits import InFlight, RateLimit, origin
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
+from internutopia.util import log
 
 PROBES = frozenset(('/health', '/livez', '/readyz'))
 _PUBLIC_PATHS = re.compile(rf'/|/page/[^/]*|{PREFIX}/version')

@@ -13,10 +13,10 @@ for _name in ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'):
 _opengl = os.environ.get('MUJOCO_GL')
 os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker does so when it renders
 
-import internutopia.core.world.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
+import internutopia.engines.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
 import internutopia.remote.server.worker  # noqa: E402
 import internutopia.rl.vector_env  # noqa: E402, F401
-from internutopia.core.extensions import load_extensions  # noqa: E402
+from internutopia.util.extensions import load_extensions  # noqa: E402
 
 load_extensions()
 

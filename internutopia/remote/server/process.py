@@ -13,9 +13,9 @@ from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from internutopia.core.util import log
 from internutopia.remote.server import worker
 from internutopia.remote.server.errors import retry_later
+from internutopia.util import log
 
 _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
 

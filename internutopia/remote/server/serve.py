@@ -16,14 +16,14 @@ from typing import Any
 import uvicorn
 from typing_extensions import override
 
-from internutopia.core.config import Config
-from internutopia.core.util.interrupts import interrupts
+from internutopia.config import Config
 from internutopia.remote.server.app import create_app
 from internutopia.remote.server.connection import Connection, Connections
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
+from internutopia.util.interrupts import interrupts
 
 _BACKLOG = 2048
 _TICK = 0.05  # s between two looks whether calls are at work

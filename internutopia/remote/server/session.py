@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.util import log
 from internutopia.remote.protocol import QueueStatus, SessionStatus
 from internutopia.remote.server.envs import Progress
 from internutopia.remote.server.errors import ServiceError, invalid
@@ -22,6 +21,7 @@ from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.worker import Done, Failed, Refused
+from internutopia.util import log
 
 _RATE_WINDOW = 10.0  # s, over which steps per second are counted
 

@@ -14,8 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 import internutopia
-from internutopia.core.config import Config
-from internutopia.core.util import log
+from internutopia.config import Config
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
@@ -27,6 +26,7 @@ from internutopia.remote.server.session import Session
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import User
 from internutopia.remote.server.worker import Description, Failed
+from internutopia.util import log
 
 _MAX_ENDED = 4096  # sessions that are over
 _SWEEP_INTERVAL = 0.5  # s between two looks for sessions that are over

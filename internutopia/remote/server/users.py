@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from internutopia.core.util import log
+from internutopia.util import log
 
 LOCAL_USER = 'local'
 """Everybody, on a server without a tokens file."""

@@ -22,11 +22,11 @@ import mujoco
 import numpy as np
 from gymnasium import spaces
 
-from internutopia.core.config import Config
-from internutopia.core.render.gl import NoOpenGLError
+from internutopia.config import Config
 from internutopia.remote.encoding import encode
 from internutopia.remote.protocol import ErrorCode
 from internutopia.remote.server.envs import Progress, SessionEnvs
+from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.actions import ActionFormat
 
 LENGTH = struct.Struct('>Q')

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
-from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.util.install import install_hint
-from internutopia.core.util.log import warn_once
-from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.compiled.step import CompiledStep
 from internutopia.rl.judging import EpisodeArrays
 from internutopia.rl.managers import ObservationManager, RewardManager
 from internutopia.rl.state import RobotState
+from internutopia.util.install import install_hint
+from internutopia.util.log import warn_once
 
 __all__ = ['CompiledStep', 'compile_step']
 

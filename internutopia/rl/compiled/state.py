@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.world.base import World
-from internutopia.core.world.batched.articulation import MujocoArticulationView
-from internutopia.core.world.batched.bodies import MujocoBodyView
-from internutopia.core.world.batched.env_batch import EnvBatch, Index
+from internutopia.engines.base import World
+from internutopia.engines.batched.articulation import MujocoArticulationView
+from internutopia.engines.batched.bodies import MujocoBodyView
+from internutopia.engines.batched.env_batch import EnvBatch, Index
 from internutopia.rl.compiled.kernel import Inputs
 from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.compiled.traced import Traced, TracedArrays

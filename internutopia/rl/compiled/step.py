@@ -17,11 +17,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.util.log import warn_once
-from internutopia.core.world.batched.env_batch import EnvBatch
-from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.engines.batched.env_batch import EnvBatch
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.actions import command
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.state import TracedState
@@ -29,6 +28,7 @@ from internutopia.rl.judging import EpisodeArrays, Judgement, judge
 from internutopia.rl.managers import ObservationManager, RewardManager, TerminationManager, Timers, columns, per_env
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import is_pure, look_up_term
+from internutopia.util.log import warn_once
 
 Array = NDArray[np.float32]
 Trace = Callable[[TracedState, Inputs, Any], Kernel]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.core.util.arrays import HostArrays
 from internutopia.rl.compiled.nodes import Node, UntraceableError, constant
+from internutopia.util.arrays import HostArrays
 
 _RENAMED = {'true_divide': 'divide', 'abs': 'absolute', 'fabs': 'absolute', 'conjugate': 'positive'}
 

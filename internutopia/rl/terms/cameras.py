@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from internutopia.core.render.camera import PictureKind
-from internutopia.core.util import did_you_mean
+from internutopia.rendering.camera import PictureKind
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
+from internutopia.util import did_you_mean
 
 _KINDS: dict[str, PictureKind] = {'rgb': 'rgba', 'depth': 'depth'}
 _SEGMENTATIONS = ('semantic_segmentation', 'instance_segmentation')

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.fields import Range
-from internutopia.core.world.views import EnvIds
+from internutopia.config.fields import Range
+from internutopia.engines.views import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from internutopia.core.config.fields import PositiveFloat
+from internutopia.config.fields import PositiveFloat
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 

@@ -13,12 +13,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, FiniteFloat
 
-from internutopia.core.config.fields import PositiveFloat, Vector
-from internutopia.core.util.rotations import quat_rotate, yaw_of, yaw_rotate
-from internutopia.core.util.vectors import length, squared_length
+from internutopia.config.fields import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
+from internutopia.util.rotations import quat_rotate, yaw_of, yaw_rotate
+from internutopia.util.vectors import length, squared_length
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing

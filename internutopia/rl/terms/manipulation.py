@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config.fields import PositiveFloat, Range
-from internutopia.core.util.rotations import quat_rotate_inverse
-from internutopia.core.util.vectors import length
+from internutopia.config.fields import PositiveFloat, Range
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
+from internutopia.util.rotations import quat_rotate_inverse
+from internutopia.util.vectors import length
 
 
 @term('observation')

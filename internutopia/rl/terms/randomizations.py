@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.config.fields import Range
-from internutopia.core.util.rotations import quat_from_yaw, quat_multiply
+from internutopia.config.fields import Range
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
+from internutopia.util.rotations import quat_from_yaw, quat_multiply
 
 _FOOTPRINT = tuple((x, y) for x in (-0.25, 0.0, 0.25) for y in (-0.2, 0.0, 0.2))  # m, places that a robot may stand on
 

@@ -13,9 +13,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ErrorDetails
 
-from internutopia.core.config.learning import LearningCfg, TermCfg
-from internutopia.core.util import did_you_mean
+from internutopia.config.learning import LearningCfg, TermCfg
 from internutopia.rl.symmetry import TermMirror
+from internutopia.util import did_you_mean
 
 Kind = Literal['observation', 'reward', 'termination', 'metric', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.util.vectors import length, squared_length
+from internutopia.config.fields import PositiveFloat
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
+from internutopia.util.vectors import length, squared_length
 
 
 @term('reward')

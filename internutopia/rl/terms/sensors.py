@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from internutopia.core.util import did_you_mean
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
+from internutopia.util import did_you_mean
 
 
 @term('observation')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from internutopia.core.util.install import install_hint
+from internutopia.util.install import install_hint
 
 try:
     import torch
@@ -15,8 +15,8 @@ try:
 except ImportError as error:
     raise ImportError(f'checkpoints need rsl_rl ({error}): {install_hint("rl")}') from error
 
-from internutopia.core.util import log
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util import log
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from internutopia.core.util.install import install_hint
 from internutopia.rl.training.run_folder import Progress
+from internutopia.util.install import install_hint
 
 _SCALES = ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))
 

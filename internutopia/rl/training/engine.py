@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from internutopia.core.config import Config
-from internutopia.core.util.install import install_hint
+from internutopia.config import Config
+from internutopia.util.install import install_hint
 
 BACKENDS = ('mujoco', 'mujoco_warp')
 

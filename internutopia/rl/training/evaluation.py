@@ -16,13 +16,13 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import CommandTermCfg, LearningCfg
-from internutopia.core.util.arrays import ArrayMaker, to_host
+from internutopia.config import Config
+from internutopia.config.learning import CommandTermCfg, LearningCfg
 from internutopia.rl.state import RobotState
 from internutopia.rl.training.gait import Gait, GaitMeter
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util.arrays import ArrayMaker, to_host
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
 TEST_DURATION = 20.0  # s

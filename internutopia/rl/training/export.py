@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from internutopia.core.util.arrays import ArrayMaker
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.rewards import power_cost
+from internutopia.util.arrays import ArrayMaker
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config import Config
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
+from internutopia.config.robot import ControllerCfg
 from internutopia.rl.policy import PolicyMetadata, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run

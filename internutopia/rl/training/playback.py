@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.render import video
-from internutopia.core.render.video import Video
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.runner.env_pictures import EnvPictures
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.install import install_hint
+from internutopia.rendering import video
+from internutopia.rendering.video import Video
 from internutopia.rl.command_markers import command_markers
 from internutopia.rl.training.evaluation import tested_learning
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util import did_you_mean
+from internutopia.util.install import install_hint
 
 Image = NDArray[np.uint8]
 SUFFIXES = ('.png', *video.SUFFIXES)

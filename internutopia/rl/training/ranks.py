@@ -28,7 +28,7 @@ import torch
 from torch import distributed
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
-from internutopia.core.util.errors import located
+from internutopia.util.errors import located
 
 _LOOPBACK = '127.0.0.1'
 _POLL_INTERVAL = 0.1  # s, between two questions whether to stop

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Count, Seed
-from internutopia.core.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import Count, Seed
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
 
 RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'
 _LONGEST_LINE = 1000  # characters, of the log; longer is what a crash of the machine may leave

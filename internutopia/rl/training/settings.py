@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from internutopia.core.config.base import BaseCfg
-from internutopia.core.config.fields import Count, NonNegativeFloat, PathStr, PositiveFloat, Share
-from internutopia.core.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import Count, NonNegativeFloat, PathStr, PositiveFloat, Share
+from internutopia.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 
 
 class TrainingCfg(BaseCfg):

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from internutopia.core.config.learning import LearningCfg, ObservationTermCfg
-from internutopia.core.util.arrays import to_host
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.symmetry import Mirror, mirror_joints
 from internutopia.rl.terms.registry import Kind, look_up_mirror
+from internutopia.util.arrays import to_host
 
 HOME = 0.01  # rad or m, that a home pose may differ from its image
 

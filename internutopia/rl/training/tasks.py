@@ -14,12 +14,12 @@ from typing import Any, get_type_hints
 import gymnasium
 from pydantic import TypeAdapter, ValidationError
 
-from internutopia.core.config import Config
-from internutopia.core.util import did_you_mean
-from internutopia.core.util.named_module import import_named
+from internutopia.config import Config
 from internutopia.rl.registration import list_tasks, task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util import did_you_mean
+from internutopia.util.named_module import import_named
 
 _NOT_OPTIONS = ('num_envs', 'seed', 'threads')  # given with every config
 

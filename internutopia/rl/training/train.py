@@ -26,10 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from internutopia.core.config import Config
-from internutopia.core.config.distribution import RayDistributionCfg
-from internutopia.core.util import log
-from internutopia.core.util.install import install_hint
+from internutopia.config import Config
+from internutopia.config.distribution import RayDistributionCfg
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.curve import plot_curve
@@ -51,6 +49,8 @@ from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.tasks import Task, look_up_task
 from internutopia.rl.training.trainer import Runner
 from internutopia.rl.untrusted import check_names_no_program
+from internutopia.util import log
+from internutopia.util.install import install_hint
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
 ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}

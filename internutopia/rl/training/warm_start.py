@@ -11,8 +11,8 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from internutopia.core.config.learning import ObservationTermCfg
-from internutopia.core.model.assets import resolve
+from internutopia.config.learning import ObservationTermCfg
+from internutopia.model.assets import resolve
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
 from internutopia.rl.training.rsl_rl import MLPModel
 

@@ -1,6 +1,6 @@
 """Config of the controller that sets a model's own actuators."""
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 
 
 class ActuatorControllerCfg(ControllerCfg):

@@ -1,7 +1,7 @@
 """Config of the differential drive."""
 
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import PositiveFloat
+from internutopia.config.robot import ControllerCfg
 
 
 class DifferentialDriveControllerCfg(ControllerCfg):

@@ -2,8 +2,8 @@
 
 import math
 
-from internutopia.core.config.fields import NonNegativeFloat, PositiveFloat
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.config.robot import ControllerCfg
 
 
 class DiscreteControllerCfg(ControllerCfg):

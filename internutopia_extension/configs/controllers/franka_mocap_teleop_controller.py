@@ -1,7 +1,7 @@
 """Config of motion-capture teleoperation of a Franka arm."""
 
-from internutopia.core.config.fields import Vector
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import Vector
+from internutopia.config.robot import ControllerCfg
 
 
 class FrankaMocapTeleopControllerCfg(ControllerCfg):

@@ -1,6 +1,6 @@
 """Config of GR1's teleoperation."""
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 
 
 class GR1TeleOpControllerCfg(ControllerCfg):

@@ -1,6 +1,6 @@
 """Config of a two-finger gripper."""
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 
 
 class GripperControllerCfg(ControllerCfg):

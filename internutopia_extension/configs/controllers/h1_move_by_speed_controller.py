@@ -1,6 +1,6 @@
 """Config of H1's walking policy."""
 
-from internutopia.core.config.fields import PathStr
+from internutopia.config.fields import PathStr
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers.move_by_speed_controller import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import H1_19

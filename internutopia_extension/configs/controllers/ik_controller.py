@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat
+from internutopia.config.robot import ControllerCfg
 
 
 class InverseKinematicsControllerCfg(ControllerCfg):

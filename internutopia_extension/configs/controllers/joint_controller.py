@@ -1,6 +1,6 @@
 """Config of plain joint control."""
 
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg
 
 
 class JointControllerCfg(ControllerCfg):

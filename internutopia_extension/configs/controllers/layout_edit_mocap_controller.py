@@ -1,7 +1,7 @@
 """Config of editing a scene's layout by motion capture."""
 
-from internutopia.core.config.fields import Vector
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import Vector
+from internutopia.config.robot import ControllerCfg
 
 
 class LayoutEditMocapControllerCfg(ControllerCfg):

@@ -4,9 +4,9 @@ from typing import Self
 
 from pydantic import model_validator
 
-from internutopia.core.config.fields import PathStr
-from internutopia.core.config.robot import ControllerCfg
-from internutopia.core.util import did_you_mean
+from internutopia.config.fields import PathStr
+from internutopia.config.robot import ControllerCfg
+from internutopia.util import did_you_mean
 
 
 class MoveBySpeedControllerCfg(ControllerCfg):

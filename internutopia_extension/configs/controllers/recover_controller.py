@@ -1,7 +1,7 @@
 """Config of putting a fallen robot back on its feet."""
 
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import PositiveFloat
+from internutopia.config.robot import ControllerCfg
 
 
 class RecoverControllerCfg(ControllerCfg):

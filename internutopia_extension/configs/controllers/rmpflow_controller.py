@@ -1,7 +1,7 @@
 """Config of RMPFlow."""
 
-from internutopia.core.config.fields import PathStr
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import PathStr
+from internutopia.config.robot import ControllerCfg
 
 
 class RMPFlowControllerCfg(ControllerCfg):

@@ -2,8 +2,8 @@
 
 from pydantic import FiniteFloat
 
-from internutopia.core.config.fields import NonNegativeFloat
-from internutopia.core.config.robot import ControllerCfg
+from internutopia.config.fields import NonNegativeFloat
+from internutopia.config.robot import ControllerCfg
 
 
 class RotateControllerCfg(ControllerCfg):

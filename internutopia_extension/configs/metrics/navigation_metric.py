@@ -1,7 +1,7 @@
 """Config of the metrics of navigation."""
 
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.config.metric import MetricCfg
+from internutopia.config.fields import PositiveFloat
+from internutopia.config.task import MetricCfg
 from internutopia.navigation.units import SCALE, STEP
 
 

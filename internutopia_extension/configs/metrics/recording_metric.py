@@ -1,6 +1,6 @@
 """Config of recording observations."""
 
-from internutopia.core.config.metric import MetricCfg
+from internutopia.config.task import MetricCfg
 
 
 class RecordingMetricCfg(MetricCfg):

@@ -1,6 +1,6 @@
 """Config of measuring the way a robot went."""
 
-from internutopia.core.config.metric import MetricCfg
+from internutopia.config.task import MetricCfg
 
 
 class TraveledDistanceMetricCfg(MetricCfg):

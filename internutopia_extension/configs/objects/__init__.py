@@ -1,7 +1,7 @@
 """Configs of objects."""
 
-from internutopia.core.config.fields import PathStr, PositiveFloat, Vector
-from internutopia.core.config.object import ObjectCfg
+from internutopia.config.fields import PathStr, PositiveFloat, Vector
+from internutopia.config.task import ObjectCfg
 
 
 class DynamicCubeCfg(ObjectCfg):

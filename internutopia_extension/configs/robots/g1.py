@@ -1,7 +1,7 @@
 """Unitree G1, a humanoid of 29 joints."""
 
-from internutopia.core.config.fields import PathStr
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.fields import PathStr
+from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (
     DiscreteMoveControllerCfg,

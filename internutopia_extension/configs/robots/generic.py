@@ -2,8 +2,8 @@
 
 from pydantic import FiniteFloat
 
-from internutopia.core.config.fields import NonNegativeFloat, PathStr, PositiveFloat
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat
+from internutopia.config.robot import RobotCfg
 
 
 class GenericRobotCfg(RobotCfg):

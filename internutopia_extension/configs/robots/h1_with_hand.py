@@ -1,7 +1,7 @@
 """Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers and a policy of its own."""
 
-from internutopia.core.config.fields import PathStr
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.fields import PathStr
+from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg, JointControllerCfg
 from internutopia_extension.configs.robots import h1

@@ -1,7 +1,7 @@
 """Franka Panda moved by a captured person."""
 
-from internutopia.core.config.fields import PathStr
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.fields import PathStr
+from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (
     FrankaMocapTeleopControllerCfg,

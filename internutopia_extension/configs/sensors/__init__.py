@@ -4,8 +4,8 @@ import math
 
 from typing_extensions import override
 
-from internutopia.core.config.fields import Quaternion, Resolution, Vector
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import Quaternion, Resolution, Vector
+from internutopia.config.robot import SensorCfg
 from internutopia_extension.configs.sensors.collision_sensor import CollisionSensorCfg
 from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
 from internutopia_extension.configs.sensors.gps_compass import GPSCompassCfg

@@ -4,8 +4,8 @@ import math
 
 from pydantic import Field, FiniteFloat
 
-from internutopia.core.config.fields import NonNegativeFloat
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import NonNegativeFloat
+from internutopia.config.robot import SensorCfg
 
 
 class CollisionSensorCfg(SensorCfg):

@@ -1,7 +1,7 @@
 """Contact sensor."""
 
-from internutopia.core.config.fields import NonNegativeFloat
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import NonNegativeFloat
+from internutopia.config.robot import SensorCfg
 
 
 class ContactSensorCfg(SensorCfg):

@@ -1,6 +1,6 @@
 """Config of the GPS with a compass."""
 
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.robot import SensorCfg
 
 
 class GPSCompassCfg(SensorCfg):

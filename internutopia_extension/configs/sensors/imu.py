@@ -1,7 +1,7 @@
 """Inertial measurement unit."""
 
-from internutopia.core.config.fields import NonNegativeFloat, Quaternion, Vector
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import NonNegativeFloat, Quaternion, Vector
+from internutopia.config.robot import SensorCfg
 
 
 class IMUCfg(SensorCfg):

@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import model_validator
 
-from internutopia.core.config.fields import NonNegativeFloat
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import NonNegativeFloat
+from internutopia.config.robot import SensorCfg
 
 
 class JointForceSensorCfg(SensorCfg):

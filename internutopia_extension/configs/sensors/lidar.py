@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 from typing_extensions import override
 
-from internutopia.core.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Vector
-from internutopia.core.config.sensor import SensorCfg
-from internutopia.core.util.bounds import MAX_RAYS
+from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Vector
+from internutopia.config.robot import SensorCfg
+from internutopia.util.bounds import MAX_RAYS
 
 
 class LidarCfg(SensorCfg):

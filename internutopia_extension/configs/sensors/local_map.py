@@ -7,8 +7,8 @@ from typing import Self
 from pydantic import model_validator
 from typing_extensions import override
 
-from internutopia.core.config.fields import PositiveFloat
-from internutopia.core.config.sensor import SensorCfg
+from internutopia.config.fields import PositiveFloat
+from internutopia.config.robot import SensorCfg
 
 _MOST = 1024  # pixels along one side
 

@@ -2,8 +2,8 @@
 
 from pydantic import NonNegativeInt
 
-from internutopia.core.config.fields import Count
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.fields import Count
+from internutopia.config.task import TaskCfg
 from internutopia_extension.configs.tasks.navigation_task import NavigationTaskCfg
 
 __all__ = ['FiniteStepTaskCfg', 'ManipulationTaskCfg', 'NavigationTaskCfg', 'SingleInferenceTaskCfg']

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from internutopia.core.config.fields import Count, PositiveFloat
-from internutopia.core.config.robot import RobotCfg
-from internutopia.core.config.task import TaskCfg
+from internutopia.config.fields import Count, PositiveFloat
+from internutopia.config.robot import RobotCfg
+from internutopia.config.task import TaskCfg
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia_extension.configs.metrics.navigation_metric import NavigationMetricCfg
 
@@ -58,7 +58,7 @@ class NavigationTaskCfg(TaskCfg):
         """
         import numpy as np
 
-        from internutopia.core.util.rotations import quat_multiply
+        from internutopia.util.rotations import quat_multiply
 
         x, y, z = episode.start_position
         turned = quat_multiply(np.array(episode.start_orientation), np.array(robot.orientation or (1.0, 0.0, 0.0, 0.0)))

@@ -204,8 +204,8 @@ def test_seeds_of_python_numpy_and_torch(stand_ins):
 
 
 def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_path, monkeypatch, make_config):
-    from internutopia.distribution.worker import Worker
-    from internutopia.distribution.worker_process import WorkerSpec
+    from internutopia.cluster.worker import Worker
+    from internutopia.cluster.worker_process import WorkerSpec
 
     (tmp_path / 'turning_robots.py').write_text(
         'from omni.isaac.core.utils.rotations import quat_to_euler_angles\n'

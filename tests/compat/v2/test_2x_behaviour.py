@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from internutopia.config.learning import LearningCfg
 from internutopia.core import gym_env
 from internutopia.core.config import Config, ControllerCfg, MetricCfg, RewardCfg, SimConfig
-from internutopia.core.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv

@@ -6,7 +6,7 @@ those of 2.x but for these, where the number does not depend on how long the scr
 - `rep_camera_pointcloud`: looks every 20 steps instead of 500; each of them is at a frame of a robot that stands;
 - `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/runner/test_memory.py` looks closer.
 
-The script of two processes is run by `tests/distribution/test_ray_2x_script.py`. Two more scripts, of a user:
+The script of two processes is run by `tests/cluster/test_ray_2x_script.py`. Two more scripts, of a user:
 `test_seed_script.py` and, robots that walk in several envs without the switch, `test_walking_goals.py`.
 """
 

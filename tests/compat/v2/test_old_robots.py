@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.util.rotations import quat_rotate
 from internutopia.core.vec_env import Env
+from internutopia.util.rotations import quat_rotate
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.joint_names import ALIENGO_12, G1_SIM, GR1_DOF_54, H1_19
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -15,7 +15,7 @@ import pytest
 from markers import slow_but
 from warp_device import DEVICE
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 
 BACKENDS: dict[str, dict[str, Any]] = {
     'mujoco': {},

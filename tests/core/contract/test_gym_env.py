@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.gym_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import jetbot

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv

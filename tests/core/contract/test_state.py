@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, ControllerCfg, MetricCfg, RewardCfg, TaskCfg
+from internutopia.config import Config, ControllerCfg, MetricCfg, RewardCfg, TaskCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import ControllerCfg, MetricCfg, TaskCfg
+from internutopia.config import ControllerCfg, MetricCfg, TaskCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.state import EnvState, SceneState

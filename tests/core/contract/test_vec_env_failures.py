@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import ControllerCfg, MetricCfg, ObjectCfg, RewardCfg, RobotCfg, SensorCfg
+from internutopia.config import ControllerCfg, MetricCfg, ObjectCfg, RewardCfg, RobotCfg, SensorCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor

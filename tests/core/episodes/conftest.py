@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 
 METRIC = {'type': 'ToyMetric', 'metric_config': {}}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.config import TaskCfg
+from internutopia.config import TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 
 

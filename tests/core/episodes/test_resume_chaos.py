@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.metrics import TraveledDistanceMetricCfg

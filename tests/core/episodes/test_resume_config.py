@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config
-from internutopia.core.config.distribution import RayDistributionCfg
+from internutopia.config import Config
+from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.vec_env import Env
@@ -184,7 +184,7 @@ class Colour(enum.Enum):
 
 def test_a_digest_is_the_same_in_every_process(make_task):
     code = (
-        'from internutopia.core.config import Config, TaskCfg\n'
+        'from internutopia.config import Config, TaskCfg\n'
         'from internutopia.core.episodes.config_digest import ConfigDigest\n'
         "print(ConfigDigest(Config(task_configs=[TaskCfg(names={'a', 'b', 'c', 'd'}, inf=float('inf'))])).digest)\n"
     )

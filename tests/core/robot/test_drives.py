@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from one_robot import joint, robot_of, run
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 
 INERTIA = 0.5  # of the wheel below about its hinge [kg m2]
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.spec import Drives
 
 BODIES = """
 <worldbody>

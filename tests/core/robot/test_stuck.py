@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, ControllerCfg, SimConfig
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
+from internutopia.config import Config, ControllerCfg, SimConfig
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 
 WIDE = '<geom type="box" size="3 1 0.5"/>'  # from x = -3 to 3 m
 BESIDE = '<geom type="box" size="1 1 0.5" pos="4 0 0"/>'  # from x = 3 to 5 m

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from internutopia.core import gym_env
-from internutopia.core.render.camera import CameraPose, Intrinsics, half_angle
+from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
 
 SIZE = 96, 72
 COLOURS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0))

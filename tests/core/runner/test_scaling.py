@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import internutopia_extension
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import ActuatorControllerCfg

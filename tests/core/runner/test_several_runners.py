@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, TaskCfg
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config import Config, TaskCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 import internutopia_extension
-from internutopia.core.config import (
+from internutopia.config import (
     Config,
     ControllerCfg,
     MetricCfg,
@@ -19,7 +19,7 @@ from internutopia.core.config import (
     SimConfig,
     TaskCfg,
 )
-from internutopia.core.config.base import BaseCfg
+from internutopia.config.base import BaseCfg
 from internutopia.macros import gm
 from internutopia_extension import configs, import_extensions
 from internutopia_extension.configs import joint_names

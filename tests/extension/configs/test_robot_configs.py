@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from internutopia.core.config import ControllerCfg, RobotCfg, SensorCfg
-from internutopia.core.config.base import BaseCfg
+from internutopia.config import ControllerCfg, RobotCfg, SensorCfg
+from internutopia.config.base import BaseCfg
 from internutopia.macros import gm
 from internutopia_extension.configs import joint_names, robots
 

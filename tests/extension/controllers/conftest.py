@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from walking_hopper import HOME
 
-from internutopia.core.config import ControllerCfg, RobotCfg
+from internutopia.config import ControllerCfg, RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia_extension.configs.controllers import ActuatorControllerCfg, JointControllerCfg
 
 Run = Callable[..., Any]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.config import Config, RobotCfg
-from internutopia.core.util.rotations import quat_from_yaw
+from internutopia.config import Config, RobotCfg
 from internutopia.core.vec_env import Env
+from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

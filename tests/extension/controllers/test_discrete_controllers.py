@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.util.rotations import yaw_of
 from internutopia.core.vec_env import Env
+from internutopia.util.rotations import yaw_of
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from markers import slow_but
 
-from internutopia.core.config import Config, RobotCfg, SimConfig
+from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg

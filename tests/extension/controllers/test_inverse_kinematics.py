@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from internutopia.core.gym_env import Env as GymEnv
-from internutopia.core.model.kinematics import KinematicChain
-from internutopia.core.util.rotations import quat_multiply, quat_rotate
 from internutopia.core.vec_env import Env
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.model.kinematics import KinematicChain
+from internutopia.util.rotations import quat_multiply, quat_rotate
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.robots import h1_with_hand

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from walking_hopper import COMMAND, HOME, METADATA, SENSES, WEIGHTS, expected, send, walk_of
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import JointControllerCfg, MoveBySpeedControllerCfg

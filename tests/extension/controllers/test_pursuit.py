@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import MoveAlongPathPointsControllerCfg
 from internutopia_extension.configs.robots import jetbot

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from internutopia.core.config import Config, SimConfig, TaskCfg
+from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots import aliengo, g1, h1
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.joint_names import G1_GYM, GR1_54
 from internutopia_extension.configs.robots import g1, gr1

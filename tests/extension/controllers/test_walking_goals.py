@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from markers import slow_but
 
-from internutopia.core.config import Config, SimConfig
-from internutopia.core.util.rotations import yaw_of
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.util.rotations import yaw_of
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 ROBOTS = {  # class of the config, and height of the root at home [m]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import MetricCfg, RobotCfg
+from internutopia.config import MetricCfg, RobotCfg
 from internutopia_extension.configs.metrics import RecordingMetricCfg, TraveledDistanceMetricCfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 

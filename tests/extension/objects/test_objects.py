@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import ObjectCfg
+from internutopia.config import ObjectCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg, UsdObjCfg, VisualCubeCfg
 
 Run = Callable[..., Any]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
-from internutopia.core.config.task import RewardCfg
+from internutopia.config import RobotCfg
+from internutopia.config.task import RewardCfg
 
 Run = Callable[..., Any]
 MakeBuiltin = Callable[..., RobotCfg]

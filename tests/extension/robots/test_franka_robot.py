@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config import ObjectCfg
+from internutopia.config import ObjectCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import GripperControllerCfg

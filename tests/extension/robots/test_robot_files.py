@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
-from internutopia.core.model.assets import resolve
+from internutopia.config import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
-from internutopia.core.world.mujoco.world import MujocoWorld
+from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.model.assets import resolve
 from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
 
 ROBOTS: dict[str, RobotCfg] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from markers import slow_but
 
-from internutopia.core.config.robot import RobotCfg
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.sensors import CollisionSensorCfg

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config, RobotCfg, SensorCfg, SimConfig, TaskCfg
+from internutopia.config import Config, RobotCfg, SensorCfg, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.sensors import LocalMapCfg

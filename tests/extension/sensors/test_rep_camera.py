@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from internutopia.core.config import RobotCfg
+from internutopia.config import RobotCfg
 from internutopia.core.sensor.camera import ICamera
 from internutopia.core.sensor.sensor import BaseSensor
-from internutopia.core.util.rotations import quat_rotate_inverse
+from internutopia.util.rotations import quat_rotate_inverse
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.sensors import MocapControlledCameraCfg, RepCameraCfg
 from internutopia_extension.sensors.rep_camera import RepCamera
@@ -245,7 +245,7 @@ RUNS = """
 import ctypes, gc, os, sys
 import psutil
 import internutopia_extension
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.core.vec_env import Env
 
 internutopia_extension.import_extensions()

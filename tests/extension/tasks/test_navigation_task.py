@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from internutopia.core.config import Config, SimConfig
+from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia_extension.configs.robots import jetbot

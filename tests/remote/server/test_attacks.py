@@ -15,7 +15,7 @@ from raw import Raw, RawSession
 from waiting import until
 from wire import Wire, answered
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER, PREFIX
 from internutopia.remote.server.users import add_token

@@ -17,7 +17,7 @@ from raw import Raw
 from waiting import FakeTime, until
 from wire import Wire, answered
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.limits import origin

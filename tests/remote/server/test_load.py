@@ -15,7 +15,7 @@ from raw import Raw
 from waiting import PATIENCE
 
 import internutopia.remote as remote
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

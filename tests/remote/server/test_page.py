@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from internutopia.cli.demo import demo_file
 from internutopia.cli.run_file import read_run_file
-from internutopia.core.config import Config
-from internutopia.core.render.gl import NoOpenGLError, open_context
+from internutopia.config import Config
 from internutopia.remote import create_vectorized_env
 from internutopia.remote.server.users import add_token
+from internutopia.rendering.gl import NoOpenGLError, open_context
 
 pytestmark = pytest.mark.slow
 

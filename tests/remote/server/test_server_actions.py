@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 from markers import slow_but
 from raw import Raw
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg

@@ -15,10 +15,10 @@ from raw import Raw, RawSession
 
 import internutopia
 from internutopia import rl
-from internutopia.core.config import Config
-from internutopia.core.render.gl import NoOpenGLError, open_context
+from internutopia.config import Config
 from internutopia.remote import protocol
 from internutopia.remote.encoding import JSON, MSGPACK
+from internutopia.rendering.gl import NoOpenGLError, open_context
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

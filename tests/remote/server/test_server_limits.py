@@ -14,7 +14,7 @@ import pytest
 from raw import Answer, Raw
 from waiting import PATIENCE, FakeTime, alive, until
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.server.limits import RateLimit
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import add_token

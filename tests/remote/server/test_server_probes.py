@@ -15,7 +15,7 @@ from raw import Raw
 from waiting import until
 from wire import Wire
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole

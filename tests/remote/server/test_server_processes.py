@@ -20,7 +20,7 @@ from raw import Raw, RawSession
 from waiting import PATIENCE, alive, until
 from wire import Wire
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.serve import listen
 from internutopia.remote.server.serve import serve as run_server

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from waiting import PATIENCE, FakeTime, until
 
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote import ServerUnavailableError, SessionLostError, VectorEnv, client
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole

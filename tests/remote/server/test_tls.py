@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from waiting import PATIENCE
 
 from internutopia.cli.app import app
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote import ServerUnavailableError, VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from waiting import until
 
 from internutopia.cli.app import app
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.remote.server.serve import serve as run_server
 from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users, add_token, remove_token

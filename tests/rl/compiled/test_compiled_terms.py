@@ -10,8 +10,8 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from markers import slow_but
 
-from internutopia.core.config import Config
-from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.config import Config
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import term

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.util.rotations import quat_multiply, quat_rotate, quat_rotate_inverse, yaw_of
-from internutopia.core.util.splitmix import mix
-from internutopia.core.util.vectors import cross, length
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.env_random import EnvRandom
+from internutopia.util.rotations import quat_multiply, quat_rotate, quat_rotate_inverse, yaw_of
+from internutopia.util.splitmix import mix
+from internutopia.util.vectors import cross, length
 
 pytest.importorskip('llvmlite')
 

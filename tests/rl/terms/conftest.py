@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from term_cases import ENVS, OBJECTS
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState

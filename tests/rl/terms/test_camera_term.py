@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.arrays import to_host
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
+from internutopia.util.arrays import to_host
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from term_cases import EVERY_CASE
 
-from internutopia.core.world.batched.world import BatchedWorld
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.compiled.state import TracedState

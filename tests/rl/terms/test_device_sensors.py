@@ -13,12 +13,12 @@ from captured import capture_rules
 from stand_in_gpu import on_a_gpu
 from warp_device import DEVICE
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.noise import NormalNoise
-from internutopia.core.util.arrays import HostArrays, to_host
-from internutopia.core.world.warp.render import RayTracer
+from internutopia.engines.warp.render import RayTracer
 from internutopia.rl import VectorEnv
+from internutopia.util.arrays import HostArrays, to_host
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg

@@ -15,10 +15,10 @@ from stand_in_gpu import engine, no_waiting, stand_in_gpu
 from term_cases import BUILT_IN, CASES, ENVS, EVERY_CASE
 
 from internutopia.core.robot.articulation import IArticulation
-from internutopia.core.util.arrays import ArrayMaker, DeviceArrays, HostArrays, to_host
-from internutopia.core.world.views import ArticulationView, BodyView
+from internutopia.engines.views import ArticulationView, BodyView
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
+from internutopia.util.arrays import ArrayMaker, DeviceArrays, HostArrays, to_host
 
 torch = pytest.importorskip('torch')
 

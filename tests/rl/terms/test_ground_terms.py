@@ -11,12 +11,12 @@ import pytest
 from pydantic import ValidationError
 from scipy.spatial.transform import Rotation
 
-from internutopia.core.config.learning import ElevationCfg
-from internutopia.core.util.arrays import to_host
-from internutopia.core.util.rotations import quat_from_yaw
+from internutopia.config.learning import ElevationCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.terms import look_up_term
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import velocity
 

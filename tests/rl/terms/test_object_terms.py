@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.config.learning import LearningCfg
-from internutopia.core.util.rotations import quat_from_yaw
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
+from internutopia.util.rotations import quat_from_yaw
 
 PLACES = {'a': (1.0, 0.0, 0.1), 'b': (0.0, 2.0, 0.1), 'c': (-0.5, 0.0, 0.1)}
 OBJECTS = ('a', 'b', 'c')

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from built_in_terms import ELSEWHERE, MODULES, built_in
 
-from internutopia.core.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import (

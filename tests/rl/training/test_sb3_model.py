@@ -16,7 +16,7 @@ from toy_walker import config as toy_config
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.app import app
-from internutopia.core.config import Config
+from internutopia.config import Config
 from internutopia.rl import ActionCfg
 from internutopia.rl.policy import load_policy
 from internutopia.rl.sb3 import SB3VecEnv

@@ -1,7 +1,7 @@
 """Learning task: drive to the beacon. Ids are in `TASKS`, which the entry point of the package names."""
 
+from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from internutopia.core.config import Config, SimConfig
-from internutopia.core.config.learning import ActionCfg, LearningCfg, ObservationTermCfg, RewardTermCfg
 from rover_lab.configs import RoverCfg, RoverSpeedControllerCfg, RoverTaskCfg
 
 TASKS = {

@@ -1,7 +1,7 @@
 """Beacon: a box without a collider."""
 
-from internutopia.core.model.spec import ObjectSpec
 from internutopia.core.object import BaseObject
+from internutopia.model.spec import ObjectSpec
 from rover_lab.configs import BeaconCfg
 
 

@@ -5,11 +5,11 @@ from collections import OrderedDict
 import numpy as np
 
 from internutopia.core.config.robot import RobotCfg
-from internutopia.core.model.spec import Drives
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util import log
+from internutopia.model.spec import Drives
 from internutopia_extension.robots.jetbot import JetbotRobot
 
 

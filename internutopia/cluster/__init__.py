@@ -1,0 +1,50 @@
+"""Distributed runs: one `Config` in several processes, on this machine or on a cluster.
+
+`Config.distribute(RayDistributionCfg(...))` makes a config whose `vec_env.Env` has `proc_num * env_num` envs. The queue
+of episodes and the results are in the process that made the `Env`; workers hold worlds, tasks and robots.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from internutopia.config import DistributedConfig
+from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
+from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.runner.base import EnvRunner
+from internutopia.util.install import install_hint
+
+if TYPE_CHECKING:
+    from internutopia.cluster.rl_env import DistributedRLEnv
+    from internutopia.config.learning import LearningCfg
+    from internutopia.rl.probe import EnvProbe
+
+
+def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:
+    """What runs the envs of a distributed config.
+
+    ValueError for a kind of distribution that is not there, ImportError if its library is missing.
+    """
+    checked = _checked(distribution)
+    from internutopia.cluster.ray_runner import RayRunner
+
+    return RayRunner(config, checked, queue)
+
+
+def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe: EnvProbe) -> DistributedRLEnv:
+    """What runs the envs of a distributed config for the array API; errors are those of `create_runner`."""
+    assert config.distribution_config is not None
+    checked = _checked(config.distribution_config)
+    from internutopia.cluster.rl_env import DistributedRLEnv
+
+    return DistributedRLEnv(config, checked, learning, probe)
+
+
+def _checked(distribution: DistributionCfg) -> RayDistributionCfg:
+    if not isinstance(distribution, RayDistributionCfg):
+        raise ValueError(f"distribution_config.type={distribution.type!r}: expected 'ray'")
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise ImportError(f'distributed runs need Ray: {install_hint("distribution")}') from None
+    return distribution

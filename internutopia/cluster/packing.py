@@ -1,0 +1,168 @@
+"""Packing of many small nested values into a few arrays, to send them to another process.
+
+Observations and actions of envs are dicts of small arrays, alike from env to env. `pack` puts the arrays that stand at
+the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
+dicts (with the order of their keys), lists and tuples of arrays, numbers, text and whatever else can be pickled. Arrays
+that come out are writable rows of a copy. Long lists of numbers, such as paths, are left whole.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.runner.step_result import StepResult
+from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, builder, reader
+
+Column = NDArray[Any] | list[Any]
+
+_MAPPINGS, _SEQUENCES = (dict, OrderedDict), (list, tuple, StepResult)
+_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be a layout of its own
+_DTYPE = attrgetter('dtype')
+
+
+@dataclass(frozen=True)
+class LeafGroup:
+    """Values of one layout: where they stand in the sequence, and a column for every leaf, in order."""
+
+    rows: Sequence[int]
+    layout: Layout
+    columns: list[Column]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A sequence of `count` values."""
+
+    count: int
+    groups: list[LeafGroup]
+
+
+def pack(values: Sequence[Any]) -> Packed:
+    """Gather values."""
+    rows_by_form: dict[Any, list[int]] = {}
+    try:
+        groups = [_group(range(len(values)), values)] if values else []
+    except LayoutMismatchError:
+        for row, value in enumerate(values):
+            rows_by_form.setdefault(_form(value), []).append(row)
+        groups = [_group(rows, [values[row] for row in rows]) for rows in rows_by_form.values()]
+    return Packed(len(values), groups)
+
+
+def unpack(packed: Packed) -> list[Any]:
+    """The values that were packed."""
+    if len(packed.groups) == 1:
+        return _values(packed.groups[0])
+    values: list[Any] = [None] * packed.count
+    for group in packed.groups:
+        for row, value in zip(group.rows, _values(group), strict=True):
+            values[row] = value
+    return values
+
+
+def stacked(packed: Packed) -> Any:
+    """Values of one layout as arrays with a row for each, by the keys of their dicts; None if they make none.
+
+    `{'a': [1.0, 2.0]}` and `{'a': [3.0, 4.0]}` become `{'a': array([[1.0, 2.0], [3.0, 4.0]])}`.
+    """
+    if len(packed.groups) != 1:
+        return None
+    try:
+        return _stacked_tree(packed.groups[0].layout, iter(packed.groups[0].columns))
+    except ValueError:  # arrays of several shapes, or no numbers
+        return None
+
+
+def array_bytes(packed: Packed) -> int:
+    """Size of the arrays."""
+    return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
+
+
+def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
+    """Values that are all of the form of the first one. LayoutMismatchError if one is not."""
+    layout = _layout(values[0])
+    return LeafGroup(rows, layout, list(map(_column, zip(*reader(layout)(values), strict=True))))
+
+
+def _column(leaves: Sequence[Any]) -> Column:
+    """The leaves that stand at the same place. LayoutMismatchError if they are no column."""
+    first, one_type = leaves[0], len(set(map(type, leaves))) == 1
+    if one_type and _is_nested(first):
+        return _joined(leaves)
+    if not one_type and any(map(_is_nested, leaves)):
+        raise LayoutMismatchError
+    return list(leaves)
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays as rows of one; they are compared by what joins them, in C."""
+    shape = arrays[0].shape
+    try:
+        if shape and len(set(map(len, arrays))) == 1:
+            return np.concatenate(arrays, dtype=arrays[0].dtype, casting='no').reshape(len(arrays), *shape)
+    except (TypeError, ValueError):  # one differs in its type, or in its shape
+        raise LayoutMismatchError from None
+    if shape or len(set(map(_DTYPE, arrays))) > 1 or any(map(np.ndim, arrays)):
+        raise LayoutMismatchError
+    return np.array(arrays)
+
+
+def _stacked_tree(layout: Layout, columns: Iterator[Column]) -> Any:
+    if layout[0] == 'leaf':
+        column = np.asarray(next(columns))
+        if column.dtype.hasobject:
+            raise ValueError(f'{column[0]!r} is no number')
+        return column
+    items = [_stacked_tree(item, columns) for item in layout[-1]]
+    return dict(zip(layout[2], items, strict=True)) if layout[0] == 'dict' else np.stack(items, axis=1)
+
+
+def _layout(value: Any) -> Layout:
+    kind = type(value)
+    if kind in _MAPPINGS:
+        return ('dict', kind, tuple(value), tuple([_layout(item) for item in value.values()]))
+    if kind in _SEQUENCES and _is_nested(value):
+        return ('list', kind, tuple([_layout(item) for item in value]))
+    return LEAF
+
+
+def _form(value: Any) -> tuple[Any, ...]:
+    """What values have in common that make a group: their layout, and type and shape of their arrays."""
+    layout = _layout(value)
+    (leaves,) = reader(layout)([value])
+    return layout, tuple([(leaf.dtype.str, leaf.shape) if _is_nested(leaf) else None for leaf in leaves])
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a value is flattened: a dict, list or tuple of exactly that class, or an array of numbers or text.
+
+    Long sequences of numbers are not.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        return not value.dtype.hasobject and value.dtype.names is None
+    return kind in _MAPPINGS or (kind in _SEQUENCES and not (len(value) > _MANY and _is_numbers(value)))
+
+
+def _is_numbers(values: Sequence[Any]) -> bool:
+    """Whether a sequence holds nothing but numbers, and sequences of numbers."""
+    return all(
+        type(value) is float or type(value) is int or (type(value) in _SEQUENCES and _is_numbers(value))
+        for value in values
+    )
+
+
+def _values(group: LeafGroup) -> list[Any]:
+    columns = [column if isinstance(column, list) else _rows(np.array(column)) for column in group.columns]
+    return builder(group.layout)(range(len(group.rows)), *columns)
+
+
+def _rows(array: NDArray[Any]) -> Iterable[Any]:
+    return array if array.ndim > 1 else [array[row, ...] for row in range(len(array))]

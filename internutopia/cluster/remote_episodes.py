@@ -1,0 +1,164 @@
+"""Remote episodes: what the main process knows of the episodes that workers run, and of those that were lost.
+
+The queue, the results and what is known of every env are here, so the death of a worker costs nothing but the steps of
+its running episodes: they go back to the head of the queue, and their envs report `truncated` with the reason.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from internutopia.config import TaskCfg
+from internutopia.core.datahub import DataHub
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results
+from internutopia.core.runner.state import EnvState
+from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
+from internutopia.util import log
+
+
+@dataclass
+class RemoteEpisode:
+    """An episode in an env of a worker, from its reset to the next one.
+
+    `lost` says why its worker has it no more, `requeued` whether it will be run again. `replaced`: a reset is under
+    way, so it will not be missed.
+    """
+
+    episode: Episode
+    task_config: TaskCfg
+    ended: bool = False
+    lost: str | None = None
+    requeued: bool = False
+    replaced: bool = False
+
+
+class RemoteEpisodes:
+    """What each env holds, by group: those of one worker.
+
+    Args:
+        groups: env ids of each, as many in all.
+        queue: where episodes go back to.
+        results: where their results go.
+        retries: how many workers may die with an episode before it is given up.
+
+    Attributes:
+        envs: what each env holds.
+        last: what each env reported last, or showed when its episode began.
+        groups: env ids of each group.
+    """
+
+    def __init__(self, groups: Sequence[range], queue: EpisodeQueue, results: Results, retries: int):
+        self.envs: list[RemoteEpisode | None] = [None] * sum(map(len, groups))
+        self.last = [EMPTY_RESULT] * len(self.envs)
+        self.groups = groups
+        self._active: dict[int, dict[int, int]] = {}  # what `active` returns, until it changes
+        self._queue = queue
+        self._results = results
+        self._retries = retries
+        self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
+
+    def __getitem__(self, env_id: int) -> RemoteEpisode:
+        """What an env holds that has an episode."""
+        env = self.envs[env_id]
+        assert env is not None
+        return env
+
+    def put(self, env_id: int, env: RemoteEpisode | None, obs: dict[str, Any] | None = None) -> None:
+        """An env holds an episode that has begun with this observation, or none."""
+        self.envs[env_id], self.last[env_id] = env, EMPTY_RESULT
+        if env is not None:
+            info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
+            self.last[env_id] = StepResult(obs, 0.0, False, False, info)
+        self._active.clear()
+
+    def restore(self, env_id: int, state: EnvState) -> None:
+        """An env was put into a state."""
+        self[env_id].ended, self.last[env_id] = state.ended, copy.deepcopy(state.last)
+        self._active.clear()
+
+    def active(self, group: int) -> Mapping[int, int]:
+        """The envs of a group whose episode goes on in their worker, with the index of its task."""
+        if group not in self._active:
+            envs = ((env_id, self.envs[env_id]) for env_id in self.groups[group])
+            self._active[group] = {i: env.episode.task_index for i, env in envs if env and not (env.ended or env.lost)}
+        return self._active[group]
+
+    def by_group(self, env_ids: Iterable[int]) -> dict[int, list[int]]:
+        """Env ids by group, in their order."""
+        size = len(self.groups[0])
+        sorted_out: dict[int, list[int]] = {}
+        for env_id in env_ids:
+            sorted_out.setdefault(env_id // size, []).append(env_id)
+        return sorted_out
+
+    def reported_finished(self) -> list[str]:
+        """Names of the tasks that are here and were reported to have reached their goal."""
+        if not (reported := DataHub.finished_episodes()):
+            return []
+        return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
+
+    def on_step(self, group: int, results: Sequence[StepResult]) -> dict[int, StepResult]:
+        """A group has made a step, of which the active envs report these results; they are returned by env id."""
+        by_env = dict(zip(self.active(group), results, strict=True))
+        for env_id, result in by_env.items():
+            self.last[env_id] = result
+            if result.terminated or result.truncated:
+                self.last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
+                self[env_id].ended = True
+                self._active.pop(group, None)
+        return by_env
+
+    def result_without_step(self, env_id: int) -> StepResult:
+        """What an env reports that has made no step: nothing, or its last result again."""
+        env, last = self.envs[env_id], self.last[env_id]
+        if env is None:
+            return EMPTY_RESULT
+        if env.lost is not None and not env.ended:
+            env.ended = True
+            info = {**(last.info or {}), 'metrics': {}, 'error': env.lost}
+            info = {**info, 'requeued': True} if env.requeued else info
+            last = self.last[env_id] = StepResult(last.observation, 0.0, False, True, info)
+        return repeat_result(last)
+
+    def on_worker_death(self, group: int, reason: str) -> None:
+        """A worker has died: its running episodes go back to the queue, but for those that are given up."""
+        back: list[Episode] = []
+        for env_id in self.active(group):
+            env = self[env_id]
+            if env.replaced:
+                env.lost = reason
+                continue
+            self._deaths[env.episode.id] += 1
+            if self._deaths[env.episode.id] > self._retries:
+                env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
+                self._results.write(self._failure_result(env_id))
+            else:
+                env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
+                back.append(env.episode)
+        self._active.pop(group, None)
+        self._queue.put_back(back)
+        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
+
+    def on_death_at_start(self, envs: Iterable[RemoteEpisode]) -> None:
+        """A worker has died while it started these episodes."""
+        self._deaths.update(env.episode.id for env in envs)
+
+    def check_retries(self, envs: Iterable[RemoteEpisode]) -> None:
+        """RuntimeError if too many workers have died with one of these episodes."""
+        for env in envs:
+            if self._deaths[env.episode.id] > self._retries:
+                raise RuntimeError(
+                    f'episode {env.episode.id} (task_configs[{env.episode.task_index}]): '
+                    f'{self._deaths[env.episode.id]} workers have died while it was started or run'
+                )
+
+    def _failure_result(self, env_id: int) -> EpisodeRecord:
+        """The result of an episode that is not run again; what killed its workers is in `lost`."""
+        env, steps = self[env_id], (self.last[env_id].info or {}).get('step', 0)
+        return EpisodeRecord.of(env.episode, env.task_config.type, env_id, steps, False, True, {}, env.lost)

@@ -1,0 +1,369 @@
+"""Distributed RL env: the learner's view of envs that are in several processes, led from here.
+
+It is to `rl.VectorEnv` what `BatchedRLEnv` is in one process, with the same numbers to the bit. Each worker steps,
+judges and restarts its envs; the queue of episodes and the results are here. Arrays of all envs are here, too: workers
+of this machine write their rows of them, and a pipe to each of them wakes it and says when it is done. Workers of other
+machines get and give their rows as Ray objects.
+
+The episodes of a worker that dies go back to the queue, as in the list API; its envs are truncated with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.cluster.rl_worker import (
+    OUTCOME,
+    SLOTS,
+    STEP,
+    Request,
+    RLReply,
+    RLWorkerSpec,
+    Start,
+    metric_field,
+)
+from internutopia.cluster.rl_workers import RLWorkers
+from internutopia.cluster.shared_arrays import ArrayField, SharedArrays
+from internutopia.cluster.worker_process import pickled
+from internutopia.config import DistributedConfig
+from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.learning import LearningCfg
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.runner.base import Question, StepWatcher
+from internutopia.core.runner.spacing import with_spacing
+from internutopia.core.task.scene_builder import check_implemented
+from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
+from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
+from internutopia.rl.checks import checked_learning, combined_seed
+from internutopia.rl.probe import EnvProbe
+from internutopia.rl.terms.registry import terms_of
+from internutopia.util import log
+from internutopia.util.arrays import HostArrays
+
+Array = NDArray[np.float32]
+_NOTHING = RLReply({}, ())
+
+
+@dataclass
+class SharedState:
+    """What learners may look at and change of the state of the envs: see `RobotState`."""
+
+    steps: NDArray[np.int64]
+    levels: Array
+
+
+class DistributedRLEnv:
+    """`proc_num * env_num` envs in workers; see `BatchedRLEnv`, whose methods these are.
+
+    Worker `k` has the envs `k * env_num .. (k + 1) * env_num - 1`.
+
+    Args:
+        config: what to run.
+        distribution: where.
+        learning: what is learned; None takes that of the tasks, which must agree.
+        probe: what the envs are like.
+    """
+
+    device_arrays = False
+
+    def __init__(
+        self,
+        config: DistributedConfig,
+        distribution: RayDistributionCfg,
+        learning: LearningCfg | None,
+        probe: EnvProbe,
+    ):
+        check_implemented(config)
+        self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
+        self.learning = checked_learning(config, learning)
+        self.arrays = HostArrays()
+        self.step_dt = probe.step_dt
+        self._each = config.env_num
+        self.env_num = distribution.proc_num * config.env_num
+        self.groups: Sequence[range] = [
+            range(first, first + self._each) for first in range(0, self.env_num, self._each)
+        ]
+        self.watchers: list[StepWatcher] = []
+        self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
+        self._recorded = config.results_file is not None or config.metrics_save_path == 'console'
+        results = ResultsWriter(config)
+        self.queue.skip(results.done)
+        self.results: Results = results
+        self._retries = distribution.episode_retries
+        self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
+        self._episodes: list[Episode | None] = [None] * self.env_num
+        self._lost: dict[int, str] = {}  # envs whose worker has died, until they have reported it; and why
+        self._starting: set[int] = set()  # envs whose reset is under way: it is made again if their worker dies
+        self._started = self._stepping = False
+        self._critic_seen = self._closed = False
+        self._shared = shared = SharedArrays(_fields(self.env_num, probe))
+        self.running: NDArray[np.bool_] = shared['running']
+        self._running = self.running.copy()  # when all workers had answered last
+        self.episode_ids: NDArray[np.int64] = shared['episode_ids']
+        self.episode_ids[:] = -1
+        self.returns: NDArray[np.float64] = shared['returns']
+        self.state = SharedState(shared['steps'], shared['levels'])
+        try:
+            self._workers = RLWorkers(config, distribution, self._spec, shared, self._on_death)
+        except BaseException:
+            shared.close()
+            results.close()
+            raise
+
+    @property
+    def runner(self) -> Any:
+        """There is none here. RuntimeError."""
+        raise RuntimeError('the robots, scenes and pictures of a distributed VectorEnv are in its workers, not here')
+
+    def seed(self, seed: int | Sequence[int]) -> None:
+        """Start everything random, endless orders of episodes and the curriculum anew."""
+        self.queue.restart(combined_seed(seed))
+        self.state.levels[:] = 0.0
+
+    def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
+        """The envs of a mask, bool `(n,)`."""
+        return EnvIdSelection(np.flatnonzero(mask))
+
+    def reset(self, envs: EnvSelection) -> None:
+        """Start the next episodes in these envs; those that get none stop running.
+
+        What goes wrong in one worker leaves all of these envs without an episode. RuntimeError if workers die again and
+        again while they start an episode.
+        """
+        env_ids = envs.host_ids.tolist()
+        starts = self._take(env_ids)
+        self._starting = set(env_ids)
+        try:
+            self._start(starts)
+        except BaseException:
+            self._give_back(env_ids)
+            raise
+        finally:
+            self._starting = set()
+            self.results.flush()
+        for env_id in env_ids:
+            self._lost.pop(env_id, None)
+        self._started = True
+        self._tell_change()
+
+    def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
+        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
+
+        Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
+        """
+        if not self._started:
+            raise RuntimeError('reset the envs first')
+        for watcher in self.watchers:
+            watcher.on_step_start()
+        shared = self._shared
+        self._settle()
+        shared['actions'][:] = actions
+        shared['slot'][0] = (shared['slot'][0] + 1) % SLOTS
+        self._stepping = True
+        requests = dict.fromkeys(range(self._workers.count), STEP)
+        starts_of: dict[int, list[Start]] = {}
+        if starting is not None and starting.any:
+            started = starting.host_ids.tolist()
+            self._running[started] = True  # they are lost, too, if their worker dies
+            starts_of = self._by_worker(self._take(started))
+            requests |= {worker: self._request('step', starts) for worker, starts in starts_of.items()}
+        replies = self._exchange(requests)
+        self._stepping = False
+        failed = [worker for worker, reply in replies.items() if reply.exception is not None]
+        self._give_back([start.env_id for worker in failed for start in starts_of.get(worker, [])])
+        _raise_first(replies)
+        errors = {env_id: text for reply in replies.values() for env_id, text in reply.errors.items()}
+        outcome = self._outcome(errors)
+        self._tell_change()
+        return outcome
+
+    def compute_observations(self) -> Array:
+        """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
+        return self._observations().copy()
+
+    def compute_first_observations(self, envs: EnvSelection) -> Array:
+        """Observations `(m, dim)` of envs that have just started."""
+        return envs.take(self._observations()).copy()
+
+    def last_observations(self) -> Array:
+        """What was observed last `(n, dim)`, the caller's own."""
+        return self._observations().copy()
+
+    def compute_critic_observations(self) -> Array:
+        """What the critic sees `(n, dim)`. RuntimeError before the first reset."""
+        if not self._started:
+            raise RuntimeError('reset the envs first')
+        if not self._critic_seen:
+            _raise_first(self._exchange(dict.fromkeys(range(self._workers.count), ('critic',))))
+            self._critic_seen = True
+        return self._shared['critic'].copy()
+
+    def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
+        """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
+        if self._closed:
+            return {}
+        critic_seen = self._critic_seen
+        replies = self._exchange({worker: ('ask', question) for worker, question in questions.items()})
+        self._critic_seen = critic_seen
+        _raise_first(replies)
+        return {worker: reply.answer for worker, reply in replies.items()}
+
+    def close(self) -> None:
+        """End the workers and free everything."""
+        self._closed = True
+        self._workers.close()
+        self._shared.close()
+        self.results.close()
+
+    def _spec(self, config: DistributedConfig) -> RLWorkerSpec:
+        tasks = [task.model_copy(update={'learning': self.learning}) for task in config.task_configs]
+        own = config.model_copy(update={'task_configs': tasks, 'distribution_config': None})
+        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(terms_of(self.learning)), recorded=self._recorded)
+
+    def _tell_change(self) -> None:
+        for watcher in self.watchers:
+            watcher.on_change()
+
+    def _observations(self) -> Array:
+        return self._shared['observations'][self._shared['slot'][0]]
+
+    def _take(self, env_ids: Sequence[int]) -> list[Start]:
+        """The next episodes, one for each env."""
+        starts: list[Start] = []
+        for env_id in env_ids:
+            self._episodes[env_id] = episode = self.queue.take()
+            given = () if episode is None else (episode.id, episode.task_index)
+            starts.append(Start(env_id, *given))
+        return starts
+
+    def _give_back(self, env_ids: Sequence[int]) -> None:
+        """Return the episodes of envs, which did not start, to the head of the queue."""
+        self.queue.put_back([self._episodes[env_id] for env_id in env_ids])
+        for env_id in env_ids:
+            self._episodes[env_id] = None
+
+    def _start(self, starts: Sequence[Start]) -> None:
+        """Have workers start episodes."""
+        todo, done = self._by_worker(starts), list[int]()
+        while todo:
+            self._check_retries(starts)
+            replies = self._exchange({worker: self._request('reset', own) for worker, own in todo.items()})
+            exceptions = [reply.exception for reply in replies.values() if reply.exception is not None]
+            done += [worker for worker, reply in replies.items() if reply.exception is None]
+            if exceptions:
+                started = self._by_worker([start for start in starts if start.env_id // self._each in done])
+                self._exchange({w: ('clear', [start.env_id for start in own]) for w, own in started.items()})
+                raise exceptions[0]
+            todo = {worker: own for worker, own in todo.items() if worker not in replies}
+
+    def _request(self, method: str, starts: Sequence[Start]) -> Request:
+        return method, starts, self.queue.seed
+
+    def _by_worker(self, starts: Sequence[Start]) -> dict[int, list[Start]]:
+        sorted_out: dict[int, list[Start]] = {}
+        for start in starts:
+            sorted_out.setdefault(start.env_id // self._each, []).append(start)
+        return sorted_out
+
+    def _exchange(self, requests: Mapping[int, Request]) -> dict[int, RLReply]:
+        """Have workers do something; the replies of those that have not died meanwhile."""
+        self._settle()
+        self._critic_seen = False
+        replies = self._replies(self._workers.exchange(requests))
+        np.copyto(self._running, self.running)
+        return replies
+
+    def _settle(self) -> None:
+        """Take in what came of a call that was interrupted."""
+        self._replies(self._workers.settle())
+
+    def _replies(self, answers: Mapping[int, RLReply | None]) -> dict[int, RLReply]:
+        replies = {worker: answer or _NOTHING for worker, answer in answers.items()}
+        for reply in replies.values():
+            for record in reply.results:
+                self.results.write(record)
+        return replies
+
+    def _outcome(self, errors: dict[int, str]) -> StepOutcome:
+        """What a step led to, those envs included whose workers have died since the one before."""
+        shared = self._shared
+        rewards, terminated, truncated, failed, stuck = (shared[name].copy() for name in OUTCOME)
+        metrics = {name: shared[metric_field(name)].copy() for name in self.learning.metrics}
+        if self._lost:
+            rows = list(self._lost)
+            truncated[rows] = True
+            errors |= self._lost
+            self._lost = {}
+        self.results.flush()
+        ended = EnvIdSelection(np.flatnonzero(terminated | truncated))
+        return StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
+
+    def _on_death(self, worker: int, reason: str) -> None:
+        """A worker has died: its running episodes go back to the queue, and its rows are what they were before."""
+        rows = slice(worker * self._each, (worker + 1) * self._each)
+        slot, observations = self._shared['slot'][0], self._shared['observations']
+        if self._stepping:
+            observations[slot, rows] = observations[slot - 1, rows]
+        for name in (*OUTCOME, *map(metric_field, self.learning.metrics)):
+            self._shared[name][rows] = 0
+        back: list[Episode] = []
+        for env_id in range(rows.start, rows.stop):
+            episode = self._episodes[env_id]
+            if episode is None or not (self._running[env_id] or env_id in self._starting):
+                continue
+            self._deaths[episode.id] += 1
+            if env_id in self._starting:
+                continue
+            if self._deaths[episode.id] > self._retries:
+                text = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
+                self._lost[env_id] = text
+                task = self.config.task_configs[episode.task_index].type
+                steps = int(self.state.steps[env_id])
+                self.results.write(EpisodeRecord.of(episode, task, env_id, steps, False, True, {}, text))
+            else:
+                self._lost[env_id] = f'{reason}; the episode goes back to the queue'
+                back.append(episode)
+            self._episodes[env_id] = None
+        self.running[rows] = False
+        self.queue.put_back(back)
+        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
+
+    def _check_retries(self, starts: Sequence[Start]) -> None:
+        for start in starts:
+            if start.episode_id is not None and self._deaths[start.episode_id] > self._retries:
+                raise RuntimeError(
+                    f'episode {start.episode_id} (task_configs[{start.task_index}]): '
+                    f'{self._deaths[start.episode_id]} workers have died while it was started or run'
+                )
+
+
+def _raise_first(replies: Mapping[int, RLReply]) -> None:
+    """Raise what a worker has raised."""
+    for reply in replies.values():
+        if reply.exception is not None:
+            raise reply.exception
+
+
+def _fields(n: int, probe: EnvProbe) -> dict[str, ArrayField]:
+    """The arrays of all envs; `slot` says which of the arrays of observations is the current one."""
+    float32, boolean = np.dtype(np.float32), np.dtype(np.bool_)
+    fields = {
+        'slot': ArrayField((1,), np.dtype(np.int64)),
+        'actions': ArrayField((n, probe.action_size), float32),
+        'observations': ArrayField((SLOTS, n, probe.observation_size), float32),
+        'critic': ArrayField((n, probe.critic_size), float32),
+        'rewards': ArrayField((n,), float32),
+        'returns': ArrayField((n,), np.dtype(np.float64)),
+        'levels': ArrayField((n,), float32),
+    }
+    fields |= {name: ArrayField((n,), boolean) for name in (*OUTCOME[1:], 'running')}
+    fields |= {name: ArrayField((n,), np.dtype(np.int64)) for name in ('steps', 'episode_ids')}
+    return fields | {metric_field(name): ArrayField((n,), dtype) for name, dtype in probe.metric_types.items()}

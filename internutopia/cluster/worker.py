@@ -1,0 +1,222 @@
+"""Worker of a distributed run: the world, tasks and robots of some of the envs, in a process of their own.
+
+A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
+are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
+one changes (`reset`, `step`). The second is made only if the first went well in all workers, so a mistake in the envs
+of one worker changes nothing in any.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+from typing_extensions import override
+
+from internutopia.cluster.packing import Packed, pack, stacked, unpack
+from internutopia.cluster.pipe_server import PipeServer
+from internutopia.cluster.worker_process import WorkerSpec, this_place
+from internutopia.config import TaskCfg
+from internutopia.core.datahub import DataHub
+from internutopia.core.episodes import Episode, EpisodeQueue
+from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.results import Results
+from internutopia.core.runner.actions import BatchedActions
+from internutopia.core.runner.local import LocalRunner
+from internutopia.core.runner.snapshot import check_fit, restore, set_state
+from internutopia.core.runner.state import SceneState
+from internutopia.core.task.preparer import PreparedEpisode
+from internutopia.model.spec import JointSpec
+from internutopia.rendering.camera import CameraPose
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An episode for an env, with its joints; its config only if the worker has had no episode of this task yet."""
+
+    env_id: int
+    episode_id: int
+    task_index: int
+    task_config: bytes | None
+    joints: tuple[JointSpec, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Values of envs, and the results of the episodes that have ended since the last reply."""
+
+    values: Packed
+    results: list[EpisodeRecord]
+
+
+class CollectedResults(Results):
+    """Results of episodes until somebody takes them."""
+
+    def __init__(self) -> None:
+        self._results: list[EpisodeRecord] = []
+
+    @override
+    def write(self, record: EpisodeRecord) -> None:
+        self._results.append(record)
+
+    @override
+    def flush(self) -> None:
+        """They last when the process that made the `Env` has written them."""
+
+    @override
+    def start_over(self, metrics_only: bool = False) -> None:
+        """Forget what nobody has taken. The process that made the `Env` gives results their form."""
+        self._results.clear()
+
+    @override
+    def close(self) -> None:
+        """Nothing is held."""
+
+    @property
+    def any(self) -> bool:
+        """Whether some came since the last call of `take`."""
+        return bool(self._results)
+
+    def take(self) -> list[EpisodeRecord]:
+        """All that came since the last call."""
+        results, self._results = self._results, []
+        return results
+
+
+class Worker(PipeServer):
+    """Envs of a distributed run; lives in a Ray actor."""
+
+    def __init__(self) -> None:  # an actor whose constructor fails could not say why
+        self._runner: LocalRunner | None = None
+        self._results = CollectedResults()
+        self._tasks: dict[int, bytes] = {}
+        self._prepared: dict[int, PreparedEpisode] = {}
+        self._actions: BatchedActions | None = None
+        self._unwatch: Callable[[], None] | None = None
+        self._before: SceneState | None = None  # the last `set_state`, until the envs move
+
+    @property
+    def runner(self) -> LocalRunner:
+        """What runs the envs."""
+        assert self._runner is not None
+        return self._runner
+
+    def set_up(self, spec: WorkerSpec, watcher: bytes | None) -> str:
+        """Make the classes of the main process known here, and the world; which process this is, and where."""
+        spec.set_up_process()
+        self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
+        if watcher is not None:
+            self.watch(watcher)
+        return this_place()
+
+    def watch(self, begin: bytes) -> None:
+        """Have somebody stand beside the envs, made by a pickled function; see `Env.watch`."""
+        self._unwatch = self.runner.watch(pickle.loads(begin))
+
+    def unwatch(self) -> None:
+        """End that."""
+        end, self._unwatch = self._unwatch, None
+        if end is not None:
+            end()
+
+    def ask(self, question: bytes) -> Any:
+        """What a pickled question gives; see `WorkerEnvs.ask`."""
+        return pickle.loads(question)(self.runner.simulator, 0)
+
+    def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
+        """Prepare episodes; whatever is wrong with them is found here."""
+        self.runner.simulator.queue.seed = seed
+        self._tasks.update({a.task_index: a.task_config for a in assignments if a.task_config is not None})
+        episodes = {a.env_id: Episode(a.episode_id, a.task_index, self._snapshot(a.task_index)) for a in assignments}
+        self._prepared = self.runner.simulator.prepare(episodes, {a.env_id: a.joints for a in assignments})
+
+    def reset(self, env_ids: Sequence[int]) -> Reply:
+        """Start the planned episodes; first observations, None for envs that get none."""
+        prepared, self._prepared = self._prepared, {}
+        self.runner.simulator.start(env_ids, prepared, self.runner)
+        for watcher in self.runner.simulator.watchers:
+            watcher.on_change()
+        return self._reply(self.runner.first_observations(env_ids))
+
+    def clear(self, env_ids: Sequence[int]) -> None:
+        """Leave envs without an episode."""
+        self.runner.simulator.clear(env_ids)
+
+    def validate(self, env_ids: Sequence[int], actions: Packed) -> bool:
+        """Check the actions of the next step; returns whether only their signature mattered."""
+        self._actions = self.runner.check_actions(dict(zip(env_ids, unpack(actions), strict=True)))
+        return self._actions.signature_checked
+
+    def step(self, env_ids: Sequence[int], step_count: int, finished: Sequence[str], actions: Packed | None) -> Reply:
+        """Make a step.
+
+        Args:
+            env_ids: whose outcomes are asked for.
+            step_count: number of steps of the whole run before this one.
+            finished: names of tasks that were reported to have reached their goal.
+            actions: None means those that were checked.
+        """
+        if actions is not None:  # of a known signature
+            self._actions = self.runner.check_stacked(env_ids, stacked(actions))
+            if self._actions is None:
+                self.validate(env_ids, actions)
+        checked, self._actions, self._before = self._actions, None, None
+        assert checked is not None
+        for name in finished:
+            DataHub.set_episode_finished(name)
+        self.runner.simulator.set_current_time_step_index(step_count)
+        return self._reply(self.runner.advance(checked, env_ids))
+
+    def get_obs(self, env_ids: Sequence[int]) -> Reply:
+        """The current observations of envs that hold an episode."""
+        observations = self.runner.get_obs()
+        return self._reply([observations[env_id] for env_id in env_ids])
+
+    def warm_up(self, steps: int, physics: bool) -> Reply:
+        """Let time pass without commands."""
+        self.runner.warm_up(steps, physics)
+        return self._reply([])
+
+    def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
+        """The camera that is meant; if it is one of an env, of one here."""
+        return self.runner.simulator.camera_pose(camera, size)
+
+    def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
+        """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
+        return self.runner.simulator.render_tile(pose, size, shown)
+
+    def get_state(self, env_ids: Sequence[int]) -> SceneState:
+        """The state of envs."""
+        return self.runner.get_state(env_ids)
+
+    def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
+        """ValueError if a state does not fit."""
+        check_fit(self.runner.simulator, state, env_ids)
+
+    def set_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
+        """Put envs into a state; if that fails, here or (`undo_set_state`) elsewhere, nothing has changed."""
+        self._before = set_state(self.runner.simulator, state, env_ids)
+
+    def undo_set_state(self) -> list[str]:
+        """Put envs back into the state they were in before `set_state`; says what could not be put back."""
+        before, self._before = self._before, None
+        assert before is not None
+        return restore(self.runner.simulator, before)
+
+    def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
+        """The action space of a controller."""
+        return self.runner.action_space(env_id, robot, controller)
+
+    def _snapshot(self, task_index: int) -> Any:
+        data = self._tasks[task_index]
+
+        def make() -> TaskCfg:
+            return pickle.loads(data)
+
+        return make
+
+    def _reply(self, values: Sequence[Any]) -> Reply:
+        return Reply(pack(values), self._results.take())

@@ -1,0 +1,44 @@
+"""Config of how large model files may be, and how much reading them may take."""
+
+from typing import Self
+
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import Count, PositiveFloat
+
+
+class AssetLimitsCfg(BaseCfg):
+    """What is refused of model files (scenes, robots, objects), with an error that names the file and the limit.
+
+    Sizes are looked at before MuJoCo's and USD's readers see a file. `time` and `memory` are for files of unknown
+    origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
+    crashes a reader is an error, too. Isaac Sim, which reads files itself, has no limits.
+    """
+
+    time: PositiveFloat | None = None
+    """Time that reading and compiling the files of a task may take in a process of its own, s; with the decomposition
+    of concave meshes, if that is not cached. None is no limit."""
+    memory: Count | None = None
+    """Memory that this process may take, bytes, beyond what it has from the start. None is no limit; only on Linux."""
+    file_size: Count = 4 * 2**30
+    """Size of a file, bytes."""
+    text_size: Count = 512 * 2**20
+    """Size of a file of XML (MJCF, URDF, DAE) or of an OBJ mesh, bytes; in memory they are many times as large."""
+    depth: Count = 1000
+    """How deep XML elements, prims and links of a robot are nested."""
+    elements: Count = 1_000_000
+    """XML elements of an MJCF, URDF or DAE file."""
+    copies: Count = 50_000
+    """Elements that an MJCF file and what it attaches make more of by `replicate`, `attach` and `flexcomp`."""
+    prims: Count = 1_000_000
+    """Prims of a USD stage, with those that references and instancers bring."""
+    pixels: Count = 2**27
+    """Pixels of an image, points of a height field, numbers that an MJCF file sets aside (`size`)."""
+
+    @property
+    def own_process(self) -> bool:
+        """Whether files are tried in a process of its own."""
+        return self.time is not None or self.memory is not None
+
+    def of_sizes(self) -> Self:
+        """The same without `time` and `memory`: what of a file is read at all."""
+        return self.update(time=None, memory=None)

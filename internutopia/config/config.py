@@ -1,0 +1,186 @@
+"""Config of a whole run, and its YAML form."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from internutopia.compat.omni.finder import install
+from internutopia.config.base import BaseCfg
+from internutopia.config.compat import Compat, compat_of_process, known_fields
+from internutopia.config.distribution import DistributionCfg
+from internutopia.config.fields import Count, PathStr, Seed, Spacing
+from internutopia.config.file_names import expanded, portable
+from internutopia.config.simulator import SimConfig
+from internutopia.config.task import TaskCfg
+from internutopia.config.typed import items_by_type
+from internutopia.config.yaml_file import read_mapping
+from internutopia.util.bounds import MAX_ENVS, MAX_EPISODES
+
+
+class Config(BaseCfg):
+    """A run: how to simulate, how many envs, and the episodes to go through.
+
+    Building one checks it, and keeps the task configs that it is given without changing them.
+    """
+
+    simulator: SimConfig = Field(default_factory=SimConfig)
+    """Time steps, physics engine and machine."""
+    env_num: Count = Field(default=1, le=MAX_ENVS)
+    """Number of envs that run side by side; per process, when the run is distributed."""
+    env_offset_size: Spacing = 5.0
+    """Distance between neighbouring envs on the grid, m. With `'auto'`, no scene reaches into another one, and it is at
+    least 5 m: the scenes of all tasks are read when the Env is made, whose `config` has the number."""
+    metrics_save_path: PathStr | None = 'console'
+    """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
+    resume: bool | Literal['force'] = False
+    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out.
+    A run of another config is refused, unless it is `'force'` (`docs/long_runs.md`)."""
+    task_configs: list[TaskCfg] = Field(max_length=MAX_EPISODES)
+    """The episodes, at least one."""
+    episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
+    """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
+    seed: Seed | None = None
+    """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
+    compat: Compat = Field(default_factory=compat_of_process, validate_default=True)
+    """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
+    INTERNUTOPIA_COMPAT."""
+
+    _tasks_by_type = items_by_type('task_configs', TaskCfg)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _read_simulator_of_2x(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get('compat') == '2.x':
+            simulator = values.get('simulator')
+            if isinstance(simulator, Mapping):
+                return {**values, 'simulator': known_fields(SimConfig, simulator)}
+        return values
+
+    @field_validator('task_configs')
+    @classmethod
+    def _check_tasks(cls, tasks: list[TaskCfg]) -> list[TaskCfg]:
+        if not tasks:
+            raise ValueError('there is no task; a run needs at least one')
+        first_types = [robot.type for robot in tasks[0].robots]
+        for index, task in enumerate(tasks):
+            _check_names(index, task)
+            types = [robot.type for robot in task.robots]
+            if types != first_types:
+                raise ValueError(
+                    f'every task needs the same robot types in the same order, but task_configs[0].robots has '
+                    f'{first_types} and task_configs[{index}].robots has {types}'
+                )
+        return tasks
+
+    @model_validator(mode='after')
+    def _check_resume(self) -> Self:
+        if self.resume and self.results_file is None:
+            raise ValueError(
+                'resume=True needs metrics_save_path to be a file: its lines say which episodes are done; it is '
+                f'{self.metrics_save_path!r}'
+            )
+        if self.resume and self.episode_order == 'shuffle' and self.seed is None:
+            raise ValueError(
+                "resume=True with episode_order='shuffle' needs a seed, the same in every part of the run: without one "
+                'the order is a different one each time'
+            )
+        return self
+
+    @model_validator(mode='after')
+    def _install_stand_ins(self) -> Self:
+        if self.compat == '2.x':  # packages for 2.x may import modules of Isaac Sim before there is an Env
+            install()
+        return self
+
+    @property
+    def results_file(self) -> str | None:
+        """The file that results go to; None if they are printed or go nowhere."""
+        return None if self.metrics_save_path in ('none', 'console') else self.metrics_save_path
+
+    def distribute(self, distribution_config: DistributionCfg) -> 'DistributedConfig':
+        """Returns the same run, spread over several processes."""
+        return DistributedConfig.model_validate({**dict(self), 'distribution_config': distribution_config})
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a config from a YAML file, as `to_yaml` writes it.
+
+        Args:
+            path: The file, in UTF-8.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is not YAML (the message names line and column), not a mapping, or too large: more
+                than 64 MiB, 100 levels, or 5 million values when aliases are written out.
+            pydantic.ValidationError: A field is missing, unknown or wrong.
+        """
+        values = expanded(read_mapping(path))
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            error.add_note(f'in {path}')
+            if 'actions' in values:
+                error.add_note('actions are for `internutopia run`; a script gives them to `Env.step`')
+            raise
+
+    def to_yaml(self, path: str | os.PathLike[str]) -> None:
+        """Writes the config to a YAML file (UTF-8); numpy arrays become lists.
+
+        Names of assets stay as they were given. Files in the asset folder of this machine (`gm.ASSET_PATH`, where the
+        defaults of robots are) are written as `assets:robots/h1/h1.usd`, those of extension packages that are installed
+        here as `package:my_robots/lift.xml`, which `from_yaml` finds on any machine.
+        """
+        text = yaml.safe_dump(portable(self.model_dump(mode='json')), sort_keys=False, allow_unicode=True)
+        Path(path).write_text(text, encoding='utf-8')
+
+
+class DistributedConfig(Config):
+    """A run that is spread over several processes, made by `Config.distribute`."""
+
+    distribution_config: DistributionCfg | None = None
+    """How to spread it."""
+
+    @field_validator('distribution_config', mode='before')
+    @classmethod
+    def _distribution_by_type(cls, value: object) -> object:
+        return value if value is None else DistributionCfg.from_items([value])[0]
+
+    @model_validator(mode='after')
+    def _check_env_num(self) -> Self:
+        processes = 1 if self.distribution_config is None else self.distribution_config.proc_num
+        if processes * self.env_num > MAX_ENVS:
+            total = processes * self.env_num
+            raise ValueError(
+                f'{processes} processes of env_num={self.env_num} are {total} envs; there may be {MAX_ENVS}'
+            )
+        return self
+
+
+def check_config(config: object, owner: str) -> None:
+    """TypeError, saying how a `Config` is made of it, if what a user gave to `owner` is none."""
+    if isinstance(config, Config):
+        return
+    ways: dict[type, str] = {
+        Mapping: 'Config(**config)',
+        TaskCfg: 'Config(task_configs=[config])',
+        str: "Config.from_yaml(config), or envs of a task with gymnasium.make_vec('internutopia:TASK', num_envs=...)",
+        os.PathLike: 'Config.from_yaml(config)',
+    }
+    way = next((way for kind, way in ways.items() if isinstance(config, kind)), 'Config(task_configs=[...])')
+    raise TypeError(f'{owner} takes a Config, got {type(config).__name__}; make one with {way}')
+
+
+def _check_names(index: int, task: TaskCfg) -> None:
+    """Refuses a name that two robots or objects of a task share: actions and observations could not tell them apart."""
+    counts = Counter(member.name for member in (*task.robots, *task.objects))
+    for field, members in (('robots', task.robots), ('objects', task.objects)):
+        for name in (member.name for member in members if counts[member.name] > 1):
+            raise ValueError(
+                f"task_configs[{index}].{field}: the name '{name}' is used {counts[name]} times in this task; "
+                f"robots and objects need names of their own, for example cfg.update(name='{name}_2')"
+            )

@@ -1,0 +1,159 @@
+"""Configs of what is learned in a task: actions, observations, rewards, ends, commands, randomizations, chosen by name.
+
+A term is a small batched function registered under a name (`internutopia.rl.terms`); a config picks terms, gives them
+parameters and weighs them.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
+
+from internutopia.config.base import BaseCfg
+from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, PositiveRange
+from internutopia.util.bounds import MAX_DELAY, MAX_SAMPLES, MAX_SUBSTEPS
+
+_KEYS_OF_INFO = (
+    *('active', 'episode_id', 'episode_return', 'episode_length', 'return', 'error', 'failed'),
+    *('final_obs', 'final_info'),
+)
+
+
+class TermCfg(BaseCfg):
+    """A term: a registered function and its parameters."""
+
+    term: str
+    """Name that the function is registered under."""
+    params: dict[str, Any] = {}
+    """Keyword arguments of the function."""
+
+
+class ObservationTermCfg(TermCfg):
+    """Part of the observation, changed in this order: delay, noise, clip, scale."""
+
+    scale: FiniteFloat | list[FiniteFloat] = 1.0
+    """Factor; one number, or one for each element."""
+    clip: PositiveFloat | None = None
+    """Largest absolute value before scaling; None means no limit."""
+    noise: NonNegativeFloat = 0.0
+    """Half width of uniform noise, in the unit of the term."""
+    delay: NonNegativeInt = Field(default=0, le=MAX_DELAY)
+    """Age of the value, in env steps; the first value of an episode is repeated until there are older ones."""
+
+
+class RewardTermCfg(TermCfg):
+    """Part of the reward: the term's value times `weight` times the length of a step [s]."""
+
+    weight: FiniteFloat = 1.0
+    """Factor; negative for what shall be avoided."""
+
+
+class TerminationTermCfg(TermCfg):
+    """A reason for an episode to end."""
+
+    truncates: bool = False
+    """Whether the end is a cut (`truncated`) and not an outcome (`terminated`)."""
+
+
+class CommandTermCfg(TermCfg):
+    """Something the robot is told, sampled at the start of an episode and again and again."""
+
+    resample_time: PositiveFloat | None = None
+    """Time after which a new command is sampled, s; None means once per episode."""
+
+
+class RandomizationTermCfg(TermCfg):
+    """Something that is different in every env."""
+
+    interval: PositiveRange | None = None
+    """Time between two applications, sampled from this range, s; None means once, at the start of an episode."""
+
+
+class ActionCfg(BaseCfg):
+    """What an action means to the robot."""
+
+    controller: str
+    """Name of the robot's controller that gets it."""
+    scale: PositiveFloat | dict[str, PositiveFloat] | None = None
+    """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is. One
+    number, or one for each of a joint controller's joints, by name."""
+    offset: float | Literal['home'] = 0.0
+    """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
+    choices: Annotated[list[list[FiniteFloat]], Field(min_length=1)] | None = None
+    """The actions that there are, for learners of discrete actions: their action is the number of a row. None means
+    that actions are numbers."""
+    repeat: Count = Field(default=1, le=MAX_SUBSTEPS)
+    """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
+
+    @model_validator(mode='after')
+    def _check_choices(self) -> Self:
+        if self.choices is None:
+            return self
+        if self.scale is not None:
+            raise ValueError('choices are what the controller gets and cannot be scaled: leave `scale` away')
+        lengths = [len(choice) for choice in self.choices]
+        if len(set(lengths)) > 1:
+            raise ValueError(f'choices must all have the same length, got {lengths}')
+        return self
+
+
+class ElevationCfg(BaseCfg):
+    """Where the heights of the ground are read, once, for terms that ask for them."""
+
+    x: tuple[FiniteFloat, FiniteFloat]
+    """Range along x, env frame, m."""
+    y: tuple[FiniteFloat, FiniteFloat]
+    """Range along y, env frame, m."""
+    cell: PositiveFloat = 0.05
+    """Distance between two places, m."""
+    top: FiniteFloat = 3.0
+    """Height from which is looked down, m: below a ceiling, above what stands on the ground."""
+
+    @model_validator(mode='after')
+    def _check_area(self) -> Self:
+        (left, right), (near, far) = self.x, self.y
+        if left >= right or near >= far:
+            raise ValueError(f'x={self.x} and y={self.y} must be ranges, lower end first')
+        if (places := (right - left) * (far - near) / self.cell**2) > MAX_SAMPLES:
+            raise ValueError(f'an area of {self.x} x {self.y} m has {places:.3g} cells; there may be {MAX_SAMPLES}')
+        return self
+
+
+class LearningCfg(BaseCfg):
+    """What a learner of the array API sees, does and gets."""
+
+    robot: str | None = None
+    """Name of the robot that learns; None where tasks have a single one. Others get no actions."""
+    action: ActionCfg
+    """What an action means."""
+    observations: list[ObservationTermCfg]
+    """The observation, part by part."""
+    critic_observations: list[ObservationTermCfg] = []
+    """What a critic sees beyond the observation."""
+    rewards: list[RewardTermCfg] = []
+    """The reward, added up."""
+    terminations: list[TerminationTermCfg] = []
+    """Ends of an episode besides `max_episode_steps` and the task's own."""
+    commands: dict[str, CommandTermCfg] = {}
+    """Commands by name."""
+    randomizations: list[RandomizationTermCfg] = []
+    """What differs between envs."""
+    elevation: ElevationCfg | None = None
+    """The ground, where it is not level; None means at height 0 everywhere."""
+    metrics: dict[str, TermCfg] = {}
+    """Figures of an episode, by the name that they have in its result and in `info` when it ends."""
+    curricula: list[TermCfg] = []
+    """What changes with the progress of learning; each term sees the envs whose episodes ended."""
+    on_nan: Literal['error', 'cut'] = 'error'
+    """What comes of a number that is not finite in a reward, an observation or what a critic sees: an error that names
+    term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
+    compiled: bool = False
+    """Whether controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
+    physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32
+    rounds."""
+
+    @model_validator(mode='after')
+    def _check_metrics(self) -> Self:
+        for name in self.metrics:
+            if name in _KEYS_OF_INFO or name.startswith('_'):
+                raise ValueError(f'a metric cannot be called {name!r}: `info` has something else under that name')
+        return self

@@ -1,5 +1,0 @@
-"""Models: what a scene is made of, and how that becomes one compiled MuJoCo model."""
-
-from internutopia.core.render.gl import check_choice
-
-check_choice()  # before MuJoCo is imported, which says less

@@ -1,0 +1,169 @@
+"""Physics world contract: `env_num` scenes side by side, stepped together.
+
+The runner, the robots and the sensors know physics only through this module, its `views` and its `states`.
+Implementations: `mujoco/` (CPU) and `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and
+works in world coordinates underneath.
+
+Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
+env frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
+
+Life of a scene::
+
+    handle = world.prepare(spec)                   # reads assets, compiles, may raise; changes nothing
+    world.load({3: (handle, spec)})                # env 3 starts afresh in that scene, other envs are untouched
+    h1 = world.articulation('h1', 3)               # a view over all envs whose 'h1' is built like env 3's
+    h1.set_targets(env_ids, positions=q)           # drive targets stay until replaced
+    failed = world.step(active)                    # {env_id: reason}: those envs hold no meaningful state any more
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.engines.states import PhysicsState, PhysicsStates
+from internutopia.engines.views import ArticulationView, BodyView, CameraView, EnvIds
+from internutopia.model.spec import SceneSpec
+from internutopia.rendering.camera import Quality, RenderRequest
+from internutopia.util.arrays import ArrayMaker
+
+if TYPE_CHECKING:
+    from internutopia.model.semantics import SceneLabels  # it imports MuJoCo, which clients need not have
+
+
+class SceneHandle(Protocol):
+    """A scene that is ready to be loaded; what it holds is the backend's own business."""
+
+    @property
+    def robot_names(self) -> tuple[str, ...]:
+        """Names of the robots in it."""
+        ...
+
+    def camera_name(self, robot: str | None, path: str) -> str:
+        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+        ...
+
+
+class World(ABC):
+    """`env_num` envs of physics."""
+
+    env_num: int
+    env_origins: NDArray[np.float64]  # (env_num, 3) [m], where each env frame stands in the world frame
+    dt: float  # [s], one substep
+    substeps: int  # of one step
+    times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
+    version: int  # grows whenever any state may have changed
+    frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
+    arrays: ArrayMaker  # of the kind that views give and take
+    write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
+    noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
+
+    @property
+    def step_dt(self) -> float:
+        """Length of a step [s]."""
+        return self.substeps * self.dt
+
+    @abstractmethod
+    def prepare(self, scene: SceneSpec) -> SceneHandle:
+        """Read and compile a scene (cached by content). FileNotFoundError, ValueError; changes nothing."""
+
+    @abstractmethod
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
+        """Start each given env afresh: its prepared scene, with the poses and joint positions of its scene model."""
+
+    @abstractmethod
+    def unload(self, env_ids: EnvIds) -> None:
+        """Leave envs empty; stepping them costs nothing."""
+
+    @abstractmethod
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
+        """Advance the given envs by one step. Returns the envs that failed (diverged) with the reason."""
+
+    @abstractmethod
+    def get_state(self, env_id: int) -> PhysicsState:
+        """Everything that the physics of an env depends on, its changes of the model included; a copy."""
+
+    def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
+        """What `get_state` gives for each of these envs, for many of them at once."""
+        states: list[PhysicsStates] = []
+        for env_id in env_ids.tolist():
+            state = self.get_state(env_id)
+            rows = {name: array[None] for name, array in state.arrays.items()}
+            states.append(PhysicsStates(np.array([env_id], np.intp), rows, [PhysicsState(state.model, {})]))
+        return states
+
+    @abstractmethod
+    def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
+        """Why an env cannot be put into a state, None if it can."""
+
+    @abstractmethod
+    def set_state(self, env_id: int, state: PhysicsState) -> None:
+        """Put an env into a state that is compatible: it goes on from there to the bit."""
+
+    @abstractmethod
+    def articulation(self, name: str, env_id: int) -> ArticulationView:
+        """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure.
+
+        `scene/<prim path>`: what hinges and slides move at or below that prim of the scene. KeyError with close
+        matches.
+        """
+
+    @abstractmethod
+    def body(self, name: str, env_id: int) -> BodyView:
+        """The object or movable scene body `name` of env `env_id`, as a view over all envs that have it."""
+
+    @abstractmethod
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        """Names of the objects and movable scene bodies of one env."""
+
+    @abstractmethod
+    def camera(self, robot: str | None, path: str, env_id: int) -> CameraView:
+        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+
+    @abstractmethod
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
+
+        NoOpenGLError if nothing can be rendered here.
+        """
+
+    @abstractmethod
+    def labels(self, env_id: int) -> SceneLabels:
+        """What `Frame.labels` of an env refers to. ValueError if it runs no scene."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free threads and memory. Twice is fine."""
+
+
+class DeviceWorld(World):
+    """A world whose views give and take torch tensors, and which the host need not wait for.
+
+    What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
+    which ones they are need not be known on the host; see `EnvIds`.
+    """
+
+    device: Any  # torch.device
+    device_noise_keys: Any  # int64 (env_num,): what `noise_keys` are, told by whoever starts the episodes
+
+    @contextmanager
+    def masked_writes(self, mask: Any) -> Iterator[None]:
+        """While this is entered, setters that are given the ids of all envs change those of a mask only."""
+        outer, self.write_mask = self.write_mask, mask
+        try:
+            yield
+        finally:
+            self.write_mask = outer
+
+    @abstractmethod
+    def advance(self, mask: Any) -> Any:
+        """`step` of the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
+
+    @abstractmethod
+    def reset_to_start(self, mask: Any) -> None:
+        """Start envs afresh in the scenes that they have, as `load` did when it gave it to them."""

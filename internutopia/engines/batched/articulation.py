@@ -1,0 +1,398 @@
+"""Robot views in worlds of MuJoCo models, batched."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
+from internutopia.engines.batched.chains import chain_of
+from internutopia.engines.batched.footprints import footprint_of
+from internutopia.engines.batched.rays import Sight
+from internutopia.engines.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
+from internutopia.engines.finite import check_finite
+from internutopia.engines.target_check import TargetCheck
+from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.joint_limits import joint_ranges
+from internutopia.model.kinematics import KinematicChain
+from internutopia.model.layouts import ArticulationLayout, BodyLayout
+from internutopia.model.part_boxes import robot_box
+from internutopia.model.spec import SCENE_PREFIX, Probe
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import is_tensor, namespace_of, to_host
+
+_FORCE_ON_TARGET = (1.0, -1.0, -1.0, -1.0)  # signs of a contact probe's number of contacts and force
+
+
+class MujocoArticulationView(View, ArticulationView):
+    """A robot, or jointed bodies of the scene."""
+
+    def __init__(self, world: ViewContext, layout: ArticulationLayout):
+        name, signature = layout.name, layout.signature
+
+        def find(scene: CompiledScene) -> ArticulationLayout | None:
+            robot = scene.articulation(name)
+            return robot if robot is not None and robot.signature == signature else None
+
+        super().__init__(world, find)
+        self.name = name
+        self.dof_names = layout.dof_names
+        self.body_names = tuple(layout.bodies)
+        self.contact_links = layout.contact_links
+        self._layout = layout
+        self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
+        self._bodies: dict[str, MujocoBodyView] = {}
+        self._target_check = TargetCheck(self)
+
+    @override
+    def close(self) -> None:
+        super().close()
+        for body in (self._root, *self._bodies.values()):
+            body.close()
+
+    @override
+    def get_joint_positions(self) -> Array:
+        return self._joint_values('qpos', 'qpos')
+
+    @override
+    def get_joint_velocities(self) -> Array:
+        return self._joint_values('qvel', 'dof')
+
+    @override
+    def get_joint_efforts(self) -> Array:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            buffers[0][view_slice.envs] = view_slice.batch.efforts[cells(view_slice.slots, view_slice.columns['dof'])]
+
+        return self._cached('effort', ((len(self.dof_names),),), fill)[0]
+
+    @override
+    def get_contact_forces(self) -> Array:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            contacts = view_slice.once('contacts', lambda: view_slice.layout.contacts)
+            forces = -view_slice.batch.sensors[cells(view_slice.slots, contacts)]
+            buffers[0][view_slice.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
+
+        return self._cached('contact', ((len(self.contact_links), 3),), fill)[0]
+
+    @override
+    def measure(self, probe: Probe) -> Array:
+        if probe not in self._layout.probes:
+            raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
+
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            values = view_slice.batch.measured()[cells(view_slice.slots, view_slice.probe(probe))]
+            # the engine gives the force of what is asked for on what it touches
+            if probe.kind == 'contact':
+                values = values * self._world.arrays.constant(_FORCE_ON_TARGET) + 0.0
+            buffers[0][view_slice.envs] = values
+
+        return self._cached(probe, ((len(self._layout.probes[probe]),),), fill)[0]
+
+    @override
+    def cast_rays(
+        self,
+        env_ids: EnvIds,
+        origins: Any,
+        directions: Any,
+        *,
+        groups: Sequence[int],
+        link: str,
+        through_robot: bool = True,
+    ) -> Any:
+        xp = namespace_of(directions)
+        distances = xp.full_like(directions[..., 0], xp.inf)
+
+        def cast(target: WriteTarget) -> None:
+            bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
+            through = tuple(body.body for body in bodies.values()) if through_robot else (bodies[link].body,)
+            sight = Sight(tuple(groups), through)
+            rows = target.value_rows if is_tensor(directions) else to_host(target.value_rows)
+            distances[rows] = target.batch.cast(target.slots, origins[rows], directions[rows], sight)
+
+        self._world.run_batches(
+            [(target.batch, functools.partial(cast, target)) for target in self._write_targets(env_ids)]
+        )
+        return distances
+
+    @override
+    def get_root_poses(self) -> tuple[Array, Array]:
+        return self._root.get_poses()
+
+    @override
+    def get_root_velocities(self) -> tuple[Array, Array]:
+        return self._root.get_velocities()
+
+    @override
+    def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
+        names = self._checked_links(links)
+
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            where = cells(view_slice.slots, view_slice.links(names))
+            for buffer, name in zip(buffers, ('xpos', 'xquat'), strict=True):
+                buffer[view_slice.envs] = view_slice.batch.read(name)[where]
+
+        return self._cached(('pose', names), ((len(names), 3), (len(names), 4)), fill)
+
+    @override
+    def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
+        names = self._checked_links(links)
+
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            velocities = body_velocities(
+                view_slice.batch, view_slice.slots, view_slice.links(names), view_slice.roots(names)
+            )
+            for buffer, velocity in zip(buffers, velocities, strict=True):
+                buffer[view_slice.envs] = velocity
+
+        return self._cached(('velocity', names), ((len(names), 3), (len(names), 3)), fill)
+
+    @override
+    def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        self._root.set_poses(env_ids, positions, orientations)
+
+    @override
+    def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        if self._layout.root.dof >= 0:
+            self._root.set_velocities(env_ids, linear, angular)
+
+    @override
+    def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint positions', positions)
+        self._set_joints('qpos', 'qpos', env_ids, positions, joints)
+        if self._layout.driven:
+            self.set_targets(env_ids, positions=positions, joints=joints)
+
+    @override
+    def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
+        check_finite(env_ids, self.name, 'joint velocities', velocities)
+        self._set_joints('qvel', 'dof', env_ids, velocities, joints)
+
+    @override
+    def set_targets(
+        self,
+        env_ids: EnvIds,
+        positions: Any = None,
+        velocities: Any = None,
+        efforts: Any = None,
+        joints: Any = slice(None),
+    ) -> None:
+        """ValueError if a joint of a robot with its own actuators takes no such target."""
+        arrays, targets = self._world.arrays, self._write_targets(env_ids)
+        if not targets:
+            return
+        for kind, given in (('position', positions), ('velocity', velocities), ('effort', efforts)):
+            if given is None:
+                continue
+            shape = (len(env_ids), len(self._layout.targets[kind][joints]))
+            values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
+            kept = None
+            largest = self._target_check.bounds(joints) if kind == 'position' else LARGEST_NUMBER
+            if arrays.on_device or not (np.abs(values) <= largest).all():  # a device is not asked
+                if kind == 'position':
+                    self._target_check.check(env_ids, values, joints)
+                kept = arrays.xp.isnan(values)
+                values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
+            for target in targets:
+                ctrl = target.batch.write('ctrl')
+                if self._layout.driven:
+                    target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
+                else:
+                    self._set_own_targets(target, ctrl, kind, joints, values, kept)
+
+    @override
+    def get_gains(self) -> tuple[Array, Array]:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            gains = view_slice.batch.values('actuator_gainprm')[..., 0]
+            for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
+                buffer[view_slice.envs] = gains[cells(view_slice.slots, view_slice.targets(kind, slice(None)))]
+
+        self._require_drives()
+        dof = len(self.dof_names)
+        return self._cached('gains', ((dof,), (dof,)), fill)
+
+    @override
+    def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
+        """ValueError for a robot with its own actuators."""
+        self._require_drives()
+        check_finite(env_ids, self.name, 'stiffness', stiffness)
+        check_finite(env_ids, self.name, 'damping', damping)
+        arrays = self._world.arrays
+        for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
+            if values is None:
+                continue
+            shape = (len(env_ids), len(self._layout.targets[kind][joints]))
+            new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
+            for target in self._write_targets(env_ids):
+                columns = target.view_slice.targets(kind, joints)
+                if not arrays.on_device:
+                    now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
+                    if np.array_equal(now, new[target.value_rows]):
+                        continue  # what the model has already: keep the field shared
+                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new)
+                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new)
+        self._world.version += 1
+
+    @override
+    def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
+        arrays = self._world.arrays
+        new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
+        for target in self._write_targets(env_ids):
+            geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
+            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
+
+    @override
+    def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
+        names, arrays = self._checked_links(links), self._world.arrays
+        new = arrays.xp.broadcast_to(arrays.asarray(factors, arrays.double), (len(env_ids), 2))
+        scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
+        for target in self._write_targets(env_ids):
+            geoms, middles, offsets, halves = self._footprint(target.view_slice, names)
+            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale * offsets)
+            ends = arrays.xp.linalg.vector_norm(scale * halves, axis=-1)
+            target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
+        self._world.version += 1
+
+    @override
+    def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
+        arrays = self._world.arrays
+        for name, values in (('dof_armature', armature), ('dof_damping', damping)):
+            if values is None:
+                continue
+            new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
+            for target in self._write_targets(env_ids):
+                target.assign(target.batch.expand(name), target.view_slice.columns['dof'], new)
+                if name == 'dof_armature':  # other constants follow from it
+                    target.batch.set_constants(target.slots, target.mask)
+        self._world.version += 1
+
+    @override
+    def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
+        if self.name.startswith(SCENE_PREFIX):
+            raise ValueError(f'{self.name}: what collides in a scene, its file says')
+        self._world.set_self_collisions(self.name, env_ids, enabled)
+
+    @override
+    def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
+        values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
+        for target in self._write_targets(env_ids):
+            target.assign(target.batch.write('ctrl'), target.view_slice.columns['controls'], values)
+
+    @property
+    @override
+    def control_names(self) -> tuple[str, ...]:
+        return self._layout.control_names
+
+    @property
+    @override
+    def control_ranges(self) -> NDArray[np.float64]:
+        model, controls = self._somewhere('controls')
+        limited = model.actuator_ctrllimited[controls].astype(bool)
+        return np.where(limited[:, None], model.actuator_ctrlrange[controls], [-np.inf, np.inf])
+
+    @property
+    @override
+    def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        model, dofs = self._somewhere('dof')
+        return model.dof_armature[dofs], model.dof_damping[dofs]
+
+    @property
+    @override
+    def joint_ranges(self) -> NDArray[np.float64]:
+        model, joints = self._somewhere('joint_ids')
+        return joint_ranges(model, joints)
+
+    @override
+    def body(self, name: str) -> MujocoBodyView:
+        self._checked_links([name])
+        if name not in self._bodies:
+            find = self._find
+            self._bodies[name] = MujocoBodyView(
+                self._world, name, lambda scene: (robot := find(scene)) and robot.bodies[name]
+            )
+        return self._bodies[name]
+
+    @override
+    def box(self, env_id: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        poses = (to_host(values)[env_id] for values in self.get_link_poses(self.body_names))
+        links = [body.body for body in self._layout_in(env_id).bodies.values()]
+        return robot_box(self._world.scene(env_id).model, links, *poses)
+
+    @override
+    def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
+        return chain_of(self._world.scene(env_id).model, self._layout_in(env_id), base, tip)
+
+    def _layout_in(self, env_id: int) -> ArticulationLayout:
+        layout = self._world.scene(env_id).articulation(self.name)
+        assert layout is not None, f'env {env_id} is none of this view'
+        return layout
+
+    def _footprint(self, view_slice: ViewSlice, links: tuple[str, ...]) -> tuple[Any, ...]:
+        """The arrays of a `Footprint`, of the kind that the world has."""
+
+        def find() -> tuple[Any, ...]:
+            bodies = [view_slice.layout.bodies[link].body for link in links]
+            found, arrays = footprint_of(view_slice.batch.scene.model, bodies), self._world.arrays
+            places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
+            return view_slice.once(('colliders', links), lambda: found.geoms), *places
+
+        return view_slice.made_once(('footprint', links), find)
+
+    def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
+        """A model that the robot is in now, and what it calls some things of the robot."""
+        view_slice = self.slices()[0]
+        return view_slice.batch.scene.model, getattr(view_slice.layout, address)
+
+    def _joint_values(self, field: str, address: str) -> Array:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            buffers[0][view_slice.envs] = view_slice.batch.read(field)[
+                cells(view_slice.slots, view_slice.columns[address])
+            ]
+
+        return self._cached(field, ((len(self.dof_names),),), fill)[0]
+
+    def _set_joints(self, field: str, address: str, env_ids: EnvIds, values: Any, joints: Any) -> None:
+        arrays = self._world.arrays
+        shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
+        new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
+        for target in self._write_targets(env_ids):
+            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new)
+            self._mark_dirty(target)
+
+    def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
+        for name in links:
+            if name not in self._layout.bodies:
+                raise KeyError(f'robot {self.name!r} has no link {name!r}; {did_you_mean(name, self.body_names)}')
+        return tuple(links)
+
+    def _require_drives(self) -> None:
+        if not self._layout.driven:
+            raise ValueError(
+                f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
+            )
+
+    def _set_own_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
+        """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
+        columns = target.view_slice.layout.targets[kind][joints]
+        has = columns >= 0
+        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[target.value_rows].all(axis=0)
+        if missing.any():
+            names = ', '.join(np.array(self.dof_names)[joints][missing])
+            raise ValueError(
+                f'robot {self.name!r} keeps the actuators of its model, and none takes a {kind} target for: {names}'
+            )
+        if not has.all():
+            values, kept = values[:, has], None if kept is None else kept[:, has]
+        where = target.view_slice.once((kind, 'own', joints_key(joints)), lambda: columns[has])
+        target.assign(ctrl, where, values, kept)
+
+
+def _geoms(view_slice: ViewSlice) -> NDArray[np.intp]:
+    """The geoms of a robot."""
+    bodies = [body.body for body in view_slice.layout.bodies.values()]
+    return np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies))

@@ -1,0 +1,123 @@
+"""Camera views in worlds of MuJoCo models, batched, and pictures of envs.
+
+A camera that was moved keeps its new pose on its link: the pose is a model field of its env (`cam_pos`, `cam_quat`),
+which starts anew with each episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from internutopia.engines.batched.env_batch import EnvBatch
+from internutopia.engines.batched.view import View, ViewContext, ViewSlice
+from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.views import Array, CameraView, EnvIds
+from internutopia.model.cameras import CameraLayout, camera_intrinsics
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
+from internutopia.util.arrays import to_host
+from internutopia.util.rotations import (
+    quat_conjugate,
+    quat_multiply,
+    quat_rotate,
+    quat_rotate_inverse,
+    quat_to_matrix,
+)
+
+
+@dataclass
+class _CachedFrames:
+    """Pictures of all envs, and what others see of them; rendered again after every change of the world."""
+
+    frames: Frame
+    shown: Mapping[PictureKind, Any] = field(default_factory=dict)
+    version: int = -1
+
+
+class MujocoCameraView(View, CameraView):
+    """A camera, found by its name in the model."""
+
+    def __init__(self, world: ViewContext, name: str):
+        super().__init__(world, lambda scene: scene.cameras.get(name))
+        self.name = name
+        self._cache: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _CachedFrames] = {}
+
+    @override
+    def get_poses(self) -> tuple[Array, Array]:
+        return self._cached('pose', ((3,), (4,)), self._fill_poses)
+
+    @override
+    def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
+        check_finite(env_ids, self.name, 'position', positions)
+        check_orientations(env_ids, self.name, orientations)
+        arrays = self._world.arrays
+        for target in self._write_targets(env_ids):
+            batch, slots, layout = target.batch, target.slots, target.view_slice.layout
+            mount_quat = batch.read('xquat')[slots, layout.body]
+            if positions is not None:
+                position = arrays.asarray(positions, arrays.double)[target.value_rows]
+                arm = position - batch.read('xpos')[slots, layout.body]
+                target.assign_own(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
+            if orientations is not None:
+                quat = arrays.asarray(orientations, arrays.double)[target.value_rows]
+                quat = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
+                own = quat_multiply(quat_conjugate(mount_quat), quat)
+                target.assign_own(batch.expand('cam_quat'), layout.camera, own)
+            self._world.version += 1
+
+    @override
+    def get_mount_poses(self) -> tuple[Array, Array]:
+        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+            position, orientation = buffers
+            position[view_slice.envs] = view_slice.batch.read('xpos')[view_slice.slots, view_slice.layout.body]
+            orientation[view_slice.envs] = view_slice.batch.read('xquat')[view_slice.slots, view_slice.layout.body]
+
+        return self._cached('mount', ((3,), (4,)), fill)
+
+    @override
+    def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
+        scene = self._world.scene(env_id)
+        return camera_intrinsics(scene.model, scene.cameras[self.name].camera, size)
+
+    @override
+    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
+        positions, orientations = (to_host(values) for values in self.get_poses())
+        positions, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
+        self._world.render(
+            [
+                RenderRequest(env_id, CameraPose(position, rotation, self.intrinsics(env_id, frame.size)), frame)
+                for env_id, position, rotation, frame in zip(
+                    env_ids.tolist(), positions, rotations, frames, strict=True
+                )
+            ]
+        )
+
+    @override
+    def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
+        world = self._world
+        cached = self._cache.get((size, kinds))
+        if cached is None:
+            cached = self._cache[size, kinds] = _CachedFrames(Frame.blank(size, kinds, world.env_num))
+        if cached.version != world.version:
+            env_ids = np.flatnonzero(np.isin(world.batch_id, [env_batch.id for env_batch in self.env_batches()]))
+            self.render(env_ids, [cached.frames.row(env_id) for env_id in env_ids.tolist()])
+            cached.shown = {kind: world.arrays.asarray(array) for kind, array in cached.frames.pictures.items()}
+            cached.version = world.version
+        return cached.shown
+
+    def env_batches(self) -> list[EnvBatch]:
+        """The batches whose envs have the camera."""
+        return [batch for batch in self._world.env_batches if batch.used and self.name in batch.scene.cameras]
+
+    def _fill_poses(self, view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
+        batch, slots, layout = view_slice.batch, view_slice.slots, view_slice.layout
+        assert isinstance(layout, CameraLayout)
+        mount_quat = batch.read('xquat')[slots, layout.body]
+        position, orientation = buffers
+        offset = quat_rotate(mount_quat, batch.values('cam_pos')[slots, layout.camera])
+        position[view_slice.envs] = batch.read('xpos')[slots, layout.body] + offset
+        orientation[view_slice.envs] = quat_multiply(mount_quat, batch.values('cam_quat')[slots, layout.camera])

@@ -1,0 +1,278 @@
+"""Env batch: envs that are stepped together, whose models have the same structure and differ in float fields at most.
+
+It hands out slots (rows of its arrays) to envs and grows when it runs out. What differs between the models of its
+envs, and what is changed per env at run time (gains, masses), lives in per-slot values of model fields; a field costs
+nothing until the first env differs in it. `mujoco/env_batch.py` and `warp/env_batch.py` say how an
+engine steps it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.engines.batched.rays import Geoms, Sight
+from internutopia.model.compiled import CompiledScene
+
+Slots = NDArray[np.int32]
+Index = slice | NDArray[np.intp]
+Arrays = dict[str, NDArray[Any]]
+
+_IDS = itertools.count()
+_FIELD = 'model/'  # prefix of model fields among the arrays of a state
+
+
+class BatchArrays(ABC):
+    """The arrays of a batch that views read and write: numpy's, or tensors on a device."""
+
+    id: int  # of the batch
+    scene: CompiledScene  # whose layout all envs of the batch have
+
+    @property
+    @abstractmethod
+    def efforts(self) -> Any:
+        """Forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
+
+    @property
+    @abstractmethod
+    def sensors(self) -> Any:
+        """Sensor values of the last substep, `(capacity, nsensordata)`."""
+
+    @abstractmethod
+    def measured(self) -> Any:
+        """`sensors`, where probes hold what they measure at the first instant until a substep was made."""
+
+    @abstractmethod
+    def ids(self, slots: Index) -> NDArray[np.intp]:
+        """Slots as an array of numbers."""
+
+    @abstractmethod
+    def read(self, name: str) -> Any:
+        """The `(capacity, ...)` array of a state field, or of poses or velocities of bodies, in the current state."""
+
+    @abstractmethod
+    def write(self, name: str) -> Any:
+        """The live `(capacity, ...)` array of a state field, to be written to before any other call."""
+
+    @abstractmethod
+    def mark_dirty(self, slots: Index) -> None:
+        """Positions or velocities of these slots were written: derived fields must follow when read next."""
+
+    @abstractmethod
+    def expand(self, name: str) -> Any:
+        """The `(capacity, ...)` per-slot values of an `MjModel` field, to be written to before any other call."""
+
+    @abstractmethod
+    def values(self, name: str) -> Any:
+        """The `(capacity, ...)` values of an `MjModel` field, not to be written to."""
+
+    @abstractmethod
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        """Recompute what follows from masses and inertias that were changed per slot.
+
+        Of the slots, `mask` (bool like them, None for all) says which.
+        """
+
+    @abstractmethod
+    def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> Any:
+        """Distances [m] along rays, `(n, rays)`, infinite for a miss, of the kind of `directions`.
+
+        Args:
+            slots: n slots.
+            origins: `(n, rays or 1, 3)` [m], env frame.
+            directions: `(n, rays, 3)`, unit vectors.
+            sight: what is seen.
+        """
+
+
+class EnvBatch(BatchArrays):
+    """`capacity` slots for envs of one model structure."""
+
+    fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
+
+    def __init__(self, scene: CompiledScene, capacity: int):
+        self.id = next(_IDS)
+        self.scene = scene
+        self.envs: NDArray[np.intp] = np.full(capacity, -1, np.intp)  # env in each slot, -1: free
+        self.used = 0  # slots
+        self._free = list(range(capacity))  # slots without an env, a heap: the first one is taken first
+        probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
+        self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
+        self._unmeasured = np.zeros(capacity, bool)  # slots that have made no substep yet
+        self._occupied: tuple[Index, Index] | None = None
+        self._expanded: set[str] = set()  # model fields with per-slot values
+        self.model_version = 0  # grows whenever these may have changed
+        self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
+
+    @property
+    def capacity(self) -> int:
+        """Number of slots."""
+        return len(self.envs)
+
+    @property
+    def occupied(self) -> tuple[Index, Index] | None:
+        """The slots in use and the envs in them, None if there are none."""
+        if self._occupied is None and (slots := np.flatnonzero(self.envs >= 0)).size:
+            self._occupied = as_index(slots), as_index(self.envs[slots])
+        return self._occupied
+
+    @override
+    def ids(self, slots: Index) -> NDArray[np.intp]:
+        return np.arange(*slots.indices(self.capacity)) if isinstance(slots, slice) else slots
+
+    def reserve(self, count: int, limit: int) -> None:
+        """Make room for `count` more envs, of `limit` that can ever be needed."""
+        if self.used + count > self.capacity:
+            capacity = min(limit, max(self.used + count, 2 * self.capacity))
+            self._resize(capacity)
+            more = capacity - self.capacity
+            self._free.extend(range(self.capacity, capacity))  # still a heap: all others come before
+            self.envs = np.append(self.envs, np.full(more, -1, np.intp))
+            self._unmeasured = np.append(self._unmeasured, np.zeros(more, bool))
+
+    def add(self, env_id: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> int:
+        """Start an env in a free slot (`reserve` first) with the given state fields; returns the slot."""
+        slot = heapq.heappop(self._free)
+        self.envs[slot] = env_id
+        self.used += 1
+        self._occupied = None
+        self._reset(slot, state)
+        self._write_model(slot, scene)
+        self._unmeasured[slot] = True
+        return slot
+
+    def remove(self, slots: NDArray[np.intp]) -> None:
+        """Free slots."""
+        self.envs[slots] = -1
+        self.used -= len(slots)
+        self._occupied = None
+        self._unmeasured[slots] = False
+        for slot in slots.tolist():
+            heapq.heappush(self._free, slot)
+
+    def get_state(self, slot: int, scene: CompiledScene) -> Arrays:
+        """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
+        rows = self.get_states(slice(slot, slot + 1))
+        return {name: np.array(row[0]) for name, row in rows.items()} | self.changed_fields(slot, scene)
+
+    def get_states(self, slots: slice | Slots) -> Arrays:
+        """What of the state of slots changes from step to step, `(m, ...)`; live arrays, where there are any."""
+        return {**self._get_engine_states(slots), 'fresh': self._unmeasured[slots]}
+
+    def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
+        """The model fields of a slot that are not those of its scene (any more), as they are called in states."""
+        return {
+            f'{_FIELD}{name}': row.copy()
+            for name in sorted(self._expanded)
+            if not np.array_equal(row := self.values(name)[slot], self._field_of(scene, name), equal_nan=True)
+        }
+
+    def expanded_fields(self) -> Arrays:
+        """The model fields with per-slot values, `(capacity, ...)`, not to be written to."""
+        return {name: self.values(name) for name in self._expanded}
+
+    def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
+        """Arrays of the shapes and types that those of a state must have, for the model fields that are in it."""
+        fields = self.fields.intersection(name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD))
+        own = {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
+        engine = {name: rows[0] for name, rows in self._get_engine_states(slice(0, 1)).items()}
+        return {**engine, 'fresh': np.array(False), **own}
+
+    def set_state(self, slot: int, scene: CompiledScene, state: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot a state that `get_state` returned."""
+        self._set_engine_state(slot, state)
+        self._write_model(slot, scene)
+        for name, row in state.items():
+            if name.startswith(_FIELD):
+                self.expand(name.removeprefix(_FIELD))[slot] = row
+        self._unmeasured[slot] = state['fresh']
+
+    @override
+    def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> NDArray[np.float64]:
+        ids = self.ids(slots)
+        order = np.argsort(ids)  # `ray` wants them in order
+        distances = np.empty(directions.shape[:-1])
+        distances[order] = self.ray(ids[order], origins[order], directions[order], sight.seen(self.scene.model))
+        return distances
+
+    @abstractmethod
+    def ray(
+        self,
+        slots: NDArray[np.intp],
+        origins: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        seen: Geoms,
+    ) -> NDArray[np.float64]:
+        """Distances [m] along rays, `(n, rays)`, infinite for a miss.
+
+        Args:
+            slots: n slots, ascending.
+            origins: `(n, rays or 1, 3)` [m], env frame.
+            directions: `(n, rays, 3)`, unit vectors.
+            seen: the geoms that stop rays.
+        """
+
+    @abstractmethod
+    def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
+        """Advance slots (None: all); returns {env id: reason} for those that failed."""
+
+    @abstractmethod
+    def full_state(self, slot: int) -> NDArray[np.float64]:
+        """State of a slot as MuJoCo has it, `mjSTATE_INTEGRATION`."""
+
+    @abstractmethod
+    def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
+        """A copy of the model of a slot, which runs `scene`, with everything that was changed there."""
+
+    @abstractmethod
+    def data(self, slot: int) -> mujoco.MjData:
+        """A snapshot of the state of a slot; what follows from it is not computed."""
+
+    @abstractmethod
+    def _resize(self, capacity: int) -> None:
+        """Move to a larger batch; every env keeps its slot and its state to the bit."""
+
+    @abstractmethod
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot the defaults of the model, some state fields excepted, and no measurements."""
+
+    @abstractmethod
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
+        """All that belongs to the state of slots, `(m, ...)`, their models aside; the names are the engine's own."""
+
+    @abstractmethod
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        """Give a slot a row of what `_get_engine_states` returned."""
+
+    @abstractmethod
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        """What a slot that runs a scene has of a model field."""
+
+    def _write_model(self, slot: int, scene: CompiledScene) -> None:
+        """Give a slot the float fields of its scene's model, undoing what was changed there before."""
+        if scene not in self._differing:
+            self._differing[scene] = [
+                name
+                for name in sorted(self.fields)
+                if not np.array_equal(self._field_of(self.scene, name), self._field_of(scene, name), equal_nan=True)
+            ]
+        for name in (*self._differing[scene], *self._expanded):
+            self.expand(name)[slot] = self._field_of(scene, name)
+
+
+def as_index(ids: NDArray[np.intp]) -> Index:
+    """The same index as a slice where ids are evenly spaced: numpy copies blocks much faster than rows."""
+    if len(ids):
+        step = int(ids[1] - ids[0]) if len(ids) > 1 else 1
+        if step > 0 and (np.diff(ids) == step).all():
+            return slice(int(ids[0]), int(ids[-1]) + 1, step)
+    return ids

@@ -1,0 +1,406 @@
+"""Batched world: envs that are stepped in batches, one per model structure, whatever the engine.
+
+Envs whose models have the same structure share an `EnvBatch`; what differs between them is held per slot. Different
+structures form several batches.
+
+The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to look at or to render.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, cast
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.config.asset_limits import AssetLimitsCfg
+from internutopia.config.contact import ContactCfg
+from internutopia.engines.base import SceneHandle, World
+from internutopia.engines.batched.articulation import MujocoArticulationView
+from internutopia.engines.batched.bodies import MujocoBodyView
+from internutopia.engines.batched.cameras import MujocoCameraView
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
+from internutopia.engines.batched.model_states import ModelStates
+from internutopia.engines.states import PhysicsState, PhysicsStates
+from internutopia.engines.views import EnvIds
+from internutopia.model.asset_bounds import limited_by
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.scene_cache import SCENES
+from internutopia.model.semantics import SceneLabels
+from internutopia.model.spec import SceneSpec
+from internutopia.rendering.camera import Quality, RenderRequest
+from internutopia.rendering.pool import EnvSnapshot, RendererPool
+from internutopia.util import did_you_mean
+from internutopia.util.arrays import ArrayMaker, HostArrays, to_host
+from internutopia.util.errors import EnvKeyError, EnvValueError
+from internutopia.util.log import warn
+from internutopia.util.memory import return_free_memory
+
+T = TypeVar('T')
+
+_EMPTY_BATCHES_KEPT = 16  # a scene that comes back soon finds its batch ready
+_VIEWS_KEPT = 256
+_FLAGS = None, True, False  # of self-collisions: a number of each in states
+_COLLISIONS = 'self collisions'  # their name there
+_ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
+
+
+class BatchedWorld(World):
+    """`env_num` envs; a step is `substeps` times `dt` [s], `threads` None means all cores.
+
+    The engine integrates each `dt` in equal time steps of at most `max_timestep` [s]. `contact`, `asset_limits`: see
+    `SimConfig`.
+    """
+
+    engine: str  # with its version
+
+    def __init__(
+        self,
+        env_num: int,
+        env_origins: NDArray[np.float64],
+        dt: float,
+        substeps: int = 1,
+        threads: int | None = None,
+        render_quality: Quality = 'fast',
+        max_timestep: float = math.inf,
+        contact: ContactCfg | None = None,
+        asset_limits: AssetLimitsCfg | None = None,
+    ):
+        self.env_num = env_num
+        self.arrays: ArrayMaker = HostArrays()
+        self.env_origins = env_origins
+        self.dt = dt
+        self.substeps = substeps
+        parts = max(math.ceil(dt / max_timestep - _ROUNDING), 1)
+        self.timestep = dt / parts  # [s], of the engine
+        self.engine_steps = substeps * parts  # of one step
+        self._contact = contact or ContactCfg()
+        self._asset_limits = asset_limits or AssetLimitsCfg()
+        self.times = np.zeros(env_num)
+        self.noise_keys = np.zeros(env_num, np.uint64)
+        self.threads = threads or os.cpu_count() or 1
+        self.version = 0  # grows whenever any state may have changed: views cache by it
+        self.slot = np.full(env_num, -1, np.intp)  # where in its batch each env lives
+        self.batch_id = np.full(env_num, -1, np.intp)
+        self.placement = b''  # both as bytes: what was found out about slots holds as long as these are the same
+        self.env_batches: list[EnvBatch] = []
+        self._scenes: list[CompiledScene | None] = [None] * env_num
+        self._env_batch: list[EnvBatch | None] = [None] * env_num
+        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
+        self.render_quality: Quality = render_quality
+        self._renderers = RendererPool(self.threads, render_quality)
+        self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
+        self._model_states = ModelStates(self._model_state)
+        self._stepped: list[tuple[EnvBatch, Slots | None]] = []
+        self._stepped_envs: Index = slice(0)
+        self._stepped_key = (b'', b'')
+        if mujoco.get_mju_user_warning() is None:
+            # else MuJoCo prints, and writes MUJOCO_LOG.TXT into the working directory
+            mujoco.set_mju_user_warning(lambda message: warn('MuJoCo: %s', message))
+
+    @override
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
+        """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
+        compiled = self._compiled(scene)
+        compiled.check(scene)
+        return compiled
+
+    def _compiled(self, scene: SceneSpec) -> CompiledScene:
+        with limited_by(self._asset_limits):
+            return SCENES.get(scene, self.timestep, self._contact)
+
+    @override
+    def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
+        compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
+        states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
+        for env_id, (_, scene) in scenes.items():
+            if id(scene) not in states:
+                states[id(scene)] = compiled[env_id].initial_state(scene)
+        self.unload(np.array(sorted(scenes), np.intp))
+        by_structure: dict[bytes, list[int]] = {}
+        for env_id, handle in compiled.items():
+            by_structure.setdefault(self._structure(handle), []).append(env_id)
+        for structure, env_ids in by_structure.items():
+            env_batch = self._env_batch_for(structure, compiled[env_ids[0]], len(env_ids))
+            for env_id in env_ids:
+                self._add_env(env_id, env_batch, compiled[env_id], states[id(scenes[env_id][1])])
+        self.times[list(scenes)] = 0.0
+        self._clean_up()
+
+    @override
+    def unload(self, env_ids: EnvIds) -> None:
+        for env_id in env_ids:
+            env_batch = self._env_batch[env_id]
+            if env_batch is not None:
+                env_batch.remove(self.slot[env_id : env_id + 1])
+                self._env_batch[env_id] = self._scenes[env_id] = None
+                self.slot[env_id] = self.batch_id[env_id] = -1
+        self._update_placement()
+
+    @override
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
+        key = self.placement, env_ids.tobytes()
+        if key != self._stepped_key:  # mostly the same envs step again and again
+            self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
+        self.version += 1
+        self.times[self._stepped_envs] += self.step_dt
+        results = self.run_batches(
+            [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
+        )
+        return {env_id: reason for failed in results for env_id, reason in failed.items()}
+
+    def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
+        """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
+        for env_id in np.asarray(env_ids).tolist():
+            self._change_scene(env_id, self._variant(env_id, {robot: enabled}))
+
+    @override
+    def get_state(self, env_id: int) -> PhysicsState:
+        scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
+        arrays = {'time': self.times[[env_id]], **env_batch.get_state(int(self.slot[env_id]), scene)}
+        return PhysicsState(scene.digest, {**arrays, _COLLISIONS: _collision_flags(scene)})
+
+    @override
+    def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
+        states: list[PhysicsStates] = []
+        times = to_host(self.times)
+        for env_batch, slots in self._slots_by_batch(env_ids):
+            own = env_batch.envs if slots is None else env_batch.envs[slots]
+            models = self._model_states.of(
+                env_batch,
+                np.arange(env_batch.capacity) if slots is None else slots,
+                [self.scene(env_id) for env_id in own.tolist()],
+            )
+            rows = env_batch.get_states(slice(None) if slots is None else slots)
+            states.append(PhysicsStates(own, {'time': times[own, None], **rows}, models))
+        return states
+
+    @override
+    def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
+        own = {'time': to_host(self.times[[env_id]]), _COLLISIONS: np.zeros(len(self.scene(env_id).robots), np.int8)}
+        wrong = state.misfits(own | self._env_batch_of(env_id).layout(state.arrays))
+        if _COLLISIONS not in wrong:
+            flags = state.arrays[_COLLISIONS].tolist()
+            if not all(0 <= flag < len(_FLAGS) for flag in flags):
+                return f'its {_COLLISIONS} are {flags}, not 0 to {len(_FLAGS) - 1}'
+            if state.model != self._scene_in(env_id, state).digest:
+                return 'its models are not those that the state was taken from: an asset file is another one'
+        if wrong:
+            return f'{self.engine} lays out states in another way than what saved it: {", ".join(wrong)}'
+        return None
+
+    @override
+    def set_state(self, env_id: int, state: PhysicsState) -> None:
+        self._change_scene(env_id, self._scene_in(env_id, state))
+        env_batch = self._env_batch_of(env_id)
+        env_batch.set_state(int(self.slot[env_id]), self.scene(env_id), state.arrays)
+        self.times[env_id] = state.arrays['time'][0]
+        self.version += 1
+
+    @override
+    def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
+        """KeyError with close matches."""
+        scene = self.scene(env_id)
+        layout = scene.articulation(name)
+        if layout is None:
+            raise EnvKeyError(env_id, f'env {env_id} has {scene.no_articulation(name)}')
+        key = ('robot', name, layout.signature)
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = MujocoArticulationView(self, layout)
+        return cast(MujocoArticulationView, view)
+
+    @override
+    def body(self, name: str, env_id: int) -> MujocoBodyView:
+        """KeyError with close matches."""
+        bodies = self.scene(env_id).bodies
+        if name not in bodies:
+            raise EnvKeyError(env_id, f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
+        view = self._views.get(('body', name))
+        if view is None:
+            view = self._views[('body', name)] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
+        return cast(MujocoBodyView, view)
+
+    @override
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        return tuple(self.scene(env_id).bodies)
+
+    @override
+    def camera(self, robot: str | None, path: str, env_id: int) -> MujocoCameraView:
+        name = self.scene(env_id).camera_name(robot, path)
+        view = self._views.get(('camera', name))
+        if view is None:
+            view = self._views[('camera', name)] = self._new_camera_view(name)
+        return cast(MujocoCameraView, view)
+
+    @override
+    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
+        self._renderers.render(requests, quality, self._snapshot)
+
+    @override
+    def labels(self, env_id: int) -> SceneLabels:
+        return self.scene(env_id).labels
+
+    def scene(self, env_id: int) -> CompiledScene:
+        """The compiled scene that an env runs; ValueError if it runs none."""
+        scene = self._scenes[env_id]
+        if scene is None:
+            raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
+        return scene
+
+    def model(self, env_id: int) -> mujoco.MjModel:
+        """A copy of the model that an env runs, with everything that was changed for this env."""
+        scene = self.scene(env_id)
+        return self._env_batch_of(env_id).model(int(self.slot[env_id]), scene)
+
+    def data(self, env_id: int) -> mujoco.MjData:
+        """A snapshot of an env's state, with the quantities that follow from it computed."""
+        self.scene(env_id)
+        data = self._env_batch_of(env_id).data(int(self.slot[env_id]))
+        mujoco.mj_fwdPosition(self.model(env_id), data)
+        return data
+
+    def full_state(self, env_id: int) -> NDArray[np.float64]:
+        """A copy of an env's state as MuJoCo has it, `mjSTATE_INTEGRATION`."""
+        self.scene(env_id)
+        return self._env_batch_of(env_id).full_state(int(self.slot[env_id])).copy()
+
+    def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
+        """Make calls of batches and return their results, in no particular order."""
+        return [call() for _, call in calls]
+
+    @override
+    def close(self) -> None:
+        self.unload(np.arange(self.env_num))
+        self.env_batches.clear()
+        self._stepped.clear()
+        for view in self._views.values():
+            view.close()
+        self._views.clear()
+        self._renderers.close()
+        return_free_memory()
+
+    @property
+    def scenes(self) -> Sequence[CompiledScene | None]:
+        """The compiled scene that each env runs, None for those that run none."""
+        return self._scenes
+
+    def _snapshot(self, env_id: int) -> EnvSnapshot:
+        scene = self.scene(env_id)
+        state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
+        return self.rendered_model(scene), state, scene.labels.geom_labels
+
+    def _model_state(self, env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
+        """What seldom changes of the state of a slot, which runs a scene."""
+        fields = env_batch.changed_fields(slot, scene)
+        return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
+
+    def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
+        """The scene of an env with other self-collisions of its robots."""
+        scene = self.scene(env_id)
+        source = scene.with_self_collisions(self_collisions)
+        return scene if source == scene.source else self._compiled(source)
+
+    def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
+        """The scene of an env, with self-collisions as they are in a state."""
+        names, flags = self.scene(env_id).robot_names, state.arrays[_COLLISIONS].tolist()
+        return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=True)})
+
+    def _change_scene(self, env_id: int, scene: CompiledScene) -> None:
+        """Let an env go on in a scene of which a state means the same."""
+        old, env_batch, slot = self.scene(env_id), self._env_batch_of(env_id), int(self.slot[env_id])
+        if scene.digest == old.digest:
+            return
+        state = env_batch.get_state(slot, old)
+        env_batch.remove(np.array([slot]))
+        env_batch = self._env_batch_for(self._structure(scene), scene, 1)
+        self._add_env(env_id, env_batch, scene, scene.initial_state(scene.source))
+        env_batch.set_state(int(self.slot[env_id]), scene, state)
+        self._clean_up()
+
+    def _add_env(
+        self, env_id: int, env_batch: EnvBatch, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]
+    ) -> None:
+        """Start an env in a batch that has room for it."""
+        self.slot[env_id] = env_batch.add(env_id, scene, state)
+        self._env_batch[env_id] = env_batch
+        self.batch_id[env_id] = env_batch.id
+        self._scenes[env_id] = scene
+
+    def _env_batch_of(self, env_id: int) -> EnvBatch:
+        """The batch of an env that runs a scene."""
+        return cast(EnvBatch, self._env_batch[env_id])
+
+    def batch_arrays(self, env_batch: EnvBatch) -> BatchArrays:
+        """What views read and write of a batch."""
+        return env_batch
+
+    def upload(self, index: Index) -> Index:
+        """An index that suits the arrays that views read and write."""
+        return index
+
+    def _new_camera_view(self, name: str) -> MujocoCameraView:
+        """A view over the cameras of a name."""
+        return MujocoCameraView(self, name)
+
+    @abstractmethod
+    def _new_env_batch(self, scene: CompiledScene, capacity: int) -> EnvBatch:
+        """A batch for envs of the structure of a scene."""
+
+    @abstractmethod
+    def _structure(self, scene: CompiledScene) -> bytes:
+        """Equal for scenes whose envs can share a batch."""
+
+    def _env_batch_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
+        """The batch of a structure, with room for `count` more envs."""
+        for env_batch in self.env_batches:
+            if self._structure(env_batch.scene) == structure:
+                env_batch.reserve(count, self.env_num)
+                return env_batch
+        env_batch = self._new_env_batch(scene, count)
+        self.env_batches.append(env_batch)
+        return env_batch
+
+    def _occupied(self) -> list[EnvBatch]:
+        return [env_batch for env_batch in self.env_batches if env_batch.used]
+
+    def _clean_up(self) -> None:
+        """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone."""
+        empty = [env_batch for env_batch in self.env_batches if not env_batch.used]
+        kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
+        for env_batch in empty:
+            if env_batch not in kept:
+                self.env_batches.remove(env_batch)
+        if len(self._views) > _VIEWS_KEPT:
+            self._views = {key: view for key, view in self._views.items() if view.slices()}
+        self._update_placement()
+
+    def _update_placement(self) -> None:
+        """Envs came or went. Those that come back to the slots they had leave `placement` as it was."""
+        self.version += 1
+        self.placement = self.slot.tobytes() + self.batch_id.tobytes()
+
+    def _slots_by_batch(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
+        """The batches that hold these envs, with their slots; None for all slots."""
+        active = np.zeros(self.env_num, bool)
+        active[env_ids] = True
+        slots: list[tuple[EnvBatch, Slots | None]] = []
+        for env_batch in self.env_batches:
+            chosen = (env_batch.envs >= 0) & active[env_batch.envs]
+            if chosen.all():
+                slots.append((env_batch, None))
+            elif chosen.any():
+                slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
+        return slots
+
+
+def _collision_flags(scene: CompiledScene) -> NDArray[np.int8]:
+    """Whether links of each robot collide with each other, as a number of `_FLAGS`."""
+    return np.array([_FLAGS.index(robot.self_collisions) for robot in scene.source.robots], np.int8)

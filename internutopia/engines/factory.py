@@ -1,0 +1,65 @@
+"""World factory: the implementation that a config asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.config import SimConfig
+from internutopia.engines.base import World
+from internutopia.model.scene_cache import SCENES
+from internutopia.util.install import install_hint
+from internutopia.util.log import warn_once
+
+
+def create_world(
+    config: SimConfig, env_num: int, env_origins: NDArray[np.float64], device_arrays: bool = False
+) -> World:
+    """The world of `config.backend`.
+
+    With `device_arrays`, a `DeviceWorld` whose arrays are torch tensors, if the backend has one.
+
+    ValueError for a backend or device that there is not, ImportError for a package that is not installed.
+    """
+    arguments = (env_num, env_origins, float(config.physics_dt), config.substeps, config.threads, config.render_quality)
+    engine = {
+        'max_timestep': float(config.max_timestep),
+        'contact': config.contact,
+        'asset_limits': config.asset_limits,
+    }
+    SCENES.capacity = int(config.scene_cache)
+    if not config.headless and config.backend != 'isaac_sim':
+        warn_once(
+            'SimConfig.headless=False: backend %r opens no window. `internutopia run --viewer` and '
+            '`internutopia.viewer.attach(env)` show envs live in a browser, Env.render() gives pictures',
+            config.backend,
+        )
+    if config.backend == 'mujoco_warp':
+        try:
+            from internutopia.engines.warp.world import WarpWorld
+
+            if device_arrays:
+                from internutopia.engines.warp.device import WarpDeviceWorld as WarpWorld
+        except ModuleNotFoundError as error:
+            if error.name not in ('mujoco_warp', 'warp', 'torch'):
+                raise
+            raise ImportError(f"backend 'mujoco_warp' needs the package {error.name}: {install_hint('gpu')}") from error
+        raytrace = config.renderer == 'raytrace' or (config.renderer == 'auto' and config.device != 'cpu')
+        return WarpWorld(*arguments, **engine, device=config.device, raytrace=raytrace)
+    if config.backend == 'isaac_sim':
+        from internutopia.engines.isaac.world import IsaacWorld
+
+        return IsaacWorld(config, env_num, env_origins)
+    if config.device != 'cpu':
+        raise ValueError(
+            f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
+            "or backend='mujoco_warp' for a GPU"
+        )
+    if config.renderer == 'raytrace':
+        raise ValueError(
+            "SimConfig.renderer='raytrace': backend 'mujoco' draws with OpenGL; use 'opengl' or 'auto', "
+            "or backend='mujoco_warp' for ray tracing"
+        )
+    from internutopia.engines.mujoco.world import MujocoWorld
+
+    return MujocoWorld(*arguments, **engine)

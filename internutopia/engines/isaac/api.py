@@ -1,0 +1,236 @@
+"""Isaac Sim interface: what the world asks of Isaac Sim, whatever its version, in numpy arrays.
+
+Arrays here are float32, their rows are those of a handle's `paths`, and poses are in the world frame, quaternions
+`(w, x, y, z)`. Velocities are those of the centre of mass, as PhysX has them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.config import SimConfig
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box that is no asset: `size` [m] along its edges, `color` from 0 to 1, `mass` [kg]."""
+
+    size: tuple[float, float, float]
+    color: tuple[float, float, float]
+    dynamic: bool
+    collider: bool
+    mass: float
+
+
+class PrimHandle(ABC):
+    """Prims of some envs."""
+
+    @property
+    @abstractmethod
+    def paths(self) -> list[str]:
+        """Prim paths of the rows."""
+
+    @abstractmethod
+    def poses(self) -> tuple[Floats, Floats]:
+        """Positions `(n, 3)` [m] and orientations `(n, 4)`."""
+
+    @abstractmethod
+    def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
+        """Move the prims of some rows."""
+
+
+class BodyHandle(PrimHandle):
+    """Rigid bodies."""
+
+    @abstractmethod
+    def velocities(self) -> tuple[Floats, Floats]:
+        """Linear [m/s], of the centre of mass, and angular [rad/s], `(n, 3)` each."""
+
+    @abstractmethod
+    def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
+        """Set the velocities of some rows."""
+
+    @abstractmethod
+    def masses(self) -> Floats:
+        """Masses `(n,)` [kg]."""
+
+    @abstractmethod
+    def scale_masses(self, masses: Any, rows: Rows) -> None:
+        """Set the masses `(k,)` of some rows; their inertias scale along."""
+
+    @abstractmethod
+    def contact_forces(self, dt: float) -> Floats:
+        """Net contact forces `(n, 3)` [N] of a step of length `dt`; for bodies made with `contacts` only."""
+
+
+class ArticulationHandle(PrimHandle):
+    """Articulations of equal structure; joints in Isaac Sim's order."""
+
+    @property
+    @abstractmethod
+    def joint_names(self) -> list[str]:
+        """Names of the joints that have a position."""
+
+    @abstractmethod
+    def velocities(self) -> tuple[Floats, Floats]:
+        """Of the roots, as of `BodyHandle`."""
+
+    @abstractmethod
+    def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
+        """Of the roots of some rows."""
+
+    @abstractmethod
+    def joint_positions(self) -> Floats:
+        """`(n, dof)` [rad or m]."""
+
+    @abstractmethod
+    def joint_velocities(self) -> Floats:
+        """`(n, dof)` [rad/s or m/s]."""
+
+    @abstractmethod
+    def joint_efforts(self) -> Floats:
+        """What is measured along the joints' axes `(n, dof)` [N·m or N]."""
+
+    @abstractmethod
+    def set_joint_positions(self, values: Any, rows: Rows) -> None:
+        """Set joint positions; position targets follow."""
+
+    @abstractmethod
+    def set_joint_velocities(self, values: Any, rows: Rows) -> None:
+        """Set joint velocities; velocity targets follow."""
+
+    @abstractmethod
+    def set_targets(self, kind: str, values: Any, rows: Rows) -> None:
+        """Set targets of a kind: `'position'`, `'velocity'` or `'effort'`."""
+
+    @abstractmethod
+    def set_gains(self, stiffness: Any, damping: Any, rows: Rows) -> None:
+        """Set the gains of the drives."""
+
+    @abstractmethod
+    def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
+        """Let links of an articulation collide with each other, or not."""
+
+    @abstractmethod
+    def disable_gravity(self) -> None:
+        """Let gravity pull at no link."""
+
+
+class CameraHandle(PrimHandle):
+    """Cameras; they look along their -z axis, +y is up in the picture."""
+
+    @abstractmethod
+    def picture(self, annotator: str) -> NDArray[Any] | None:
+        """`(n, height, width, channels)` of the last frame that was rendered; None or empty before the first."""
+
+
+class IsaacSim(ABC):
+    """A stage with physics. One exists at a time."""
+
+    @property
+    @abstractmethod
+    def physics_scene(self) -> str:
+        """Its prim path."""
+
+    @abstractmethod
+    def new_stage(self) -> None:
+        """Start over with an empty stage."""
+
+    @abstractmethod
+    def add_frame(self, path: str, position: Any, orientation: Any = None, scale: Any = None) -> None:
+        """Add a prim that places what is below it, relative to its parent."""
+
+    @abstractmethod
+    def add_asset(self, file: str, path: str) -> None:
+        """Refer to a USD file."""
+
+    @abstractmethod
+    def add_body(self, path: str, mass: float | None, density: float | None) -> None:
+        """Make a prim a rigid body, if it is none, of some mass [kg] or density [kg/m3]; None: the asset's own."""
+
+    @abstractmethod
+    def add_camera(self, path: str, position: Any, orientation: Any, fovy: float) -> None:
+        """Add a camera, relative to its parent, with a vertical field of view [degrees]."""
+
+    @abstractmethod
+    def add_box(self, path: str, box: Box) -> None:
+        """Add a box."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make physics of what is on the stage."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """One substep, nothing is rendered."""
+
+    @abstractmethod
+    def render(self) -> None:
+        """Render what cameras and windows show; physics stands still."""
+
+    @abstractmethod
+    def articulations(self, paths: Sequence[str]) -> ArticulationHandle:
+        """Articulations at or below some prims."""
+
+    @abstractmethod
+    def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
+        """Rigid bodies; with `contacts`, their contact forces are measured, and `start` has to come later."""
+
+    @abstractmethod
+    def prims(self, paths: Sequence[str]) -> PrimHandle:
+        """Prims that do not move under physics."""
+
+    @abstractmethod
+    def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
+        """Cameras whose pictures have `size` (width, height) [pixels].
+
+        Those of assets show the whole width of their film; those that were `added` their whole vertical field of view.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the stage; the app goes on."""
+
+    def __init__(self, names: SimpleNamespace, load_camera_class: Callable[[], Any], dt: float, config: SimConfig):
+        self.names = names
+        self.load_camera_class = load_camera_class  # called late: its extension may come after the others
+        self.dt = dt
+        self.config = config
+
+    def clone(self, source: str, paths: Sequence[str], offsets: NDArray[np.float64], replicate: bool) -> None:
+        """Make envs like the one at `source`, which is among `paths`, and put each at its offset `(n, 3)` [m].
+
+        With `replicate`, physics is parsed once and copied; then paths are `/World/env_0` and so on without a gap, and
+        nothing else on the stage takes part in physics.
+        """
+        cloner = self.names.GridCloner(spacing=0.0)  # a grid of one point: what counts are the offsets
+        cloner.clone(
+            source_prim_path=source,
+            prim_paths=list(paths),
+            position_offsets=offsets,
+            replicate_physics=replicate,
+            base_env_path='/World',
+            root_path='/World/env_',
+            copy_from_source=True,
+        )
+
+    def isolate(self, paths: Sequence[str]) -> None:
+        """Let nothing of one env collide with anything of another."""
+        cloner = self.names.GridCloner(spacing=0.0)
+        cloner.filter_collisions(
+            physicsscene_path=self.physics_scene,
+            collision_root_path='/collisionGroups',  # outside of what is left to replication
+            prim_paths=list(paths),
+            global_paths=[],
+        )

@@ -1,0 +1,270 @@
+"""Env batch of one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco
+import numpy as np
+from mujoco.batch import MODEL_FIELDS, SimulationError
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
+from internutopia.engines.batched.rays import Geoms
+from internutopia.engines.mujoco.dense_newton import solved_right
+from internutopia.engines.mujoco.static_poses import POSE_FIELDS, make_batch
+from internutopia.model.compiled import CompiledScene
+
+STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
+# Warnings after which MuJoCo has reset the simulation to its defaults, or its controls to zero: the episode is lost
+_DIVERGED = {
+    int(mujoco.mjtWarning.mjWARN_BADQPOS): 'position at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQVEL): 'velocity at dof',
+    int(mujoco.mjtWarning.mjWARN_BADQACC): 'acceleration at dof',
+    int(mujoco.mjtWarning.mjWARN_BADCTRL): 'control of actuator',
+}
+_FATAL = slice(min(_DIVERGED), max(_DIVERGED) + 1)  # they follow one another
+_FLAGS, _GROUPS = 'opt.disableflags', 'geom_group'
+_CHANGED_FOR_CALLS = (_FLAGS, _GROUPS)  # which have the values of the model otherwise
+# Poses and velocities do not depend on contacts, other constraints and sensors, which would take most of the time
+_MOTION_ALONE = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_FIRST_GROUP = np.array([1] + [0] * (mujoco.mjNGROUP - 1), np.uint8)
+_VELOCITY_STAGE = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
+
+
+class MujocoEnvBatch(EnvBatch):
+    """The envs of one model structure. `capacity` slots, `nthread` threads of its own (the caller's included)."""
+
+    fields = MODEL_FIELDS
+
+    def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
+        super().__init__(scene, capacity)
+        self.batch = make_batch(solved_right(scene.model), capacity, nthread, self._expanded)
+        self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
+        self._efforts = np.zeros((capacity, scene.model.nv))
+        self._step_sensors = self.batch.bind('sensordata')  # likewise
+        self._sensors = np.zeros((capacity, scene.model.nsensordata))
+        self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
+        self._fields: dict[str, NDArray[Any]] = {}
+        self._derived: set[str] = set()  # fields that are bound and follow from the state
+        self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
+        self._wanted = False  # whether somebody has read them since the last step
+
+    @property
+    def nthread(self) -> int:
+        """Threads a call of this batch runs on."""
+        return self.batch.nthread
+
+    @property
+    @override
+    def efforts(self) -> NDArray[np.float64]:
+        return self._efforts
+
+    @property
+    @override
+    def sensors(self) -> NDArray[np.float64]:
+        return self._sensors
+
+    def rebuild(self, capacity: int, nthread: int) -> None:
+        """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
+        old, self.batch = self.batch, make_batch(solved_right(self.scene.model), capacity, nthread, self._expanded)
+        n = old.nsim
+        for name in self._expanded:
+            if (before := old.expanded(name)) is not None:
+                self.batch.expand(name)[:n] = before
+        self._step_efforts = self.batch.bind('qfrc_actuator')
+        self._step_sensors = self.batch.bind('sensordata')
+        self._efforts = np.concatenate([self._efforts, np.zeros((capacity - n, self.scene.model.nv))])
+        self._sensors = np.concatenate([self._sensors, np.zeros((capacity - n, self.scene.model.nsensordata))])
+        self.batch.state[:n] = old.state
+        self.batch.warning[:n] = old.warning
+        self._fields.clear()
+        self._derived.clear()  # bound again by whoever reads them next
+        self._stale = np.zeros(capacity, bool)
+
+    @override
+    def remove(self, slots: NDArray[np.intp]) -> None:
+        super().remove(slots)
+        self._stale[slots] = False
+
+    @override
+    def read(self, name: str) -> NDArray[Any]:
+        """A live array; constraints are left out where it is computed, so forces of contacts do not mean anything."""
+        array = self._fields.get(name)
+        if array is None:
+            array = self._fields[name] = self.batch.bind(name)
+            if name not in STATE_FIELDS:
+                self._derived.add(name)
+                self._stale[:] = self.envs >= 0
+        if name in self._derived:
+            self._wanted = True
+            self._derive()
+        return array
+
+    @override
+    def write(self, name: str) -> NDArray[Any]:
+        return self.read(name)
+
+    @override
+    def measured(self) -> NDArray[np.float64]:
+        slots = np.flatnonzero(self._unmeasured).astype(np.int32)
+        if len(slots):
+            self._unmeasured[:] = False
+            if len(self._probed):
+                with contextlib.suppress(SimulationError):  # the next step meets and reports it
+                    self.batch.forward(slots)
+                self._sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
+        return self._sensors
+
+    @override
+    def mark_dirty(self, slots: Index) -> None:
+        self._stale[slots] = True
+
+    @override
+    def expand(self, name: str) -> NDArray[Any]:
+        """A live array."""
+        self._expanded.add(name)
+        self.model_version += 1
+        if name in POSE_FIELDS and self.batch.persistent:
+            self.rebuild(self.capacity, self.nthread)  # what is fixed differs from now on
+        return self.batch.expand(name)
+
+    @override
+    def values(self, name: str) -> NDArray[Any]:
+        """Read-only unless expanded."""
+        values = self.batch.expanded(name)
+        if values is None:
+            template = model_field(self.scene.model, name)
+            return np.broadcast_to(template, (self.capacity, *template.shape))
+        return values
+
+    @override
+    def set_constants(self, slots: Index, mask: Any = None) -> None:
+        self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
+        self._expanded.update(
+            name for name in MODEL_FIELDS if name not in _CHANGED_FOR_CALLS and self.batch.expanded(name) is not None
+        )
+        self.model_version += 1
+        self.mark_dirty(slots)
+
+    @override
+    def ray(
+        self,
+        slots: NDArray[np.intp],
+        origins: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        seen: Geoms,
+    ) -> NDArray[np.float64]:
+        ids = None if len(slots) == self.capacity else slots.astype(np.int32)
+        groups = self.batch.expand(_GROUPS)
+        groups[:] = np.where(seen, 0, 1)
+        try:
+            distances, geoms = self.batch.ray(origins, directions, _FIRST_GROUP, ids=ids)
+        finally:
+            groups[:] = self.scene.model.geom_group
+        distances[geoms < 0] = np.inf
+        return distances
+
+    @override
+    def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
+        failed: dict[int, str] = {}
+        batch = self.batch
+        goes_on = batch.persistent and bool(self._derived)  # the next step begins with what is derived now
+        try:
+            batch.step(slots, substeps, _VELOCITY_STAGE if goes_on else _NO_STAGE)
+        except SimulationError as error:
+            for slot in error.ids:
+                failed[int(self.envs[slot])] = f'the physics engine failed: {batch.error(int(slot))}'
+        stepped = slice(None) if slots is None else slots
+        self._efforts[stepped] = self._step_efforts[stepped]
+        self._sensors[stepped] = self._step_sensors[stepped]
+        self._unmeasured[stepped] = False
+        self._stale[stepped] = not goes_on
+        if self._wanted:  # and will be again: here, batches are served on several threads
+            self._wanted = False
+            self._derive()
+        counts = batch.warning[:, _FATAL, 1]
+        if counts.any():
+            for kind, quantity in _DIVERGED.items():
+                for slot in np.flatnonzero(batch.warning[:, kind, 1]):
+                    env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
+                    if env_id >= 0:
+                        failed.setdefault(env_id, f'the simulation diverged: bad {quantity} {index}')
+            counts[:] = 0
+        return failed
+
+    @override
+    def full_state(self, slot: int) -> NDArray[np.float64]:
+        """A live array."""
+        return self.batch.state[slot]
+
+    @override
+    def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
+        model = self.batch.get_model(slot, copy.copy(scene.model))
+        if self.batch.persistent:
+            model.opt.enableflags = scene.model.opt.enableflags  # whoever has it may move what is fixed
+        return model
+
+    @override
+    def data(self, slot: int) -> mujoco.MjData:
+        return self.batch.get_data(slot)
+
+    def _derive(self) -> None:
+        """Let derived fields describe the state where they do not."""
+        if not self._stale.any():
+            return
+        slots = None if self._stale.all() else np.flatnonzero(self._stale).astype(np.int32)
+        self._stale[:] = False
+        if self.batch.persistent:  # its next step would go on without constraints
+            self.batch.forward(slots, _VELOCITY_STAGE)
+            return
+        flags, own = self.batch.expand(_FLAGS), self.scene.model.opt.disableflags
+        flags[:] = own | _MOTION_ALONE
+        try:
+            self.batch.forward(slots, _VELOCITY_STAGE)
+        finally:
+            flags[:] = own
+
+    @override
+    def _resize(self, capacity: int) -> None:
+        self.rebuild(capacity, self.nthread)
+
+    @override
+    def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = self._defaults
+        self.batch.warning[slot] = 0
+        for name, value in state.items():
+            self.read(name)[slot] = value
+        self._efforts[slot] = self._sensors[slot] = 0.0
+        self._stale[slot] = True
+
+    @override
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
+        return {
+            'state': self.batch.state[slots],
+            'efforts': self._efforts[slots],
+            'sensors': self._sensors[slots],
+        }
+
+    @override
+    def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
+        self.batch.state[slot] = state['state']
+        self.batch.warning[slot] = 0
+        self._efforts[slot], self._sensors[slot] = state['efforts'], state['sensors']
+        self._stale[slot] = True
+
+    @override
+    def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
+        value = model_field(scene.model, name)
+        # this one is per simulation for the bodies' volumes only, which come first
+        return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value
+
+
+def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
+    """A field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
+    return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))

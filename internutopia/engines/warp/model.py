@@ -1,0 +1,117 @@
+"""Warp scenes: which MuJoCo models `mujoco_warp` can run, and which can run side by side.
+
+`mujoco_warp` declares which fields of a model can differ between its worlds. Scenes whose models agree in everything
+else share an env batch.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from mujoco_warp._src.warp_util import is_array_spec
+from numpy.typing import NDArray
+
+from internutopia.model.compiled import CompiledScene
+
+_MIN_FRICTION = 1e-5  # mjMINMU: MuJoCo raises lower coefficients to it in each contact, `mujoco_warp` does not
+
+# Fields of `mjw.Model` that can have values of their own in each world
+BATCHED_FIELDS = frozenset(
+    field.name
+    for field in dataclasses.fields(mjw.Model)
+    if is_array_spec(field.type) and getattr(field.type, 'shape', ())[:1] == ('*',)
+)
+
+_WARP_SCENES: WeakKeyDictionary[CompiledScene, WarpScene] = WeakKeyDictionary()
+
+
+class WarpScene:
+    """What `mujoco_warp` makes of a compiled scene. ValueError if it cannot run it, with the feature's name."""
+
+    def __init__(self, scene: CompiledScene):
+        self.model = _with_friction(scene.model)
+        refused = None
+        if scene.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
+            refused = 'the option flag sleep=enable'
+        else:
+            try:
+                self._warp_model = put_model(self.model, 'cpu')
+                with wp.ScopedDevice('cpu'):
+                    mjw.make_data(self.model, nconmax=1, njmax=1)
+            except (NotImplementedError, ValueError) as error:
+                refused = str(error)
+        if refused is not None:
+            raise ValueError(f"mujoco_warp cannot run this scene: {refused}; backend='mujoco' can")
+        digest = hashlib.blake2b(scene.structure, digest_size=16)
+        for part in _shared_parts(self._warp_model):
+            digest.update(part)
+        self.structure = digest.digest()
+
+    @cached_property
+    def batched_fields(self) -> Mapping[str, NDArray[Any]]:
+        """The fields that can differ between worlds, without the axis of worlds."""
+        return {name: getattr(self._warp_model, name).numpy()[0] for name in BATCHED_FIELDS}
+
+    @cached_property
+    def static_geoms(self) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """The geoms that never move, with their positions `(k, 3)` [m] and rotations `(k, 3, 3)`, env frame."""
+        model = self.model
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        bodies = model.geom_bodyid
+        fixed = (model.body_weldid[bodies] == 0) & (model.body_mocapid[model.body_rootid[bodies]] < 0)
+        geoms = np.flatnonzero(fixed)
+        return geoms, data.geom_xpos[geoms], data.geom_xmat[geoms].reshape(-1, 3, 3)
+
+
+def warp_scene(scene: CompiledScene) -> WarpScene:
+    """What `mujoco_warp` makes of a scene, worked out once. ValueError if it cannot run it."""
+    if scene not in _WARP_SCENES:
+        _WARP_SCENES[scene] = WarpScene(scene)
+    return _WARP_SCENES[scene]
+
+
+def put_model(model: mujoco.MjModel, device: wp.DeviceLike) -> mjw.Model:
+    """The model on a device. NotImplementedError or ValueError for what `mujoco_warp` has no code for."""
+    with wp.ScopedDevice(device), warnings.catch_warnings():
+        warnings.filterwarnings('ignore', message='.*MJ_MINMU')  # `_with_friction` and the views see to it
+        warp_model = mjw.put_model(model)
+    warp_model.opt.warn_overflow = 0  # printed by kernels; the batch logs it
+    return warp_model
+
+
+def _with_friction(model: mujoco.MjModel) -> mujoco.MjModel:
+    """The model, or a copy without friction coefficients that are too small for the solver."""
+    if (model.geom_friction >= _MIN_FRICTION).all() and (model.pair_friction >= _MIN_FRICTION).all():
+        return model
+    model = copy.copy(model)
+    for values in (model.geom_friction, model.pair_friction):
+        np.maximum(values, _MIN_FRICTION, out=values)
+    return model
+
+
+def _shared_parts(value: Any) -> Iterator[bytes]:
+    """Everything in a model that its worlds share."""
+    if isinstance(value, wp.array):
+        yield repr(value.shape).encode() + value.numpy().tobytes()
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            if field.name not in BATCHED_FIELDS:
+                yield field.name.encode()
+                yield from _shared_parts(getattr(value, field.name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _shared_parts(item)
+    else:
+        yield repr(value).encode()

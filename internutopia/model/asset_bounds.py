@@ -1,0 +1,72 @@
+"""Bounds of model files: what is refused before a reader sees it, by the `AssetLimitsCfg` in force.
+
+Readers of other projects crash or take forever on files that are too large, nested too deep or no files at all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from internutopia.config.asset_limits import AssetLimitsCfg
+
+_limits: ContextVar[AssetLimitsCfg] = ContextVar('asset_limits', default=AssetLimitsCfg())  # noqa: B039 - never changed
+
+
+@contextmanager
+def limited_by(limits: AssetLimitsCfg) -> Iterator[None]:
+    """Within it, and in this thread, files are read under these limits instead of the default ones."""
+    token = _limits.set(limits)
+    try:
+        yield
+    finally:
+        _limits.reset(token)
+
+
+def limits() -> AssetLimitsCfg:
+    """Those in force."""
+    return _limits.get()
+
+
+def check_bound(where: str | os.PathLike[str], what: str, value: float, field: str) -> None:
+    """ValueError if a figure of a file is above the limit of that name: 'room.usda: 1200 nested prims; at most ...'."""
+    most = getattr(_limits.get(), field)
+    if value > most:
+        raise ValueError(
+            f'{os.fspath(where)}: {value:,.0f} {what}; at most {most:,} are read (SimConfig.asset_limits.{field})'
+        )
+
+
+def check_file(file: str | os.PathLike[str], field: str = 'file_size') -> None:
+    """ValueError if there is something that is no regular file (a folder, a device, a pipe), or a file too large."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return  # missing: who reads it says so
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f'{os.fspath(file)}: not a regular file (a folder, device, pipe or socket)')
+    check_bound(file, 'bytes', status.st_size, field)
+
+
+class NestingBounds:
+    """Counts the elements of an XML document while it is read; ValueError at the first one too many or too deep."""
+
+    def __init__(self, file: str | os.PathLike[str]):
+        self._file, self._limits = file, _limits.get()
+        self._depth = self._count = 0
+
+    def begin(self) -> None:
+        """An element begins."""
+        self._depth += 1
+        self._count += 1
+        if self._depth > self._limits.depth:
+            check_bound(self._file, 'nested elements', self._depth, 'depth')
+        if self._count > self._limits.elements:
+            check_bound(self._file, 'elements', self._count, 'elements')
+
+    def end(self) -> None:
+        """It ends."""
+        self._depth -= 1

@@ -1,0 +1,103 @@
+"""Asset look-up: from the path in a config to a file on this machine.
+
+A path is looked for as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
+with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
+H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
+have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
+`internutopia.config.file_names`, `menagerie:<robot>` is a model of MuJoCo Menagerie
+(`internutopia.model.menagerie`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from functools import cache, lru_cache
+from pathlib import Path
+
+from internutopia.config.file_names import local_path, missing_package
+from internutopia.default_config import PACKAGED_ASSETS_PATH
+from internutopia.macros import gm
+from internutopia.model import menagerie
+
+PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
+# Files of InternUtopia's asset pack, without suffixes, for which something is packaged under another name
+PACKAGED_AS = {
+    'robots/aliengo/aliengo_camera': 'robots/aliengo/aliengo.xml',
+    'robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000': 'robots/aliengo/move_by_speed.onnx',
+    'robots/franka/mocap_teleop_franka': 'robots/franka/franka.xml',
+    'robots/g1/g1_29dof_color': 'robots/g1/g1.xml',
+    'robots/g1/policy/move_by_speed/g1_15000': 'robots/g1/move_by_speed.onnx',
+    'robots/gr1/policy/move_by_speed/gr1_policy': 'robots/gr1/move_by_speed.onnx',
+    'robots/h1/policy/move_by_speed/h1_loco_model_20000': 'robots/h1/move_by_speed.onnx',
+    'robots/h1_with_hand/h1_with_hand_rt_v2': 'robots/h1_with_hand/h1_with_hand.xml',
+}
+MODEL_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz', '.urdf', '.xml')
+POLICY_SUFFIXES = ('.onnx', '.pt', '.yaml')
+
+
+def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFFIXES) -> Path:
+    """The file that an asset path stands for.
+
+    Args:
+        path: Absolute, or relative to the working directory or an asset folder, or with one of the prefixes above.
+        suffixes: Formats that are supported.
+
+    Returns:
+        An absolute path to an existing file with one of the suffixes.
+
+    Raises:
+        FileNotFoundError: No such file; the message names every place tried.
+        ValueError: The file is not of a supported format.
+    """
+    wanted = os.path.expanduser(local_path(os.fspath(path)))
+    if (package := missing_package(wanted)) is not None:
+        raise FileNotFoundError(f'asset {wanted!r}: no Python package {package!r} is installed here')
+    if wanted.startswith(menagerie.PREFIX):
+        return menagerie.menagerie_file(wanted)
+    tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)
+    for candidate in tried:
+        if os.path.isfile(candidate):
+            return _supported(candidate, suffixes)
+    similar = [
+        _packaged(suffixes)[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged(suffixes))
+    ]
+    hint = f'\nPackaged assets of a similar name: {", ".join(similar)}' if similar else ''
+    places = ''.join(f'\n  {place}{" (a folder)" if os.path.isdir(place) else ""}' for place in tried)
+    raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
+
+
+@lru_cache(4096)  # every reset asks for the same few files
+def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[str, ...]:
+    """Absolute paths to look at, in order."""
+    roots = [os.path.abspath(asset_path), str(PACKAGED_ASSETS)]
+    places = [os.path.abspath(os.path.join(working_directory, wanted))]
+    inside = [places[0][len(root) + 1 :] for root in roots if places[0].startswith(root + os.sep)]
+    for relative in inside or ([] if os.path.isabs(wanted) else [wanted]):
+        places += [os.path.join(root, relative) for root in roots]
+        known_as = os.path.splitext(relative)[0]
+        if known_as in PACKAGED_AS:
+            places.append(str(PACKAGED_ASSETS / PACKAGED_AS[known_as]))
+    # a dict keeps the order and drops what would be looked at twice
+    return tuple(dict.fromkeys(path for place in places for path in (place, os.path.splitext(place)[0] + '.xml')))
+
+
+@lru_cache(4096)
+def _supported(file: str, suffixes: tuple[str, ...]) -> Path:
+    suffix = os.path.splitext(file)[1]
+    if suffix.lower() not in suffixes:
+        hint = f' (expand it first: `xacro {os.path.basename(file)} > robot.urdf`)' if suffix == '.xacro' else ''
+        raise ValueError(f'asset {file}: suffix {suffix!r} is not one of {", ".join(suffixes)}{hint}')
+    return Path(file)
+
+
+def _short_name(file: Path) -> str:
+    """Folder and name without suffix, what a wrong path most likely shares with the right one."""
+    return '/'.join((*file.parts[-2:-1], file.stem))
+
+
+@cache
+def _packaged(suffixes: tuple[str, ...]) -> dict[str, str]:
+    """Paths of the packaged assets relative to their folder, by short name."""
+    files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in suffixes)
+    return {_short_name(file): file.relative_to(PACKAGED_ASSETS).as_posix() for file in files}

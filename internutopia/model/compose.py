@@ -1,0 +1,268 @@
+"""Composition: one `SceneSpec` -> one `MjSpec`.
+
+Names in the composed model: the scene asset's elements under `scene/`, a robot's under `robots/<name>/`, an object's
+body is `objects/<name>`. A robot with a fixed base hangs under a mocap body `robots/<name>`, an object that does not
+move is a mocap body itself: so every pose is state and nothing is recompiled when only poses differ.
+
+Options (gravity, solver, cone, ...): see `options`.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import mujoco
+
+from internutopia.config.contact import ContactCfg
+from internutopia.model.assets import resolve
+from internutopia.model.base_contacts import is_bolted, keep_base_contacts
+from internutopia.model.conform import conform
+from internutopia.model.contact_parameters import make_rigid
+from internutopia.model.drives import (
+    DRIVEN_JOINTS,
+    add_drives,
+    check_joints,
+    gets_drives,
+    replace_actuators,
+    take_drives,
+)
+from internutopia.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
+from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers.urdf import WORLD_LINK
+from internutopia.model.lighting import add_missing_sky, light_if_dark
+from internutopia.model.options import RobotAsset, adopt_settings, set_options
+from internutopia.model.scaling import scale_mass
+from internutopia.model.scene_asset import load_scene_asset
+from internutopia.model.self_collision import filter_links
+from internutopia.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
+from internutopia.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
+from internutopia.util import did_you_mean
+from internutopia.util.log import warn_once
+
+
+def robot_prefix(name: str) -> str:
+    """Prefix of a robot's elements in the composed model."""
+    return f'robots/{name}/'
+
+
+def contact_sensor(robot: str, link: str) -> str:
+    """Name of the sensor of a link's contact force."""
+    return f'{robot_prefix(robot)}{link}/contact'
+
+
+def object_body(name: str) -> str:
+    """Name of an object's body in the composed model."""
+    return f'objects/{name}'
+
+
+def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:
+    """Build the MuJoCo spec of a scene with its robots and objects.
+
+    Args:
+        scene: What it is made of.
+        timestep: Of the engine [s].
+        contact: What the user says of contacts; None is nothing.
+
+    Raises:
+        FileNotFoundError: There is no such asset.
+        ValueError: An asset is broken, or does not fit what the scene spec says of it.
+    """
+    spec = mujoco.MjSpec()
+    base = None
+    if scene.asset:
+        options = LoadOptions(
+            scale=scene.scale,
+            raw_lengths=scene.raw_lengths,
+            ignore_usd_defaults=scene.ignore_usd_defaults,
+            decompose=scene.decompose,
+            timestep=timestep,
+        )
+        base = load_scene_asset(resolve(scene.asset), options)
+    robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
+    objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
+    robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
+    object_assets = [child for _, child in objects if child is not None]
+    loose = any(obj.dynamic for obj in scene.objects)
+    set_options(spec, base, robot_assets, object_assets, timestep, contact or ContactCfg(), loose=loose)
+    if base is not None:
+        _name_elements(base)
+        spec.memory = base.memory
+        adopt_settings(base, spec)
+        drives = take_drives(base)
+        frame = spec.worldbody.add_frame(pos=scene.position, quat=scene.orientation)
+        spec.attach(base, frame=frame, prefix=SCENE_PREFIX)
+        add_drives(spec, SCENE_PREFIX, drives)
+    bases: list[str] = []
+    for robot, child in robots:
+        warn_of_removed(robot, remove_surroundings(child, robot, in_scene=base is not None))
+        bases += attach_robot(spec, robot, child)
+    for obj, child in objects:
+        bases += _attach_object(spec, obj, child)
+    keep_base_contacts(spec, bases)
+    light_if_dark(spec)
+    if scene.asset and not is_mjcf(resolve(scene.asset)):  # whose author knows MuJoCo's sky
+        add_missing_sky(spec)
+    return spec
+
+
+def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
+    """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
+    path = resolve(robot.asset)
+    scale = robot.scale, robot.scale, robot.scale
+    options = LoadOptions(
+        short_names=True,
+        scale=scale,
+        raw_lengths=robot.raw_lengths,
+        ignore_usd_defaults=robot.ignore_usd_defaults,
+        timestep=timestep,
+    )
+    return _robot_asset(path, content_key(path), options).copy()
+
+
+@functools.lru_cache(16)
+def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSpec:
+    return load_spec(path, options)
+
+
+def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
+    """The asset of an object; None for a cube, which has none."""
+    if obj.asset is None:
+        return None
+    options = LoadOptions(
+        scale=obj.scale, raw_lengths=obj.raw_lengths, ignore_usd_defaults=obj.ignore_usd_defaults, timestep=timestep
+    )
+    return load_spec(resolve(obj.asset), options)
+
+
+def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> list[str]:
+    """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
+
+    Returns the mocap body if the links on it touch it (see `base_contacts`).
+    """
+    _name_elements(child)
+    bolted = is_bolted(child, robot.asset)
+    conform(child, robot)
+    _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
+    fixed = _fix_or_free(robot, child)
+    frozen = set(robot.frozen)
+    if isinstance(robot.joint_order, tuple):
+        frozen |= {joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS} - set(robot.joint_order)
+    check_joints(robot, [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS])
+    for joint in list(child.joints):
+        if joint.name in frozen:
+            child.delete(joint)
+    filter_links(child, robot)
+    drives = replace_actuators(robot, child)
+    adopt_settings(child, spec)
+    mocap_bodies = clear_mocap(child) if fixed else []
+    if fixed:
+        frame = spec.worldbody.add_body(name=f'robots/{robot.name}', mocap=True).add_frame()
+    else:
+        frame = spec.worldbody.add_frame()
+    spec.attach(child, frame=frame, prefix=robot_prefix(robot.name))
+    restore_mocap(spec, [robot_prefix(robot.name) + name for name in mocap_bodies])
+    if drives is not None:
+        add_drives(spec, robot_prefix(robot.name), drives)
+    _add_contact_sensors(spec, robot)
+    return [f'robots/{robot.name}'] if fixed and bolted else []
+
+
+def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
+    """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
+    free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    roots = [body for body in child.worldbody.bodies if not body.mocap]
+    fixed = robot.fixed_base
+    if fixed is None:
+        path = resolve(robot.asset)
+        floats_by_default = is_urdf(path) and all(body.name != WORLD_LINK for body in roots)
+        fixed = not free and not floats_by_default
+        if fixed and is_mjcf(path) and not any(body.joints for body in roots):
+            _warn_of_fixed_base(path)
+    if fixed:
+        for joint in free:
+            child.delete(joint)
+    elif not free:
+        if len(roots) != 1:
+            names = ', '.join(repr(body.name) for body in roots) or 'none'
+            raise ValueError(
+                f'robot {robot.name!r}: {robot.asset} needs exactly one root body to float freely, it has: {names}'
+            )
+        roots[0].add_freejoint(name='root')
+    return fixed
+
+
+def _warn_of_fixed_base(path: Path) -> None:
+    """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
+    warn_once(
+        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
+        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
+        'or put a <freejoint/> into the root body',
+        path,
+    )
+
+
+def _name_elements(child: mujoco.MjSpec) -> None:
+    """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
+    for kind, elements in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
+        taken = {element.name for element in elements}
+        for i, element in enumerate(elements):
+            if not element.name:
+                element.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
+
+
+def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:
+    unknown = next((link for link in robot.contact_links if link not in links), None)
+    if unknown is not None:
+        raise ValueError(
+            f'robot {robot.name!r}: there is no link {unknown!r} in {robot.asset} to measure contact forces on; '
+            f'{did_you_mean(unknown, links)}'
+        )
+
+
+def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotSpec) -> None:
+    """Measure the net contact force on links, in world axes; MuJoCo gives that of the link on what it touches."""
+    for link in robot.contact_links:
+        body = robot_prefix(robot.name) + link
+        sensor = spec.add_sensor(name=contact_sensor(robot.name, link), type=mujoco.mjtSensor.mjSENS_CONTACT)
+        sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_BODY, body
+        # what is extracted, how contacts are reduced (3: their net force), number of values kept
+        sensor.intprm[:3] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1
+
+
+def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | None) -> list[str]:
+    """Attach an object; returns its body if links on it touch it, as `attach_robot` does."""
+    body = spec.worldbody.add_body(name=object_body(obj.name), mocap=not obj.dynamic)
+    if obj.dynamic:
+        body.add_freejoint(name=object_body(obj.name))
+    if child is None:
+        geom = body.add_geom(
+            name=object_body(obj.name),
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[0.5 * s for s in obj.scale],
+            rgba=[*obj.color, 1.0],
+        )
+        if obj.mass is not None:
+            geom.mass = obj.mass
+        elif obj.density is not None:
+            geom.density = obj.density
+        if not obj.collider:
+            geom.contype = geom.conaffinity = 0
+        elif obj.dynamic:
+            make_rigid(geom)
+        return []
+    assert obj.asset is not None
+    bolted = not obj.dynamic and is_bolted(child, obj.asset)
+    _name_elements(child)
+    for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
+        child.delete(joint)  # the object itself is what moves
+    if obj.mass is not None:
+        scale_mass(child, obj.mass)
+    if not obj.collider:
+        for geom in child.geoms:
+            geom.contype = geom.conaffinity = 0
+    for pair in list(child.pairs):  # of parts that are one body now
+        child.delete(pair)
+    adopt_settings(child, spec)
+    spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')
+    return [body.name] if bolted else []

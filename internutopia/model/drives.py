@@ -1,0 +1,170 @@
+"""Joint drives of a robot: the joints that get some, and the actuators that they are made of.
+
+A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort. They are in this order, each kind
+for all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from internutopia.model.default_gains import default_gains
+from internutopia.model.spec import RobotSpec
+from internutopia.util import did_you_mean
+
+DRIVEN_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+DRIVE_KINDS = ('position', 'velocity', 'effort')
+TARGET_KINDS = DRIVE_KINDS[:2]
+
+# What refers to nothing in the tree that is attached is not attached. To delete an element takes MuJoCo time for all
+# that the spec has: half a minute for the drives of a thousand joints.
+_NOWHERE = '/'
+
+
+class Drive(NamedTuple):
+    """Gains of a joint's drive in SI units; `targets` that it begins with, by kind, where the asset says some."""
+
+    stiffness: float
+    damping: float
+    targets: Mapping[str, float]
+
+
+def gets_drives(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
+    """Whether a robot gets joint drives; if not, it keeps the actuators of its asset."""
+    own = [actuator for actuator in child.actuators if not _drive_kind(actuator)]
+    motors = robot.drives.instead_of_motors and all(_is_motor(actuator) for actuator in own)
+    return not robot.drives.only_if_bare or not own or motors
+
+
+def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None:
+    """Delete the actuators of a robot's asset and return the drives that its joints get instead, by joint.
+
+    What the actuators can do at most is written into joints without a limit of their own. Of an asset with motors, only
+    joints that have one get gains, unless they are named. None if the robot keeps the actuators.
+
+    Raises:
+        ValueError: a setting has no effect: it names a joint that is not there, or the actuators are kept.
+    """
+    joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
+    if not gets_drives(robot, child):
+        _refuse_settings(robot, child)
+        return None
+    motors = {actuator.target for actuator in child.actuators if _is_motor(actuator)}
+    own = _asset_drives(child) if robot.drives.asset_first else {}
+    _limit_efforts(robot, child)
+    for actuator in list(child.actuators):
+        child.delete(actuator)
+    if own:
+        return {joint: own.get(joint, Drive(0.0, 0.0, {})) for joint in joints}
+    passive = set(joints) - motors if motors and robot.drives.instead_of_motors else set[str]()
+    gains = {joint: robot.drives.gains(joint, passive=joint in passive) for joint in joints}
+    if robot.drives.sized:
+        gains |= default_gains(child, {joint: each for joint, each in gains.items() if joint not in passive})
+    return {joint: Drive(*gains[joint], {}) for joint in joints}
+
+
+def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:
+    """Have the drives that a scene's file brings left out where it is attached; those its joints get instead, by joint.
+
+    Then all its joints get one, some without gains, so that doors with and without can be told targets and gains as
+    robots can. Empty for a scene without drives, or with actuators of other kinds, which are kept.
+    """
+    own = _asset_drives(scene)
+    if not all(_drive_kind(actuator) for actuator in scene.actuators):
+        return {}
+    for actuator in scene.actuators:
+        actuator.target = _NOWHERE
+    joints = [joint.name for joint in scene.joints if joint.type in DRIVEN_JOINTS] if own else []
+    return {joint: own.get(joint, Drive(0.0, 0.0, {})) for joint in joints}
+
+
+def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) -> None:
+    """Put drives on joints of an attached asset; in the asset's own spec they would inherit its actuator defaults.
+
+    Targets that they begin with are kept in the actuators' user data, as `1, target`.
+    """
+    for kind in DRIVE_KINDS:
+        for joint, drive in drives.items():
+            actuator = spec.add_actuator(
+                name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
+            )
+            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+            actuator.gainprm[0] = {'position': drive.stiffness, 'velocity': drive.damping, 'effort': 1.0}[kind]
+            actuator.biasprm[1] = -drive.stiffness if kind == 'position' else 0.0
+            actuator.biasprm[2] = -drive.damping if kind == 'velocity' else 0.0
+            if kind in drive.targets:
+                actuator.userdata = [1.0, drive.targets[kind]]
+
+
+def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
+    """ValueError if a setting of the drives that somebody asked for names a joint that is not among these."""
+    for name in robot.drives.asked_for:
+        setting = getattr(robot.drives, name)
+        unknown = next((j for j in setting if j not in joints), None) if isinstance(setting, Mapping) else None
+        if unknown is not None:
+            raise ValueError(
+                f'robot {robot.name!r}: {name} is given for a joint {unknown!r} that {robot.asset} does not have; '
+                f'{did_you_mean(unknown, joints)}'
+            )
+
+
+def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
+    """ValueError if somebody asked for gains or limits of drives that the robot does not get."""
+    if robot.drives.asked_for:
+        kept = ', '.join(actuator.name for actuator in child.actuators)
+        raise ValueError(
+            f'robot {robot.name!r}: {" and ".join(robot.drives.asked_for)} would have no effect: {robot.asset} brings '
+            f'actuators of its own, which are kept ({kept}). Leave it out, or take the actuators out of the file'
+        )
+
+
+def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:
+    """Write the greatest efforts of drives into the joints: those of the config, else of joints, else of actuators."""
+    setting = robot.drives.effort_limit
+    for joint in child.joints:
+        limit = setting.get(joint.name) if isinstance(setting, Mapping) else setting
+        if limit is not None and joint.type in DRIVEN_JOINTS:
+            joint.actfrcrange, joint.actfrclimited = [-limit, limit], mujoco.mjtLimited.mjLIMITED_TRUE
+    for actuator in child.actuators:
+        joint = child.joint(actuator.target) if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT else None
+        if joint is None or np.any(joint.actfrcrange):
+            continue  # actuators of several joints (tendons) say nothing about one
+        limit = np.abs(actuator.forcerange).max()
+        if not limit and actuator.biastype == mujoco.mjtBias.mjBIAS_NONE:  # a motor: its control is a force
+            limit = np.abs(actuator.ctrlrange).max() * actuator.gainprm[0]
+        limit *= abs(actuator.gear[0])
+        if limit:
+            joint.actfrcrange, joint.actfrclimited = [-limit, limit], True
+
+
+def _is_motor(actuator: mujoco.MjsActuator) -> bool:
+    """Whether the control of an actuator is an effort on one joint, times a number."""
+    return (
+        actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT
+        and actuator.dyntype == mujoco.mjtDyn.mjDYN_NONE
+        and actuator.gaintype == mujoco.mjtGain.mjGAIN_FIXED
+        and actuator.biastype == mujoco.mjtBias.mjBIAS_NONE
+    )
+
+
+def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
+    """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
+    kind = actuator.name.rpartition('/')[2]
+    return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
+
+
+def _asset_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
+    """Drives that an asset brings, by joint."""
+    drives: dict[str, Drive] = {}
+    for actuator in child.actuators:
+        if kind := _drive_kind(actuator):
+            gain = float(actuator.gainprm[0])
+            target = float(actuator.biasprm[0] / gain) if gain else 0.0
+            before = drives.get(actuator.target, Drive(0.0, 0.0, {kind: 0.0 for kind in TARGET_KINDS}))
+            field = 'stiffness' if kind == 'position' else 'damping'
+            drives[actuator.target] = before._replace(**{field: gain}, targets={**before.targets, kind: target})
+    return drives

@@ -1,0 +1,150 @@
+"""Loading of assets of every format: a file -> `MjSpec`, and a hash of everything that the file is made of.
+
+Whatever the format, the spec is in metres, radians and kilograms with z up, compiles on its own and as the child of
+another spec (`parent.attach(spec, frame=..., prefix='x/')`), and does not depend on the working directory. Each call
+gives a new spec, which the caller may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from types import ModuleType
+from xml.parsers import expat
+
+import mujoco
+
+from internutopia.model.asset_bounds import check_file
+from internutopia.model.assets import MODEL_SUFFIXES
+from internutopia.model.file_errors import reading
+from internutopia.model.importers import mjcf, urdf, usd
+from internutopia.model.importers.fingerprints import (
+    Fingerprint,
+    adopt_fingerprint,
+    known_fingerprint,
+    search_path,
+    stamp_of,
+    store_fingerprint,
+    stored_fingerprint,
+)
+from internutopia.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
+from internutopia.model.importers.static_meshes import decompose_static_meshes
+from internutopia.model.importers.usd.units import StageUnits
+from internutopia.model.scaling import scale_spec
+
+_HEAD = 1 << 16  # bytes; most root elements begin within
+
+
+def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
+    """Read an asset.
+
+    Args:
+        path: A `.usd`, `.usda`, `.usdc`, `.usdz`, `.urdf` or `.xml` file; the latter is MJCF, or URDF if its root
+            element is `<robot>`.
+        options: How it is read. Only a USD file may be scaled differently along x, y and z.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is broken or of no supported format, or cannot be scaled like that; the message names the
+            file and, where known, the line or the prim.
+    """
+    path = Path(os.path.abspath(path))
+    content_key(path)  # looks at all of its files, unless that was done before
+    with reading(path):
+        reader = _format(path)
+        if reader is usd:
+            return usd.load(path, options)
+        if len(set(options.scale)) != 1:
+            raise ValueError(
+                f'scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
+                'differently along them'
+            )
+        spec = reader.load(path)
+        scale_spec(spec, options.scale[0])
+        if options.decompose:
+            decompose_static_meshes(spec)
+        return spec
+
+
+def is_urdf(path: Path) -> bool:
+    """Whether `load_spec` reads a file as URDF."""
+    return _format(path) is urdf
+
+
+def is_mjcf(path: Path) -> bool:
+    """Whether `load_spec` reads a file as MJCF."""
+    return _format(path) is mjcf
+
+
+def units_of(path: Path) -> StageUnits | None:
+    """Length unit and up axis of a USD file, and whether it states them; None for other formats."""
+    with reading(path):
+        return usd.units_of(path) if _format(path) is usd else None
+
+
+def content_key(path: Path) -> str:
+    """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
+
+    Files are read again only when one of them has changed (see `fingerprints`). Raises what `load_spec` raises, of
+    files that are too large or nested too deep before a reader has seen them.
+    """
+    known = known_fingerprint(path)
+    if known is None:
+        with reading(path):
+            known = _fingerprint(Path(os.path.abspath(path)))
+        adopt_fingerprint(path, known)
+    return known.key
+
+
+def _format(path: Path) -> ModuleType:
+    """The module that reads a file: it has `load(path)` and `dependencies(path)`, which may name missing files."""
+    if not path.exists():
+        raise FileNotFoundError(f'asset {path} does not exist')
+    suffix = path.suffix.lower()
+    if suffix not in MODEL_SUFFIXES:
+        raise ValueError(f'asset {path}: the format must be one of {", ".join(MODEL_SUFFIXES)}')
+    check_file(path)
+    if suffix == '.urdf':
+        return urdf
+    if suffix != '.xml':
+        return usd
+    return urdf if _root_tag(path) == 'robot' else mjcf
+
+
+def _root_tag(path: Path) -> str:
+    """The tag of a file's root element, as it stands there. ValueError if it has none."""
+    tags: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    try:
+        with path.open('rb') as file:
+            parser.Parse(file.read(_HEAD).lstrip())
+            while not tags:
+                rest = file.read(_HEAD)
+                parser.Parse(rest, not rest)
+    except expat.ExpatError as error:
+        if not tags:
+            raise ValueError(f'{path}: not an XML document: {error}') from error
+    return tags[0]
+
+
+def _fingerprint(path: Path) -> Fingerprint:
+    reader = _format(path)
+    stored = stored_fingerprint(path) if reader is usd else None
+    if stored is not None:
+        return stored
+    files = sorted(str(file) for file in reader.dependencies(path))
+    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then noticed
+    digest = hashlib.sha256()
+    for file, stamp in stamps:
+        # the place of a file counts, too: exchanging the contents of two meshes must give another key
+        digest.update(os.path.relpath(file, path.parent).encode() + b'\0')
+        if stamp is not None:  # a file that is missing may come later
+            check_file(file)
+            with open(file, 'rb') as content:
+                digest.update(hashlib.file_digest(content, 'sha256').digest())
+    found = Fingerprint(digest.hexdigest(), stamps, search_path())
+    if reader is usd:
+        store_fingerprint(path, found)
+    return found

@@ -1,0 +1,135 @@
+"""Build: a `Document` -> `MjSpec`, its bodies, joints and geoms."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
+from internutopia.model.importers.urdf.document import WORLD, Document, Joint, Link, Numbers
+from internutopia.model.importers.urdf.meshes import Meshes
+
+WORLD_LINK = 'world_link'
+"""Name of the body of a link called `world`, which MuJoCo keeps for itself."""
+
+_HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE
+_BALL, _FREE = mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE
+_JOINTS = {'revolute': _HINGE, 'continuous': _HINGE, 'prismatic': _SLIDE, 'spherical': _BALL}
+_GEOMS = {
+    'box': mujoco.mjtGeom.mjGEOM_BOX,
+    'sphere': mujoco.mjtGeom.mjGEOM_SPHERE,
+    'cylinder': mujoco.mjtGeom.mjGEOM_CYLINDER,
+    'capsule': mujoco.mjtGeom.mjGEOM_CAPSULE,
+    'mesh': mujoco.mjtGeom.mjGEOM_MESH,
+}
+# What MuJoCo's compiler might be told that is done, or decided, here
+_OURS = ('angle', 'eulerseq', 'discardvisual', 'fusestatic', 'strippath', 'meshdir', 'texturedir', 'assetdir')
+
+
+def empty_spec(document: Document) -> mujoco.MjSpec:
+    """A spec with the settings in the file's `<mujoco>` element. ValueError if MuJoCo does not know one."""
+    model = Element('mujoco')
+    for section in document.settings if document.settings is not None else ():
+        if section.tag == 'compiler':
+            SubElement(model, 'compiler', {key: value for key, value in section.items() if key not in _OURS})
+        elif section.tag in ('option', 'size'):
+            model.append(section)
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(model, encoding='unicode'))
+    spec.compiler.degree = False
+    spec.modelname = document.name or 'robot'
+    return spec
+
+
+def add_links(document: Document, spec: mujoco.MjSpec, meshes: Meshes) -> dict[str, mujoco.MjsBody]:
+    """Add all links with their joints and shapes; returns the bodies by link, without the world's own."""
+    root = document.root
+    rooted = root == WORLD and any(joint.parent == WORLD and joint.kind == 'floating' for joint in document.joints)
+    bodies = {root: spec.worldbody if rooted else spec.worldbody.add_body(name=_body_name(root))}
+    for joint in document.joints:
+        pose = {'pos': joint.pose.xyz, 'quat': joint.pose.quat}
+        bodies[joint.child] = bodies[joint.parent].add_body(name=_body_name(joint.child), **pose)
+        _add_joints(bodies[joint.child], joint, free=rooted and joint.parent == WORLD)
+    names = set[str]()
+    for name, link in document.links.items():
+        _add_shapes(bodies[name], link, meshes, names)
+    for joint in document.joints:
+        if joint.mimic is not None:
+            equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=joint.name, name2=joint.mimic.joint)
+            equality.objtype = mujoco.mjtObj.mjOBJ_JOINT
+            equality.data[:2] = joint.mimic.offset, joint.mimic.multiplier
+    if rooted:
+        del bodies[root]
+    return bodies
+
+
+def _body_name(link: str) -> str:
+    return WORLD_LINK if link == WORLD else link
+
+
+def _add_joints(body: mujoco.MjsBody, joint: Joint, *, free: bool) -> None:
+    """`free`: a floating joint may be a free one, as only those right below the world can."""
+    parts: list[tuple[str, mujoco.mjtJoint, ArrayLike]]
+    if joint.kind == 'fixed':
+        return
+    if joint.kind == 'planar':
+        x, y = _across(joint.axis)
+        parts = [('_TX', _SLIDE, x), ('_TY', _SLIDE, y), ('_RZ', _HINGE, joint.axis)]
+    elif joint.kind == 'floating':
+        slides = [(f'_T{name}', _SLIDE, axis) for name, axis in zip('XYZ', np.eye(3), strict=True)]
+        parts = [('', _FREE, joint.axis)] if free else [*slides, ('_R', _BALL, joint.axis)]
+    else:
+        parts = [('', _JOINTS[joint.kind], joint.axis)]
+    for suffix, kind, axis in parts:
+        added = body.add_joint(name=joint.name + suffix, type=kind, axis=axis)
+        added.damping[0], added.frictionloss = joint.damping, joint.friction
+        added.limited = joint.limits is not None
+        if joint.limits is not None:
+            added.range = joint.limits
+        if joint.effort and kind in (_HINGE, _SLIDE):
+            added.actfrcrange = -joint.effort, joint.effort
+
+
+def _across(axis: Numbers) -> NDArray[np.float64]:
+    """Two directions across an axis and each other `(2, 3)`."""
+    quat, turn = np.zeros(4), np.zeros(9)
+    mujoco.mju_quatZ2Vec(quat, axis)
+    mujoco.mju_quat2Mat(turn, quat)
+    return turn.reshape(3, 3).T[:2]
+
+
+def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str]) -> None:
+    """Add the shapes of a link; `names` are those that geoms have already, MuJoCo wants them to differ."""
+    for shape in link.shapes:
+        mesh = meshes.add(link.name, shape) if shape.mesh else None
+        if shape.mesh and mesh is None:
+            continue
+        geom = body.add_geom(type=_GEOMS[shape.kind], pos=shape.pose.xyz, quat=shape.pose.quat)
+        if shape.name not in names:
+            geom.name = shape.name
+            names.add(shape.name)
+        if mesh is not None:
+            geom.meshname = mesh
+        else:
+            # URDF has edges and lengths, MuJoCo halves of them
+            radius = shape.kind != 'box'
+            geom.size[: len(shape.size)] = [n if radius and i == 0 else n / 2 for i, n in enumerate(shape.size)]
+        geom.contype = geom.conaffinity = int(shape.collides)
+        if not shape.collides:
+            geom.density = 0.0
+        if shape.color is not None:
+            geom.rgba = shape.color
+        elif mesh is not None and not shape.collides:
+            meshes.set_appearance(geom)
+
+
+def group_geoms(spec: mujoco.MjSpec) -> None:
+    """Sort the geoms of bodies that have visual ones into groups of both kinds."""
+    for body in spec.bodies:
+        geoms = list(body.geoms)
+        if not all(geom.contype for geom in geoms):
+            for geom in geoms:
+                geom.group = COLLIDER_GROUP if geom.contype else VISUAL_GROUP

@@ -1,0 +1,131 @@
+"""Document: what a URDF file says, as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.model.importers.file_warnings import FileWarnings
+
+Numbers = tuple[float, ...]
+
+WORLD = 'world'
+"""The link that stands for what does not move; it may be a parent without being declared."""
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Position [m] and roll, pitch, yaw about fixed axes [rad]."""
+
+    xyz: Numbers = (0.0, 0.0, 0.0)
+    rpy: Numbers = (0.0, 0.0, 0.0)
+
+    @property
+    def quat(self) -> NDArray[np.float64]:
+        """The rotation as a unit quaternion `(w, x, y, z)`."""
+        quat = np.zeros(4)
+        mujoco.mju_euler2Quat(quat, self.rpy, 'XYZ')  # capitals: about axes that do not turn along
+        return quat
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A visual or collision shape of a link.
+
+    `size` [m]: edges of a box; radius of a sphere; radius and length of a cylinder or capsule; of a mesh, factors along
+    x, y, z. `mesh` is the reference as it stands in the file, `color` RGBA where the link says one.
+    """
+
+    name: str
+    collides: bool
+    pose: Pose
+    kind: str
+    size: Numbers
+    mesh: str = ''
+    color: Numbers | None = None
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass [kg], its centre, and xx, xy, xz, yy, yz, zz of the inertia [kg·m2] in the axes of `pose`.
+
+    `inertia` is None where the file has none, or zeros (or what rounding made of them).
+    """
+
+    mass: float
+    pose: Pose
+    inertia: Numbers | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link; `inertial` is None where the file says no mass."""
+
+    name: str
+    inertial: Inertial | None = None
+    shapes: tuple[Shape, ...] = ()
+
+    @property
+    def mass(self) -> float:
+        """[kg], 0 where the file says none."""
+        return self.inertial.mass if self.inertial else 0.0
+
+    @property
+    def inertia(self) -> Numbers | None:
+        """That of `inertial`, None where the file says none."""
+        return self.inertial.inertia if self.inertial else None
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """The position of a joint is `multiplier` times that of another `joint`, plus `offset` [rad or m]."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint; `limits` [rad or m] is None and `effort` [N·m or N] 0 where there is no limit."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    pose: Pose
+    axis: Numbers
+    limits: tuple[float, float] | None
+    effort: float
+    damping: float
+    friction: float
+    mimic: Mimic | None
+
+
+@dataclass
+class Document:
+    """A whole file. `root` is the link that is no child, `joints` have parents before children.
+
+    `settings`: the `<mujoco>` element. `warnings` says what was wrong or is left out, `unread` counts what the file may
+    well say but nothing here makes use of.
+    """
+
+    path: Path
+    name: str
+    links: dict[str, Link]
+    joints: list[Joint]
+    root: str
+    settings: Element | None
+    warnings: FileWarnings = field(default_factory=FileWarnings)
+    unread: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def has_masses(self) -> bool:
+        """Whether the file says what any of its links weighs, be it nothing."""
+        return any(link.inertial for link in self.links.values())

@@ -1,0 +1,227 @@
+"""Appearance of geometry: materials, textures and the meshes that carry them.
+
+A mesh that has several materials (`GeomSubset`) becomes one visual mesh for each. A material becomes one of MuJoCo's:
+`specular` and `shininess` fall with its roughness and grow with its metallicity, smooth metal reflects. Textures need
+texture coordinates; what has none shows the mean colour of the image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.model.importers.file_warnings import FileWarnings, listed
+from internutopia.model.importers.usd.color_space import decode_srgb, encode_srgb
+from internutopia.model.importers.usd.materials import read_appearance
+from internutopia.model.importers.usd.mdl_files import SEARCH_PATH
+from internutopia.model.importers.usd.mdl_materials import MdlMaterials
+from internutopia.model.importers.usd.primvars import Primvars, polygons
+from internutopia.model.importers.usd.shapes import Indexed, Shape
+from internutopia.model.importers.usd.surface import Appearance
+from internutopia.model.importers.usd.textures import ONE_TILE, Texture, Tiles, read_image
+from internutopia.model.importers.usd.values import array
+from internutopia.model.meshes.images import add_texture
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
+_PLAIN = Appearance()
+_BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the opacity of a texture
+
+
+@dataclass(frozen=True)
+class Visual:
+    """One thing to be shown: a shape, the name of its material if it has one, and its colour in sRGB, with opacity."""
+
+    name: str
+    shape: Shape
+    rgba: tuple[float, ...]
+    material: str = ''
+
+
+class VisualBuilder:
+    """Makes the materials and textures of one stage in its spec, each one once."""
+
+    def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
+        self._spec = spec
+        self._warnings = warnings
+        self._appearances: dict[str, Appearance] = {}  # by path of the material
+        self._mdl = MdlMaterials()
+        self._grey: dict[str, set[str]] = {}  # paths of meshes by the `.mdl` file that is missing
+        self._primvars = Primvars(warnings)
+        self._read_image = lru_cache(32)(read_image)  # materials often share images
+        self._textures: dict[Any, str] = {}  # names by what they show; empty for one that cannot be read
+        self._materials: dict[Any, str] = {}  # names by their appearance
+
+    def of(self, prim: Usd.Prim, shape: Shape) -> list[Visual]:
+        """The visuals of a geometry prim that has a shape: one for each material on it."""
+        path = str(prim.GetPath())
+        groups: dict[str, tuple[str, Any, list[NDArray[np.bool_]]]] = {}
+        rest = np.ones(0 if shape.faces is None else len(shape.faces), bool)
+        for subset, chosen in _subsets(prim, shape):
+            chosen &= rest
+            rest &= ~chosen
+            material = bound_material(subset)
+            _, _, members = groups.setdefault(
+                str(material.GetPath()) if material else '', (str(subset.GetPath()), subset, [])
+            )
+            members.append(chosen)
+        if not groups:
+            return [self._visual(path, prim, shape)]
+        parts = [(name, owner, np.any(members, axis=0)) for name, owner, members in groups.values()]
+        parts += [(path, prim, rest)]
+        return [self._visual(name, owner, shape.with_faces(chosen)) for name, owner, chosen in parts if chosen.any()]
+
+    def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
+        """Colour of a prim, without a texture."""
+        material = bound_material(prim)
+        return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
+
+    def warn_of_missing(self) -> None:
+        """Warn of the `.mdl` files that were not found, all of them at once."""
+        if not self._grey:
+            return
+        meshes = set[str]().union(*self._grey.values())
+        folders = listed([str(folder) for folder in self._mdl.files.folders])
+        what = (
+            f'materials are not found ({len(self._grey)}), which leaves meshes grey ({len(meshes)}); '
+            f'looked in {folders}; {SEARCH_PATH} may name other folders'
+        )
+        for file in self._grey:
+            self._warnings.add(what, file)
+
+    def _visual(self, name: str, prim: Usd.Prim, shape: Shape) -> Visual:
+        from pxr import UsdGeom
+
+        material = bound_material(prim)
+        surface, texture = self._appearance(material) if material else _PLAIN, ''
+        if shape.corners is not None:
+            mesh = prim if prim.IsA(UsdGeom.Mesh) else prim.GetParent()  # a subset is below its mesh
+            shape = replace(shape, normals=self._primvars.normals(mesh, shape))
+            if surface.texture is not None:
+                shape, texture = self._textured(mesh, shape, surface.texture, material)
+        if surface.texture is not None and not texture:
+            surface = self._without_texture(surface, surface.texture, material)
+        rgba = self._rgba(prim, surface, white=bool(texture))
+        if surface.missing_mdl and rgba[:3] == DEFAULT_COLOR:
+            mesh = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
+            self._grey.setdefault(surface.missing_mdl, set()).add(str(mesh.GetPath()))
+        if texture and self._spec.texture(texture).nchannel == 4:
+            rgba = (*rgba[:3], min(rgba[3], _BLENDED))
+        return Visual(name, shape, rgba, self._material(material, surface, texture) if material else '')
+
+    def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
+        """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
+        found = self._primvars.coordinates(mesh, shape, texture.coordinates)
+        if found is None:
+            return shape, ''
+        tiles, on_texture = texture.fit(found.values)
+        name = self._texture(texture, tiles, material)
+        from_top = np.stack([on_texture[:, 0], 1 - on_texture[:, 1]], axis=1)  # as MuJoCo counts
+        return (replace(shape, coordinates=Indexed(from_top, found.index)), name) if name else (shape, '')
+
+    def _without_texture(self, surface: Appearance, texture: Texture, material: Usd.Prim) -> Appearance:
+        """A surface in the mean colour and opacity of its texture, or without both if that cannot be read."""
+        pixels = self._pixels(texture, ONE_TILE, material)
+        if pixels is None:
+            return replace(surface, texture=None)
+        mean = np.mean(pixels, axis=(0, 1)) / 255
+        color = tuple((decode_srgb(mean[:3]) * (surface.color or (1.0, 1.0, 1.0))).tolist())
+        alpha = float(mean[3]) if len(mean) > 3 else 1.0
+        return replace(surface, texture=None, color=color, opacity=surface.opacity * alpha)
+
+    def _appearance(self, material: Usd.Prim) -> Appearance:
+        path = str(material.GetPath())
+        if path not in self._appearances:
+            try:
+                found = read_appearance(material, self._mdl) or _PLAIN
+            except ValueError as error:
+                self._warnings.add(f'material cannot be read ({str(error).removeprefix(f"{path}: ")})', material)
+                found = _PLAIN
+            self._appearances[path] = found
+            for warning in found.warnings:
+                self._warnings.add(warning, material)
+            for image in found.missing_images:
+                self._warnings.add(
+                    'image does not exist, its material is shown in one colour', f'@{image}@ of <{path}>'
+                )
+        return self._appearances[path]
+
+    def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:
+        """Name of a texture of the spec; empty if it cannot be read."""
+        key = replace(texture, coordinates='', layout=Texture.layout), tiles
+        if key not in self._textures:
+            pixels = self._pixels(texture, tiles, material)
+            self._textures[key] = '' if pixels is None else f'texture_{len(self._textures) + 1}'
+            if pixels is not None:
+                add_texture(self._spec, self._textures[key], pixels)
+        return self._textures[key]
+
+    def _pixels(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> NDArray[np.uint8] | None:
+        try:
+            return texture.pixels(tiles, self._read_image)
+        except ValueError as error:
+            names = ' and '.join(sorted(texture.files))
+            self._warnings.add(f'texture {names} cannot be read ({error}); shown in one colour', material)
+            return None
+
+    def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
+        """Colour of a surface in sRGB: of its material, else white under a texture, else displayColor, else grey."""
+        color, opacity = surface.color, surface.opacity
+        if color is None and white:
+            color = (1.0, 1.0, 1.0)
+        if color is None:
+            color = self._primvars.mean(prim, 'displayColor')
+            color = None if color is None or len(color) != 3 else color
+            if surface == _PLAIN and (own := self._primvars.mean(prim, 'displayOpacity')) is not None:
+                opacity = float(own[0])
+        rgb = DEFAULT_COLOR if color is None else encode_srgb(color)
+        return *map(float, rgb), float(np.clip(opacity, 0, 1))
+
+    def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:
+        """Name of the material that shows a surface: the path of the first prim of this name that looks like it.
+
+        A home refers to the same few hundred materials from each of its models, and MuJoCo renders 1000 at most.
+        """
+        key = (prim.GetName(), surface.roughness, surface.metallic, surface.emission, texture)
+        if key not in self._materials:
+            path = str(prim.GetPath())
+            taken = self._materials.values()
+            name = next(n for n in (path, *(f'{path}_{i}' for i in range(1, 99))) if n not in taken)
+            self._materials[key] = name
+            material = self._spec.add_material(name=name)
+            gloss = 1 - float(np.clip(surface.roughness, 0, 1))
+            metal = float(np.clip(surface.metallic, 0, 1))
+            material.specular = gloss * (0.5 + 0.5 * metal)
+            material.shininess = gloss
+            material.reflectance = 0.3 * metal * max(0.0, 2 * gloss - 1)
+            material.emission = surface.emission
+            material.roughness, material.metallic = 1 - gloss, metal  # for renderers other than MuJoCo's own
+            if texture:
+                material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = texture
+        return self._materials[key]
+
+
+def bound_material(prim: Usd.Prim) -> Usd.Prim | None:
+    """The material prim that is bound to a prim, or to one above it."""
+    from pxr import UsdShade
+
+    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+    return material.GetPrim() if material else None
+
+
+def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bool_]]]:
+    """Subsets of a mesh that a material is bound to, with `(m,)` which triangles they have."""
+    from pxr import UsdShade
+
+    if shape.corners is None:
+        return []
+    faces = polygons(prim, shape)
+    subsets = [subset.GetPrim() for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()]
+    return [(subset, np.isin(faces, array(subset, 'indices', int))) for subset in subsets if bound_material(subset)]

@@ -1,0 +1,199 @@
+"""Articulations: bodies and joints of a stage -> trees of MuJoCo bodies.
+
+Every body hangs on another one by one joint, on the world, or floats. A joint that would close a loop, and one that is
+excluded from articulations, stays over: it becomes a constraint. The pose in which the file has the bodies is the one
+of the model's `qpos0`; joint positions count from where the frames of a joint meet, as in USD.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+
+from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.usd.joints import WORLD, Dof, Joint, unwrapped
+from internutopia.model.importers.usd.transforms import Array, Frame, about, euler_xyz, to_quat, twist
+
+FAR = 1e6  # [rad or m], stands for the other limit of a joint that has only one
+_APART = 1e-3, 1e-2  # [m], [rad]: how far the frames of a joint may miss each other before that is worth a warning
+_KINDS = {True: mujoco.mjtJoint.mjJNT_HINGE, False: mujoco.mjtJoint.mjJNT_SLIDE}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A body in a tree: what it hangs on, and by which joints, the nearest to the parent first; mostly one."""
+
+    body: str
+    parent: str = WORLD
+    joints: tuple[Joint, ...] = ()
+
+
+def spanning_forest(
+    bodies: Sequence[str], roots: Iterable[str], still: Iterable[str], joints: Sequence[Joint]
+) -> list[Link]:
+    """Arrange bodies in trees, parents first.
+
+    What hangs on the world or on a `still` body (moved by nothing) is rooted there. Another tree has its root at one of
+    `roots`, else at its first body that is the second one of no joint. Hinges and slides between the same two bodies
+    act one after the other, as in files that come from MJCF.
+
+    Args:
+        bodies: Paths of all bodies.
+        roots: Paths of those that are marked as the root of an articulation.
+        still: Paths of kinematic bodies.
+        joints: All joints; those that cannot be part of a tree are passed over.
+    """
+    edges: dict[str, dict[str, list[Joint]]] = defaultdict(lambda: defaultdict(list))
+    usable = [joint for joint in joints if not joint.excluded and joint.distance is None]
+    for joint in usable:
+        first, second = joint.bodies
+        edges[first][second].append(joint)
+        edges[second][first].append(joint)
+    links = {body: Link(body) for body in still}
+
+    def grow(start: str) -> None:
+        pending = deque([start])
+        while pending:
+            parent = pending.popleft()
+            for child, between in list(edges[parent].items()):
+                if child != WORLD and child not in links:
+                    in_series = all(len(joint.dofs) == 1 and not joint.ball for joint in between)
+                    used = tuple(between if in_series else between[:1])
+                    links[child] = Link(child, parent, used if used[0].bodies[1] == child else used[::-1])
+                    pending.append(child)
+
+    for start in (WORLD, *links):
+        grow(start)
+    children = {joint.bodies[1] for joint in usable}
+    for start in (*roots, *(body for body in bodies if body not in children), *bodies):
+        if start not in links:
+            links[start] = Link(start)
+            grow(start)
+    return list(links.values())
+
+
+@dataclass(frozen=True)
+class _Motion:
+    """One MuJoCo joint: its axis `(3,)` and anchor `(3,)` in the world, and its position in the pose of the file."""
+
+    joint: Joint
+    dof: Dof | None  # None: a ball joint
+    axis: Array
+    anchor: Array
+    position: float = 0.0
+
+
+class TreeBuilder:
+    """Puts links into a spec.
+
+    Attributes:
+        frames: where bodies are in the spec, by path: as the file has them, but where joints hold them elsewhere.
+        joints: names of MuJoCo joints, and their positions in that pose [rad or m], by degree of freedom: path of the
+            joint prim and `Dof.axis` and `Dof.turns`.
+    """
+
+    def __init__(
+        self, spec: mujoco.MjSpec, names: Mapping[str, str], authored: Mapping[str, Frame], warnings: FileWarnings
+    ) -> None:
+        """Take the names of bodies and joints in the spec, and the frames of bodies in the file, by path."""
+        self._spec = spec
+        self._names = names
+        self._authored = {WORLD: Frame(), **authored}
+        self._warnings = warnings
+        self.frames: dict[str, Frame] = {WORLD: Frame()}
+        self.joints: dict[tuple[str, int, bool], tuple[str, float]] = {}
+
+    def add_link(self, link: Link, floats: bool) -> mujoco.MjsBody:
+        """Add a body, whose parent is there already, with its joint; one without a joint may float."""
+        frame, motions = self._authored[link.body], []
+        for joint in link.joints:
+            where, more = self._attach(link, joint)
+            frame = frame if motions else where
+            motions += more
+        self.frames[link.body] = frame
+        local = self.frames[link.parent].inverse() @ frame
+        name = self._names[link.body]
+        body = self.body(link.parent).add_body(name=name, pos=local.position, quat=to_quat(local.rotation))
+        if floats and not link.joints:
+            body.add_freejoint(name=name)
+        for motion in motions:
+            self._add_joint(body, motion, frame, alone=sum(m.joint is motion.joint for m in motions) == 1)
+        return body
+
+    def body(self, path: str) -> mujoco.MjsBody:
+        """The body of that path; the world body for `WORLD`."""
+        return self._spec.body(self._names[path]) if path != WORLD else self._spec.worldbody
+
+    def local(self, joint: Joint, side: int) -> Frame:
+        """One of the frames of a joint, relative to the body that it is on."""
+        return self._authored[joint.bodies[side]].inverse() @ joint.frames[side]
+
+    def _attach(self, link: Link, joint: Joint) -> tuple[Frame, list[_Motion]]:
+        """The frame where a joint puts a body, and how it can move there."""
+        flipped = joint.bodies[0] == link.body
+        near, far = (1, 0) if flipped else (0, 1)
+        start = self.frames[link.parent] @ self.local(joint, near)
+        if flipped:  # from the second frame back to the first one
+            start = start @ _walk(joint, Frame())[0].inverse()
+        end, motions = _walk(joint, start)
+        if flipped:
+            end = start
+            motions = [replace(motion, axis=-motion.axis) for motion in reversed(motions)]
+        frame = end @ self.local(joint, far).inverse()
+        moved = self._authored[link.body].inverse() @ frame
+        turn = np.arccos(np.clip((np.trace(moved.rotation) - 1) / 2, -1, 1))
+        if np.linalg.norm(moved.position) > _APART[0] or turn > _APART[1]:
+            self._warnings.add('body put where its joint holds it, not where the file has it', link.body)
+        return frame, motions
+
+    def _add_joint(self, body: mujoco.MjsBody, motion: _Motion, frame: Frame, alone: bool) -> None:
+        joint, dof = motion.joint, motion.dof
+        name = self._names[joint.path]
+        anchor = frame.rotation.T @ (motion.anchor - frame.position)
+        if dof is None:
+            ball = body.add_joint(name=name if alone else f'{name}:ball', type=mujoco.mjtJoint.mjJNT_BALL, pos=anchor)
+            if joint.cone < np.inf:
+                ball.range, ball.limited = (0, joint.cone), mujoco.mjtLimited.mjLIMITED_TRUE
+            return
+        if not alone:  # rotations are numbered as Isaac Sim does
+            name += f':{dof.axis}' if dof.turns else f':{dof.name}'
+        added = body.add_joint(name=name, type=_KINDS[dof.turns], pos=anchor, axis=frame.rotation.T @ motion.axis)
+        added.ref = motion.position
+        if dof.lower > -np.inf or dof.upper < np.inf:
+            added.range = max(dof.lower, -FAR), min(dof.upper, FAR)
+            added.limited = mujoco.mjtLimited.mjLIMITED_TRUE
+        own = dof.passive
+        added.armature, added.frictionloss = own.armature, own.friction
+        added.damping[0], added.stiffness[0], added.springref = own.damping, own.stiffness, own.rest
+        if own.efforts is not None:
+            added.actfrcrange, added.actfrclimited = own.efforts, mujoco.mjtLimited.mjLIMITED_TRUE
+        self.joints[joint.path, dof.axis, dof.turns] = name, motion.position
+
+
+def _walk(joint: Joint, frame: Frame) -> tuple[Frame, list[_Motion]]:
+    """Go from the first frame of a joint to the second one, as authored: where that ends, and the motions passed."""
+    whole = joint.frames[0].inverse() @ joint.frames[1]
+    turning = [dof for dof in joint.dofs if dof.turns]
+    motions = []
+    for dof in joint.dofs:
+        axis = frame.rotation[:, dof.axis]
+        position = dof.locked if dof.locked is not None else dof.state
+        if position is None and not dof.turns:
+            position = float(whole.position[dof.axis])
+        elif position is None:
+            angle = twist(whole.rotation, dof.axis) if len(turning) == 1 else euler_xyz(whole.rotation)[dof.axis]
+            position = unwrapped(float(angle), dof.lower, dof.upper)
+        if dof.turns:
+            frame = Frame(frame.position, frame.rotation @ about(dof.axis, position))
+        else:
+            frame = Frame(frame.position + position * axis, frame.rotation)
+        if dof.locked is None:
+            motions.append(_Motion(joint, dof, axis, frame.position, position))
+    if joint.ball:
+        frame = Frame(frame.position, frame.rotation @ whole.rotation)
+        motions.append(_Motion(joint, None, frame.rotation[:, 0], frame.position))
+    return frame, motions

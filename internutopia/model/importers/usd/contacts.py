@@ -1,0 +1,155 @@
+"""Collision filter: the colliders of a stage that pass through each other.
+
+Bodies pass through each other as `FilteredPairsAPI` and `enabledSelfCollisions` say by MuJoCo's `exclude`; colliders of
+collision groups, and filtered ones that are no whole bodies, by bits of `contype` and `conaffinity`. Bit 0 is for
+colliders that no group holds: they meet all others, also those of other files. Where the bits are too few, whole bodies
+are excluded instead, and what is left shares bits: moving parts of a hundred models that all pass through the walls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import mujoco
+
+from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.self_collision import SELF_COLLISIONS_OFF
+
+if TYPE_CHECKING:
+    from pxr import Sdf, Usd
+
+_BITS = 31  # of contype and conaffinity that are not a sign
+
+_Sides = tuple[set[str], set[str]]  # colliders that do not meet those of the other side, by path
+
+
+class CollisionFilter:
+    """The colliders of a stage that pass through each other.
+
+    `colliders`: geoms that collide by the prim they belong to, `bodies`: names of movable bodies in the spec by path.
+    """
+
+    def __init__(
+        self,
+        spec: mujoco.MjSpec,
+        colliders: Sequence[tuple[Usd.Prim, mujoco.MjsGeom]],
+        bodies: Mapping[str, str],
+        warnings: FileWarnings,
+    ):
+        self._spec = spec
+        self._colliders = colliders
+        self._bodies = bodies
+        self._warnings = warnings
+        self._excluded: set[frozenset[str]] = set()
+        self._switched_off: set[frozenset[str]] = set()  # likewise, as a whole articulation says so
+        self._groups: list[_Sides] = []
+
+    def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
+        """Let bodies, given by path, pass through each other; `articulation`: it is all of them that do."""
+        collide = {geom.parent.name for _, geom in self._colliders}
+        excluded = self._switched_off if articulation else self._excluded
+        for one, other in combinations([self._bodies[link] for link in links], 2):
+            if one in collide and other in collide:
+                excluded.add(frozenset((one, other)))
+
+    def add_pairs(self, prims: Iterable[Usd.Prim], links: Mapping[str, Sequence[str]]) -> None:
+        """Read `FilteredPairsAPI`. `links`: bodies of articulations by the path of their root."""
+        from pxr import UsdPhysics
+
+        for prim in prims:
+            if not prim.HasAPI(UsdPhysics.FilteredPairsAPI):
+                continue
+            for target in prim.GetRelationship('physics:filteredPairs').GetForwardedTargets():
+                mine, theirs = (self._named(path, links) for path in (str(prim.GetPath()), str(target)))
+                if mine and theirs:
+                    for one in mine:
+                        for other in theirs:
+                            self._exclude(one, other)
+                    continue
+                sides = [self._below(path) for path in (str(prim.GetPath()), str(target))]
+                if all(sides):
+                    self._groups.append((sides[0], sides[1]))
+
+    def add_groups(self, prims: Iterable[Usd.Prim]) -> None:
+        """Read `PhysicsCollisionGroup`."""
+        from pxr import UsdPhysics
+
+        groups = [UsdPhysics.CollisionGroup(prim) for prim in prims if prim.IsA(UsdPhysics.CollisionGroup)]
+        if not groups:
+            return
+        stage = groups[0].GetPrim().GetStage()
+        table = UsdPhysics.CollisionGroup.ComputeCollisionGroupTable(stage)
+        members: dict[Sdf.Path, set[str]] = {}
+        for group in groups:
+            query = group.GetCollidersCollectionAPI().ComputeMembershipQuery()
+            members[group.GetPath()] = {
+                str(prim.GetPath()) for prim, _ in self._colliders if query.IsPathIncluded(prim.GetPath())
+            }
+        for i, one in enumerate(members):
+            for other in list(members)[i:]:
+                if not table.IsCollisionEnabled(one, other) and members[one] and members[other]:
+                    self._groups.append((members[one], members[other]))
+
+    def apply(self) -> None:
+        """Write what was found into the spec."""
+        kinds = self._kinds(self._groups)
+        if len(kinds) > _BITS:
+            kinds = self._kinds([rest for group in self._groups for rest in self._exclude_bodies(*group)])
+        if len(kinds) > _BITS:
+            self._warnings.add(f'only {_BITS - 1} kinds of collision groups and filtered colliders', 'the rest collide')
+            kinds = kinds[:_BITS]
+        for one, other in sorted(map(sorted, self._excluded)):
+            self._spec.add_exclude(bodyname1=one, bodyname2=other)
+        for one, other in sorted(map(sorted, self._switched_off - self._excluded)):
+            self._spec.add_exclude(name=f'{SELF_COLLISIONS_OFF}{one}/{other}', bodyname1=one, bodyname2=other)
+        if len(kinds) == 1:
+            return
+        bits = {path: k for k, (_, members) in enumerate(kinds) for path in members}
+        affinities = [sum(1 << k for k, (_, other) in enumerate(kinds) if not through & other) for through, _ in kinds]
+        for prim, geom in self._colliders:
+            k = bits.get(str(prim.GetPath()), 0)
+            geom.contype, geom.conaffinity = 1 << k, affinities[k]
+
+    def _kinds(self, groups: Sequence[_Sides]) -> list[tuple[frozenset[str], set[str]]]:
+        """Colliders that pass through the same ones: those, and they; first the ones that pass through none."""
+        sides: dict[str, set[tuple[int, int]]] = {str(prim.GetPath()): set() for prim, _ in self._colliders}
+        for i, group in enumerate(groups):
+            for side, members in enumerate(group):
+                for path in members:
+                    sides[path].add((i, side))
+        known: dict[frozenset[tuple[int, int]], frozenset[str]] = {}
+        kinds: dict[frozenset[str], set[str]] = {frozenset(): set()}
+        for path, own in sides.items():
+            key = frozenset(own)
+            if key not in known:
+                known[key] = frozenset[str]().union(*(groups[i][1 - side] for i, side in own))
+            kinds.setdefault(known[key], set()).add(path)
+        return list(kinds.items())
+
+    def _exclude_bodies(self, one: set[str], other: set[str]) -> list[_Sides]:
+        """Exclude the bodies that are on one side with all their colliders; returns what is left to filter."""
+        colliders: dict[str, set[str]] = {}
+        for prim, geom in self._colliders:
+            colliders.setdefault(geom.parent.name, set()).add(str(prim.GetPath()))
+        colliders.pop('world', None)
+        whole = [{body: paths for body, paths in colliders.items() if paths <= side} for side in (one, other)]
+        for first in whole[0]:
+            for second in whole[1]:
+                self._exclude(first, second)
+        left = [side.difference(*bodies.values()) for side, bodies in zip((one, other), whole, strict=True)]
+        return [sides for sides in ((left[0], other), (one, left[1])) if all(sides)]
+
+    def _exclude(self, one: str, other: str) -> None:
+        if one != other:
+            self._excluded.add(frozenset((one, other)))
+
+    def _named(self, path: str, links: Mapping[str, Sequence[str]]) -> list[str]:
+        """Names of the bodies that a path stands for: itself, or those of the articulation rooted there."""
+        return [self._bodies[p] for p in ([path] if path in self._bodies else links.get(path, ()))]
+
+    def _below(self, path: str) -> set[str]:
+        """Paths of the colliders at or below a path."""
+        paths = (str(prim.GetPath()) for prim, _ in self._colliders)
+        return {p for p in paths if p == path or p.startswith(path + '/')}

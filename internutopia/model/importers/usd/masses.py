@@ -1,0 +1,143 @@
+"""Masses of bodies: MassAPI, and for what it leaves open, the colliders.
+
+| | comes from |
+|---|---|
+| mass | MassAPI of the body, else the colliders: their own mass, or volume times density |
+| density | MassAPI of the collider, else of the body, else its physics material, else 1000 kg/m3 |
+| centre of mass, inertia | MassAPI of the body, else the colliders |
+
+A value that is zero (`mass`, `diagonalInertia`, `principalAxes`) or infinite (`centerOfMass`) is one that is not given,
+as UsdPhysics has it. A body without colliders weighs what its visible shapes do, flat ones nothing. One without shapes,
+or of which none weighs anything, has the inertia of a ball of 10 cm radius; if nothing says what it weighs, it is 1 kg
+if it moves on its own, else nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
+from internutopia.model.importers.usd.values import named_by_prim, value
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+    from internutopia.model.importers.usd.stage import StageTransforms
+
+BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
+_UNKNOWN_MASS = 1.0  # [kg]
+
+
+@dataclass(frozen=True)
+class GivenMass:
+    """Values that MassAPI gives a body, None where it says nothing: in the body's frame, its axes without scale.
+
+    `mass` [kg], `center` `(3,)` [m], `inertia` `(3,)` [kg m2] about the principal axes `axes` `(3, 3)`.
+    """
+
+    mass: float | None = None
+    center: Array | None = None
+    inertia: Array | None = None
+    axes: Array | None = None
+
+    def __bool__(self) -> bool:
+        return self.mass is not None or self.center is not None or self.inertia is not None or self.axes is not None
+
+
+@named_by_prim
+def check_mass(prim: Usd.Prim) -> None:
+    """ValueError naming the prim for a mass or density that cannot be."""
+    for name in 'mass', 'density':
+        found = value(prim, f'physics:{name}')
+        if found is not None:
+            _checked(prim, name, found)
+
+
+@named_by_prim
+def given_mass(prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnings: FileWarnings) -> GivenMass:
+    """Read MassAPI of a body whose frame in the world is `frame`. ValueError naming the prim for what cannot be."""
+    from pxr import UsdPhysics
+
+    if not prim.HasAPI(UsdPhysics.MassAPI):
+        return GivenMass()
+    mass = _checked(prim, 'mass', value(prim, 'physics:mass')) * transforms.kilograms
+    inertia = _checked(prim, 'diagonalInertia', value(prim, 'physics:diagonalInertia'))
+    inertia = inertia * transforms.kilograms * transforms.metres**2
+    if np.any(inertia) and not inertia.all():
+        raise ValueError(f'{prim.GetPath()}: physics:diagonalInertia must be positive, got {inertia.tolist()} kg m2')
+    if 2 * inertia.max() > inertia.sum() * (1 + 1e-5):
+        warnings.add('inertia that no body can have (one moment exceeds the sum of the others) is evened out', prim)
+        inertia = np.full(3, inertia.mean())
+    quat = value(prim, 'physics:principalAxes')
+    quat = np.array([quat.GetReal(), *quat.GetImaginary()])
+    if not np.isfinite(quat).all():
+        raise ValueError('physics:principalAxes must be finite')
+    center = np.array([*value(prim, 'physics:centerOfMass'), 1.0])
+    if np.isfinite(center).all():
+        center = (frame.inverse() @ Frame((transforms.matrix(prim) @ center)[:3])).position
+    elif not (np.isneginf(center[:3]).all() or np.isposinf(center[:3]).all()):
+        raise ValueError(f'{prim.GetPath()}: physics:centerOfMass must be finite')
+    else:
+        center = None
+    return GivenMass(
+        mass=float(mass) or None,
+        center=center,
+        inertia=inertia if inertia.all() else None,
+        axes=from_quat(quat) if quat.any() else None,
+    )
+
+
+def weigh_shapeless(
+    body: mujoco.MjsBody, given: GivenMass, moves: bool, warnings: FileWarnings, prim: Usd.Prim
+) -> None:
+    """Give mass and inertia to a body without shapes."""
+    mass = given.mass
+    if mass is None:
+        if not moves and given.inertia is None:
+            return
+        mass = _UNKNOWN_MASS
+        warnings.add(f'body without mass and solid shapes weighs {_UNKNOWN_MASS:g} kg', prim)
+    inertia = given.inertia
+    if inertia is None:
+        inertia = np.full(3, 0.4 * mass * BALL_RADIUS**2)
+        if moves:
+            warnings.add(f'body without inertia and solid shapes has that of a ball of {BALL_RADIUS:g} m', prim)
+    _write(body, mass, given.center, inertia, given.axes)
+
+
+def weigh(body: mujoco.MjsBody, given: GivenMass, model: mujoco.MjModel) -> None:
+    """Give mass and inertia to a body, with what is not given as its shapes have it in the compiled `model`."""
+    known = model.body(body.name)
+    volume_mass = float(known.mass[0])
+    mass = given.mass if given.mass is not None else volume_mass
+    center = np.array(known.ipos) if given.center is None else given.center
+    if given.inertia is not None:
+        return _write(body, mass, center, given.inertia, given.axes)
+    axes = from_quat(known.iquat)
+    tensor = axes @ np.diag(known.inertia) @ axes.T
+    arm = center - known.ipos  # as UsdPhysics: the inertia is moved along with a centre of mass that is given
+    tensor += volume_mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    inertia, axes = np.linalg.eigh(tensor * (mass / volume_mass))
+    axes[:, 0] *= np.linalg.det(axes)
+    return _write(body, mass, center, inertia, axes)
+
+
+def _write(body: mujoco.MjsBody, mass: float, center: Array | None, inertia: Array, axes: Array | None) -> None:
+    body.explicitinertial = True
+    body.mass = mass
+    body.ipos = np.zeros(3) if center is None else center
+    body.inertia = inertia
+    body.iquat = to_quat(np.eye(3) if axes is None else axes)
+
+
+def _checked(prim: Usd.Prim, name: str, found: object) -> Array:
+    """A number or vector that must be finite and not negative."""
+    numbers = np.asarray(found, float)
+    if not np.isfinite(numbers).all() or np.any(numbers < 0):
+        raise ValueError(f'{prim.GetPath()}: physics:{name} must be positive and finite, got {numbers.tolist()}')
+    return numbers

@@ -1,0 +1,216 @@
+"""Mechanics of a stage, its bodies and joints: put into a spec before the geometry, finished when that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.usd.articulation import TreeBuilder, spanning_forest
+from internutopia.model.importers.usd.bodies import PhysicsReader
+from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
+from internutopia.model.importers.usd.contacts import CollisionFilter
+from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
+from internutopia.model.importers.usd.joints import WORLD, Joint, read_joint
+from internutopia.model.importers.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
+from internutopia.model.importers.usd.physics_materials import apply_materials
+from internutopia.model.importers.usd.stage import StageTransforms
+from internutopia.model.importers.usd.transforms import Frame, polar
+from internutopia.model.importers.usd.values import value
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+    Collider = tuple[Usd.Prim, mujoco.MjsGeom]
+
+_UNREAD = ('physics:velocity', 'physics:angularVelocity', 'physxRigidBody:linearDamping')
+_ITERATIONS = (
+    'physxRigidBody:solverPositionIterationCount',
+    'physxArticulation:solverPositionIterationCount',
+    'physxScene:minPositionIterationCount',
+)
+EARTH_GRAVITY = 9.81  # [m/s2], where a physics scene gives a direction only
+
+
+class Mechanics:
+    """The bodies of a stage and how they move.
+
+    Attributes:
+        elements: the bodies in the spec by the path of their prim; that of the world is `WORLD`.
+        frames: where the bodies are in the file, to place geometry on them.
+        holders: paths of static prims that joints name as what holds a body (a door frame). In a scene each has a body
+            of its own at the origin, for what it holds to pass through it, and it alone.
+    """
+
+    def __init__(
+        self,
+        spec: mujoco.MjSpec,
+        found: Sequence[Usd.Prim],
+        physics: PhysicsReader,
+        transforms: StageTransforms,
+        warnings: FileWarnings,
+        name_root: str | None,
+    ):
+        """Add all bodies of the prims that were found.
+
+        With a `name_root`, the path of a prim, bodies and joints are called as their prims, or by their path below it
+        where that is not unique; else by their full paths. ValueError naming the prim for what is broken.
+        """
+        from pxr import UsdPhysics
+
+        self._spec, self._found, self._transforms, self._warnings = spec, found, transforms, warnings
+        for prim in found:
+            check_mass(prim)
+        self._prims = {str(prim.GetPath()): prim for prim in found if physics.is_body(prim)}
+        self.frames = {WORLD: Frame()} | {path: transforms.frame(prim) for path, prim in self._prims.items()}
+        joints = (read_joint(p, physics, transforms, warnings) for p in found if p.IsA(UsdPhysics.Joint))
+        self._joints = [joint for joint in joints if joint is not None]
+        self._still = {path for path, prim in self._prims.items() if physics.is_kinematic(prim)}
+        roots = [path for path, prim in self._prims.items() if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+        self._links = spanning_forest(list(self._prims), roots, self._still, self._joints)
+        names = _names(self._prims, name_root) | _names([joint.path for joint in self._joints], name_root)
+        self._builder = TreeBuilder(spec, names, self.frames, warnings)
+        self.elements = {WORLD: spec.worldbody}
+        for link in self._links:
+            body = self.elements[link.body] = self._builder.add_link(link, floats=link.body not in self._still)
+            if value(self._prims[link.body], 'physxRigidBody:disableGravity'):
+                body.gravcomp = 1.0
+            for name in _UNREAD:
+                if np.any(value(self._prims[link.body], name) or 0.0):
+                    warnings.add(f'{name} is not read', link.body)
+        self.holders: set[str] = set()
+        if name_root is None:  # of a robot, all bodies are links
+            self.holders = {joint.holder for joint in self._joints if joint.holder and _is_beside(joint)}
+        for path in sorted(self.holders):
+            self.elements[path], self.frames[path] = spec.worldbody.add_body(name=path), Frame()
+        self._names = names | {path: path for path in self.holders}
+        spec.compiler.degree = False
+        self._set_gravity()
+        self._set_iterations()
+
+    def weigh_shapeless(self) -> None:
+        """Give masses to bodies of which no geom weighs anything, which would not compile without."""
+        for link in self._links:
+            body, prim = self.elements[link.body], self._prims[link.body]
+            if not _has_weight(body):
+                moves = bool(body.joints) and not self._carries(link.body)
+                weigh_shapeless(body, self._given(link.body), moves, self._warnings, prim)
+
+    def finish(self, colliders: Sequence[Collider], model: mujoco.MjModel) -> None:
+        """Add all that needs the geometry: masses as MassAPI has them, contacts, constraints and drives.
+
+        `model`: the spec compiled as it is now, without masses that bodies are given.
+        """
+        for link in self._links:
+            given = self._given(link.body)
+            if given and _has_weight(self.elements[link.body]):
+                weigh(self.elements[link.body], given, model)
+        self._filter(colliders)
+        apply_materials(self._spec, colliders, self._warnings)
+        in_tree = {joint.path for link in self._links for joint in link.joints}
+        for joint in self._joints:
+            if joint.path not in in_tree:
+                if all(body == WORLD or body in self._still for body in joint.bodies):
+                    self._warnings.add('joint between bodies that do not move', joint.prim)
+                else:
+                    add_loop_joint(self._spec, self._builder, joint, self._warnings)
+        add_mimics(self._spec, self._builder, self._joints, self._warnings)
+        add_drives(self._spec, self._builder, self._joints)
+        names: dict[str, list[str]] = {}
+        for (path, *_), (name, _) in self._builder.joints.items():
+            names.setdefault(path, []).append(name)
+        add_actuators(self._spec, names, self._found, self._warnings)
+        warn_of_unread(self._found, self._warnings)
+        if self._spec.actuators:
+            self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # stiff drives stay stable
+
+    def _given(self, path: str) -> GivenMass:
+        return given_mass(self._prims[path], self.frames[path], self._transforms, self._warnings)
+
+    def _carries(self, path: str) -> bool:
+        """Whether something with a mass is fixed to a body."""
+        fixed = [link.body for link in self._links if link.parent == path and not self.elements[link.body].joints]
+        return any(_has_weight(self.elements[b]) or self._given(b).mass is not None or self._carries(b) for b in fixed)
+
+    def _set_gravity(self) -> None:
+        from pxr import UsdPhysics
+
+        scene = next((prim for prim in self._found if prim.IsA(UsdPhysics.Scene)), None)
+        if scene is None:
+            return
+        magnitude = value(scene, 'physics:gravityMagnitude')
+        magnitude = magnitude * self._transforms.unit if np.isfinite(magnitude) else EARTH_GRAVITY
+        direction = np.array(value(scene, 'physics:gravityDirection'), float)
+        if not np.isfinite([*direction, magnitude]).all():
+            raise ValueError(f'{scene.GetPath()}: gravity must be finite')
+        if self._transforms.raw_lengths:
+            magnitude = EARTH_GRAVITY  # it is an acceleration in a unit that does not count
+        if direction.any():
+            direction = polar(self._transforms.units[:3, :3])[0] @ direction / np.linalg.norm(direction)
+        else:
+            direction = np.array([0.0, 0.0, -1.0])
+        self._spec.option.gravity = magnitude * direction
+
+    def _set_iterations(self) -> None:
+        """Let the solver iterate as often as PhysX is told to at some body, articulation or scene, at least."""
+        given = [value(prim, name) or 0 for prim in self._found for name in _ITERATIONS]
+        self._spec.option.iterations = max(self._spec.option.iterations, *given)
+
+    def _filter(self, colliders: Sequence[Collider]) -> None:
+        from pxr import UsdPhysics
+
+        bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}
+        contacts = CollisionFilter(self._spec, colliders, bodies, self._warnings)
+        articulations = {
+            str(prim.GetPath()): self._articulated(str(prim.GetPath()))
+            for prim in self._found
+            if prim.HasAPI(UsdPhysics.ArticulationRootAPI)
+        }
+        for root, trees in articulations.items():
+            prim = self._found[0].GetStage().GetPrimAtPath(root)
+            if not collides_with_itself(prim):
+                for tree in trees:
+                    contacts.exclude_links(tree, articulation=True)
+        for joint in self._joints:  # MuJoCo does that only where the parent is not fixed to the world
+            ends = [body or joint.holder for body in joint.bodies]
+            if all(end in bodies for end in ends) and not value(joint.prim, 'physics:collisionEnabled'):
+                contacts.exclude_links(ends)
+        links = {root: [path for tree in trees for path in tree] for root, trees in articulations.items()}
+        contacts.add_pairs(self._found, links)
+        contacts.add_groups(self._found)
+        contacts.apply()
+
+    def _articulated(self, root: str) -> list[list[str]]:
+        """Paths of the bodies of the trees at that root of an articulation: a body, a joint, or a prim above either."""
+        tops: dict[str, str] = {}
+        for link in self._links:
+            tops[link.body] = tops.get(link.parent, link.body)
+        marked = {tops[path] for path in tops if path == root or path.startswith(root + '/')}
+        for joint in self._joints:
+            if joint.path == root:
+                marked |= {tops[body] for body in joint.bodies if body != WORLD}
+        return [[path for path, top in tops.items() if top == mark] for mark in sorted(marked)]
+
+
+def _has_weight(body: mujoco.MjsBody) -> bool:
+    """Whether a geom of a body weighs anything by itself."""
+    return any(geom.mass != 0 for geom in body.geoms)  # NaN: what its volume and density come to
+
+
+def _is_beside(joint: Joint) -> bool:
+    """Whether the static prim that a joint holds on to is none that the moving body is a part of."""
+    return all(not body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies if body != WORLD)
+
+
+def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:
+    """Names of bodies or joints, by path; see `Mechanics`."""
+    if name_root is None:
+        return {path: path for path in paths}
+    short = [path.rsplit('/', 1)[1] for path in paths]
+    return {
+        path: name if short.count(name) == 1 and name != 'world' else path.removeprefix(name_root).lstrip('/') or name
+        for path, name in zip(paths, short, strict=True)
+    }

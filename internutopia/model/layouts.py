@@ -1,0 +1,235 @@
+"""Layouts: where the robots, bodies and articulations of a compiled scene are in `MjModel` and `MjData`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.model.compose import contact_sensor, robot_prefix
+from internutopia.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
+from internutopia.model.joint_order import order_joints
+from internutopia.model.probes import probe_addresses
+from internutopia.model.spec import SCENE_PREFIX, Probe, RobotSpec
+
+Ints = NDArray[np.intp]
+
+
+@dataclasses.dataclass(frozen=True)
+class BodyLayout:
+    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have."""
+
+    name: str
+    body: int
+    qpos: int = -1  # of its free joint
+    dof: int = -1
+    mocap: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class ArticulationLayout:
+    """Addresses of a robot, or of jointed bodies of the scene, in `MjModel` and `MjData`.
+
+    Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
+    control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
+    `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
+    those of what else is measured.
+    """
+
+    name: str
+    root: BodyLayout
+    dof_names: tuple[str, ...]
+    joint_ids: Ints
+    qpos: Ints
+    dof: Ints
+    targets: Mapping[str, Ints]
+    initial_targets: Mapping[str, NDArray[np.float64]]
+    driven: bool  # by joint drives, not by the asset's own actuators
+    controls: Ints
+    control_names: tuple[str, ...]
+    bodies: Mapping[str, BodyLayout]
+    contact_links: tuple[str, ...]
+    contacts: Ints
+    probes: Mapping[Probe, Ints]
+
+    @cached_property
+    def signature(self) -> tuple[object, ...]:
+        """Equal for robots that can share batched arrays."""
+        measured = self.contact_links, tuple(self.probes)
+        return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, *measured)
+
+
+def body_layout(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
+    """The layout of the body that the model calls `full_name`, called `name`."""
+    body = model.body(full_name).id
+    joint = model.body_jntadr[body]
+    free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
+    return BodyLayout(
+        name=name,
+        body=body,
+        qpos=int(model.jnt_qposadr[joint]) if free else -1,
+        dof=int(model.jnt_dofadr[joint]) if free else -1,
+        mocap=int(model.body_mocapid[body]),
+    )
+
+
+def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
+    """The layout of a robot; joints are in the order that it asks for."""
+    prefix = robot_prefix(robot.name)
+    joints = [j for j in _joints(model) if model.joint(j).name.startswith(prefix)]
+    names = [model.joint(j).name.removeprefix(prefix) for j in joints]
+    order = order_joints(model, joints, names, robot.joint_order)
+    full_names = [name for name in (model.body(b).name for b in range(model.nbody)) if name.startswith(prefix)]
+    bodies = {name: body_layout(model, prefix + name, name) for name in (n.removeprefix(prefix) for n in full_names)}
+    actuators = {
+        model.actuator(a).name.removeprefix(prefix): a
+        for a in range(model.nu)
+        if model.actuator(a).name.startswith(prefix)
+    }
+    root = next((b for b in bodies.values() if b.qpos >= 0), None)
+    layout = _layout(
+        model,
+        robot.name,
+        root or body_layout(model, f'robots/{robot.name}', robot.name),
+        {names[i]: joints[i] for i in order},
+        bodies,
+        actuators,
+    )
+    return dataclasses.replace(
+        layout,
+        contact_links=robot.contact_links,
+        contacts=np.array(
+            [
+                model.sensor(contact_sensor(robot.name, link)).adr[0] + i
+                for link in robot.contact_links
+                for i in range(3)
+            ],
+            np.intp,
+        ),
+        probes={
+            probe: addresses[order] if probe == Probe('effort') else addresses
+            for probe, addresses in probe_addresses(model, robot).items()
+        },
+    )
+
+
+def scene_layout(model: mujoco.MjModel, path: str) -> ArticulationLayout | None:
+    """The layout of the jointed bodies of the scene asset at or below a prim path, and of what hangs on them.
+
+    `path` begins at the top of the asset, and in USD may leave out the default prim, as a stage does that refers to the
+    asset; in MJCF it is the name of a body. `''` is the whole scene. Joints are in the order of the model, depth first;
+    they and the bodies are called by the last names of their prims, by more of the path where that is not unique. None
+    if no hinge or slide is there.
+    """
+    path = path.strip('/')
+    own: list[int] = []
+    for b in range(1, model.nbody):
+        if model.body(b).name.startswith(SCENE_PREFIX):
+            if _is_at(model.body(b).name, path) or int(model.body_parentid[b]) in own:
+                own.append(b)
+    moving = [b for b in own if model.body_weldid[b] != 0]
+    joints = [j for j in _joints(model) if model.jnt_bodyid[j] in moving]
+    if not joints:
+        return None
+    names = _short_names([model.joint(j).name for j in joints])
+    body_names = _short_names([model.body(b).name for b in moving])
+    bodies = {name: body_layout(model, model.body(b).name, name) for name, b in zip(body_names, moving, strict=True)}
+    actuators = {
+        model.actuator(a).name: a
+        for a in range(model.nu)
+        if model.actuator_trntype[a] == mujoco.mjtTrn.mjTRN_JOINT and model.actuator_trnid[a, 0] in joints
+    }
+    root = next(iter(bodies.values()))
+    return _layout(model, f'{SCENE_PREFIX}{path}', root, dict(zip(names, joints, strict=True)), bodies, actuators)
+
+
+def _is_at(full_name: str, path: str) -> bool:
+    """Whether a name in the model is that of a prim of the scene at or below a path, see `scene_layout`."""
+    name = full_name.removeprefix(SCENE_PREFIX).lstrip('/')
+    return not path or any(f'{each}/'.startswith(f'{path}/') for each in (name, name.partition('/')[2]))
+
+
+def _short_names(full_names: Sequence[str]) -> list[str]:
+    """The last parts of names, or as much of them as tells each from the others."""
+    parts = [name.split('/') for name in full_names]
+    ends = [1] * len(parts)
+    while True:
+        short = ['/'.join(part[-end:]) for part, end in zip(parts, ends, strict=True)]
+        counts = Counter(short)
+        if len(counts) == len(short):
+            return short
+        ends = [end + (counts[name] > 1) for name, end in zip(short, ends, strict=True)]
+
+
+def _joints(model: mujoco.MjModel) -> Iterable[int]:
+    """The hinges and slides of a model."""
+    return (j for j in range(model.njnt) if mujoco.mjtJoint(model.jnt_type[j]) in DRIVEN_JOINTS)
+
+
+def _layout(
+    model: mujoco.MjModel,
+    name: str,
+    root: BodyLayout,
+    dofs: Mapping[str, int],
+    bodies: Mapping[str, BodyLayout],
+    actuators: Mapping[str, int],
+) -> ArticulationLayout:
+    """The layout of joints (ids by name), bodies, and their actuators by name."""
+    joints = list(dofs.values())
+    drives = {kind: [f'{model.joint(j).name}/{kind}' for j in joints] for kind in DRIVE_KINDS}
+    present = {model.actuator(a).name for a in actuators.values()}
+    driven = bool(joints) and all(names[0] in present for names in drives.values())
+    if driven:
+        targets = {kind: np.array([model.actuator(n).id for n in names], np.intp) for kind, names in drives.items()}
+        actuators = {}
+    else:
+        targets = _actuator_targets(model, joints, list(actuators.values()))
+    return ArticulationLayout(
+        name=name,
+        root=root,
+        dof_names=tuple(dofs),
+        joint_ids=np.array(joints, np.intp),
+        qpos=model.jnt_qposadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
+        dof=model.jnt_dofadr[joints].astype(np.intp) if joints else np.zeros(0, np.intp),
+        targets=targets,
+        initial_targets=_initial_targets(model, targets) if driven else {},
+        driven=driven,
+        controls=np.array(list(actuators.values()), np.intp),
+        control_names=tuple(actuators),
+        bodies=bodies,
+        contact_links=(),
+        contacts=np.zeros(0, np.intp),
+        probes={},
+    )
+
+
+def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
+    """Targets that the drives of the asset begin with: where user data says `1, target`."""
+    if not model.nuser_actuator:
+        return {}
+    given = {kind: model.actuator_user[targets[kind]] for kind in TARGET_KINDS}
+    return {kind: np.where(user[:, 0] == 1, user[:, 1], np.nan) for kind, user in given.items()}
+
+
+def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
+    """The asset's own actuators that take a position, a velocity or an effort target, by joint.
+
+    An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
+    of gear 1 no bias: its control is the joint's effort.
+    """
+    targets = {kind: np.full(len(joints), -1, np.intp) for kind in DRIVE_KINDS}
+    for a in actuators:
+        if model.actuator_trntype[a] != mujoco.mjtTrn.mjTRN_JOINT or model.actuator_trnid[a, 0] not in joints:
+            continue
+        kp, kd = -model.actuator_biasprm[a, 1], -model.actuator_biasprm[a, 2]
+        if kp == 0 and kd == 0 and model.actuator_gear[a, 0] * model.actuator_gainprm[a, 0] != 1.0:
+            continue
+        kind = 'position' if kp > 0 else 'velocity' if kd > 0 else 'effort'
+        targets[kind][joints.index(int(model.actuator_trnid[a, 0]))] = a
+    return targets

@@ -1,0 +1,139 @@
+"""Merging of convex parts: two that nearly fill their common hull become one, as long as there are such.
+
+The order is greedy: first the two whose hull adds least to them, as a share of its volume. A hull is compared with the
+parts that it was made of, never with hulls of some of them, so it stands over them by no more than the slack, however
+many they are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from internutopia.model.meshes.convex_parts import hull_part
+from internutopia.model.meshes.hulls import Blocks, hull
+from internutopia.model.meshes.part_cache import ConvexPart
+from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
+
+_NEAREST = 8  # others that a part is compared with
+_SOME = 12  # corners of a hull that are looked at before two have a common one
+_COARSE = 4  # times the slack: how far apart the points are that are looked at first
+
+
+def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
+    """Fewer convex parts in metres; `slack` [m]: how far a hull may stand over the parts that it takes the place of.
+
+    What is open wider than twice the slack stays open.
+    """
+    clusters = {number: _Cluster.of(part) for number, part in enumerate(parts)}
+    boxes = np.full((2 * len(parts), 2, 3), np.inf)  # of all clusters that there may be; none at infinity
+    for number, each in clusters.items():
+        boxes[number] = each.low, each.high
+    queue: list[tuple[float, int, int, _Cluster]] = []
+    tried: set[tuple[int, int]] = set()
+
+    def add_pairs(number: int) -> None:
+        for other in _nearest(number, boxes):
+            key = min(number, other), max(number, other)
+            if key not in tried and (pair := clusters[other].joined(clusters[number], slack)) is not None:
+                heapq.heappush(queue, (1 - pair.filled / pair.hull.volume, *key, pair))
+            tried.add(key)
+
+    for number in clusters:
+        add_pairs(number)
+    newest = len(parts)
+    while queue:
+        _, first, second, pair = heapq.heappop(queue)
+        if first in clusters and second in clusters and pair.fills_hull(slack):
+            del clusters[first], clusters[second]
+            clusters[newest] = pair
+            boxes[[first, second]], boxes[newest] = np.inf, (pair.low, pair.high)
+            add_pairs(newest)
+            newest += 1
+    return [parts[number] if number < len(parts) else hull_part(each.hull, slack) for number, each in clusters.items()]
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """Parts, and their hull.
+
+    Attributes:
+        planes: of each part, `(f, 4)`: the normals of its faces, and how far they are from the origin [m].
+        filled: the volumes of all parts in sum [m3].
+        hull: around all of them.
+        low, high: corners `(3,)` of the box around them [m].
+    """
+
+    planes: tuple[Floats, ...]
+    filled: float
+    hull: Surface
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, part: ConvexPart) -> _Cluster:
+        around = hull(part.vertices)
+        corners = around.vertices[around.faces]
+        normals, areas = normals_of(corners)
+        planes = np.column_stack([normals, np.einsum('ij,ij->i', normals, corners[:, 0])])[areas > 0]
+        return cls((planes,), around.volume, around, around.vertices.min(axis=0), around.vertices.max(axis=0))
+
+    def joined(self, other: _Cluster, slack: float) -> _Cluster | None:
+        """Both; None where a look at boxes, some points and volumes says that they do not fill their hull."""
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        if (self.low > other.high + 2 * slack).any() or (other.low > self.high + 2 * slack).any():
+            return None
+        ends = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
+        if len(other._outside(self._outside(_middles(*ends), slack), slack)):
+            return None
+        around, filled = hull(np.concatenate([self.hull.vertices, other.hull.vertices])), self.filled + other.filled
+        _, areas = normals_of(around.vertices[around.faces])
+        if around.volume - filled > slack * areas.sum():
+            return None
+        return _Cluster(self.planes + other.planes, filled, around, low, high)
+
+    def fills_hull(self, slack: float) -> bool:
+        """Whether no point of the hull's surface is over all parts by more than the slack."""
+        corners = self.hull.vertices[self.hull.faces]
+        return all(self._covers(Blocks.over(corners, spacing), slack) for spacing in (_COARSE * slack, slack))
+
+    def _covers(self, blocks: Blocks, slack: float) -> bool:
+        """Whether no point of some blocks is over all parts by more than the slack.
+
+        What is between points over one part by no more is so, too. So only the blocks that no part covers alone are
+        looked at more closely, however large the surface is.
+        """
+        while len(blocks.owners):
+            points, real = blocks.corners()
+            covered = ~real
+            rest = np.arange(len(points))
+            for planes in self.planes:
+                over = (points[rest] @ planes[:, :3].T - planes[:, 3]).max(axis=-1, initial=-np.inf)
+                covered[rest] |= over <= slack
+                rest = rest[(over > slack).any(axis=1)]
+            if not covered[rest].all():
+                return False
+            blocks = blocks.halves(np.isin(np.arange(len(points)), rest))
+        return True
+
+    def _outside(self, points: Floats, slack: float) -> Floats:
+        """Those of some points `(n, 3)` that are over all parts by more than the slack."""
+        for planes in self.planes:
+            over = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1, initial=-np.inf)
+            points = points[over > slack]
+        return points
+
+
+def _nearest(number: int, boxes: Floats) -> list[int]:
+    """Some others of boxes `(n, 2, 3)`, those first that have a small box with one of them."""
+    sizes = (np.maximum(boxes[:, 1], boxes[number, 1]) - np.minimum(boxes[:, 0], boxes[number, 0])).sum(axis=1)
+    sizes[number] = np.inf
+    return [int(other) for other in np.argsort(sizes, kind='stable')[:_NEAREST] if sizes[other] < np.inf]
+
+
+def _middles(first: Floats, second: Floats) -> Floats:
+    """Points `(n, 3)` half way between each of some points and each of others."""
+    return ((first[:, None] + second[None]) / 2).reshape(-1, 3)

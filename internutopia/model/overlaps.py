@@ -1,0 +1,149 @@
+"""Overlaps: links of a robot in contact for nothing but how its shapes were drawn, which pass through each other.
+
+These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
+there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
+that says itself which links collide is taken at its word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import mujoco
+import numpy as np
+
+from internutopia.model.assets import resolve
+from internutopia.model.base_contacts import keep_base_contacts
+from internutopia.model.compose import attach_robot, load_robot, robot_prefix
+from internutopia.model.importers.load import is_mjcf
+from internutopia.model.self_collision import defines_self_collisions
+from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.model.surroundings import remove_surroundings
+from internutopia.util.log import warn_once
+
+_DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
+_NEXT_TO_NOTHING = 1e-3  # [kg]
+_NAMED = 20  # pairs in a message
+_KEPT = 64  # robots that are remembered
+
+Pairs = frozenset[tuple[str, str]]
+
+
+def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> SceneSpec:
+    """The scene, its robots saying which of their links pass through each other (`RobotSpec.contact_excludes`).
+
+    `keys`: equal for robots that are made of the same.
+    """
+    excludes = [_contact_excludes(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
+    pairs = list(zip(scene.robots, excludes, strict=True))
+    if all(robot.contact_excludes == own for robot, own in pairs):
+        return scene
+    robots = tuple(dataclasses.replace(robot, contact_excludes=own) for robot, own in pairs)
+    return dataclasses.replace(scene, robots=robots)
+
+
+def _contact_excludes(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
+    lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
+    return lone.contact_excludes(robot.joint_positions) if lone is not None else ()
+
+
+class _LoneRobot:
+    """A robot with nothing around it."""
+
+    def __init__(self, robot: RobotSpec, timestep: float):
+        robot = dataclasses.replace(robot, contact_excludes=(), contact_links=())
+        spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
+        remove_surroundings(child, robot, in_scene=True)
+        keep_base_contacts(spec, attach_robot(spec, robot, child))
+        self._model = spec.compile()
+        self._prefix, self._asset = robot_prefix(robot.name), robot.asset
+        self._always = self._adjacent() | self._overlapping({})
+        self._known: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
+
+    def contact_excludes(self, joint_positions: Mapping[str, float]) -> tuple[tuple[str, str], ...]:
+        """The links that pass through each other if the robot starts there [rad or m]; unknown joints are nothing."""
+        key = repr(joint_positions)
+        if key not in self._known:
+            pairs = self._always | (self._overlapping(joint_positions) if joint_positions else frozenset())
+            self._known[key] = tuple(sorted(pairs))
+            _warn_of_overlaps(self._asset, self._known[key])
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    def _overlapping(self, joint_positions: Mapping[str, float]) -> Pairs:
+        """Links that overlap where these joints are there, and the others where the asset has them."""
+        model = self._model
+        data = mujoco.MjData(model)
+        names = {model.joint(i).name.removeprefix(self._prefix): i for i in range(model.njnt)}
+        for name, position in joint_positions.items():
+            if name in names:
+                data.qpos[model.jnt_qposadr[names[name]]] = position
+        mujoco.mj_fwdPosition(model, data)
+        deep = data.contact.geom[data.contact.dist < -_DEPTH]
+        return self._pairs(model.geom_bodyid[deep])
+
+    def _adjacent(self) -> Pairs:
+        """Links and the nearest link above them, where all between them weigh nothing and have no colliders."""
+        model = self._model
+        collides = (model.geom_contype | model.geom_conaffinity) != 0
+        solid = np.isin(np.arange(model.nbody), model.geom_bodyid[collides])
+        found = []
+        for link in np.flatnonzero(solid).tolist():
+            above = model.body_parentid[link]
+            if solid[above]:
+                continue
+            while above and not solid[above] and model.body_mass[above] <= _NEXT_TO_NOTHING:
+                above = model.body_parentid[above]
+            if solid[above]:
+                found.append((link, above))
+        return self._pairs(found)
+
+    def _pairs(self, bodies: Iterable[Iterable[int]]) -> Pairs:
+        """Names of links, of pairs of bodies."""
+
+        def pairs() -> Iterator[tuple[str, str]]:
+            for pair in bodies:
+                one, other = sorted(self._model.body(body).name for body in pair)
+                if one != other and one.startswith(self._prefix) and other.startswith(self._prefix):
+                    yield one.removeprefix(self._prefix), other.removeprefix(self._prefix)
+
+        return frozenset(pairs())
+
+
+class _LoneRobots:
+    """Robots that were compiled alone, by what they are made of; None for those that need not be."""
+
+    def __init__(self) -> None:
+        self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
+
+    def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
+        """The robot alone; None if its asset says which links collide, or cannot be used, which others will tell."""
+        place = key, timestep
+        if place not in self._robots:
+            try:
+                own = is_mjcf(resolve(robot.asset)) and defines_self_collisions(load_robot(robot, timestep))
+                self._robots[place] = None if own else _LoneRobot(robot, timestep)
+            except ValueError:
+                return None
+            if len(self._robots) > _KEPT:
+                self._robots.popitem(last=False)
+        self._robots.move_to_end(place)
+        return self._robots[place]
+
+
+_LONE_ROBOTS = _LoneRobots()
+
+
+def _warn_of_overlaps(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    if pairs:
+        names = [f'{one} and {other}' for one, other in pairs[:_NAMED]]
+        names += [f'{len(pairs) - _NAMED} more pairs'] if len(pairs) > _NAMED else []
+        warn_once(
+            '%s: links that overlap at the start, or have only weightless links between them, pass through each '
+            'other: %s',
+            asset,
+            ', '.join(names),
+        )

@@ -1,0 +1,128 @@
+"""Scene cache: compiled scenes by content.
+
+Two scene specs that differ only in poses or initial joint positions give the very same `CompiledScene`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from internutopia.config.contact import ContactCfg
+from internutopia.model.asset_bounds import limits
+from internutopia.model.assets import resolve
+from internutopia.model.compilation import compile_scene
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.importers.load import content_key
+from internutopia.model.overlaps import exclude_overlaps
+from internutopia.model.own_process import try_files
+from internutopia.model.scene_files import SceneFiles
+from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.util.log import warn_once
+from internutopia.util.memory import return_free_memory
+
+_COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
+_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
+
+
+class SceneCache:
+    """Compiled scenes by content.
+
+    The most recently used ones are kept, as far as their models fit into `capacity` [bytes]. A scene that anybody else
+    keeps, such as an env that runs it, is found in any case.
+    """
+
+    def __init__(self, capacity: int = 256 << 20, files: SceneFiles | None = None):
+        """`files`: from where scenes that others have compiled are read; None compiles all that is not in memory."""
+        self.capacity = capacity
+        self._files = files
+        self.size = 0  # [bytes], of the models that are kept
+        self._recent: OrderedDict[str, CompiledScene] = OrderedDict()  # the least recently used first
+        self._alive: WeakValueDictionary[str, CompiledScene] = WeakValueDictionary()
+        self._dropped: OrderedDict[int, None] = OrderedDict()  # hashes of keys
+        self._compiled = 0  # [bytes], since memory was given back
+        self._lock = threading.Lock()  # Envs in several threads share the cache
+
+    def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
+        """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
+        if limits().own_process:
+            _try(scene, timestep, contact)
+        robots = [_robot_key(robot) for robot in scene.robots]
+        build, scene = scene.build, exclude_overlaps(scene, robots, timestep)
+        key = _cache_key(scene, build, robots, timestep, contact)
+        compiled = self._alive.get(key)
+        if compiled is None:
+            get = compile_scene if self._files is None else functools.partial(self._files.get, key=key)
+            compiled = self._alive.setdefault(key, get(scene, timestep=timestep, contact=contact))
+            self._compiled += compiled.size
+            if hash(key) in self._dropped:
+                warn_once(
+                    'scenes are compiled again and again: those in use need more than the %d MiB of '
+                    'SimConfig.scene_cache; if there is memory for them, let it be larger',
+                    self.capacity >> 20,
+                )
+        with self._lock:
+            self._keep(key, compiled)
+        if self._compiled > _COMPILED_PER_RETURN:
+            self._compiled = 0
+            return_free_memory()
+        return compiled
+
+    def __contains__(self, compiled: CompiledScene) -> bool:
+        """Whether a scene is among those that are kept."""
+        return compiled in self._recent.values()
+
+    def _keep(self, key: str, compiled: CompiledScene) -> None:
+        if key not in self._recent:
+            self._recent[key] = compiled
+            self.size += compiled.size
+        self._recent.move_to_end(key)
+        while self.size > self.capacity:
+            oldest, dropped = self._recent.popitem(last=False)
+            self.size -= dropped.size
+            self._dropped[hash(oldest)] = None
+            if len(self._dropped) > _DROPPED_KEPT:
+                self._dropped.popitem(last=False)
+
+
+SCENES = SceneCache(files=SceneFiles())
+"""The scenes of the process: a second Env of the same scenes starts at once."""
+
+
+def _try(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
+    """Compile a scene in a process of its own, which may look up assets elsewhere, if its files were not tried yet."""
+    robots = [dataclasses.replace(robot, asset=str(resolve(robot.asset))) for robot in scene.robots]
+    objects = [dataclasses.replace(obj, asset=obj.asset and str(resolve(obj.asset))) for obj in scene.objects]
+    asset = scene.asset and str(resolve(scene.asset))
+    resolved = dataclasses.replace(scene, asset=asset, robots=tuple(robots), objects=tuple(objects))
+    assets = dict.fromkeys([asset, *(robot.asset for robot in robots), *(obj.asset for obj in objects)])
+    try_files([Path(each) for each in assets if each], _compile_alone, resolved, timestep, contact)
+
+
+def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
+    SceneCache(files=SceneFiles()).get(scene, timestep, contact)
+
+
+def _asset_key(path: str | None) -> str | None:
+    """A hash of what an asset is made of."""
+    return content_key(resolve(path)) if path else None
+
+
+def _robot_key(r: RobotSpec) -> str:
+    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
+    return f'{_asset_key(r.asset)} {r.build}'
+
+
+def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
+    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
+
+    `build`: that of the scene; `robots`: the keys of its robots.
+    """
+    assets = [_asset_key(scene.asset), *(_asset_key(each.asset) for each in scene.objects)]
+    excludes = [robot.contact_excludes for robot in scene.robots]
+    return f'{timestep!r} {contact and contact.model_dump_json()} {assets} {build} {robots} {excludes}'

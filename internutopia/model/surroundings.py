@@ -1,0 +1,90 @@
+"""Surroundings of a robot in its file: a floor, lights, keyframes, bodies moved by motion capture (mocap)."""
+
+from __future__ import annotations
+
+import mujoco
+
+from internutopia.model.spec import RobotSpec
+from internutopia.util.log import warn_once
+
+_FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
+_GEOM = mujoco.mjtObj.mjOBJ_GEOM
+_COPY = 'copy!'
+
+
+def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:
+    """Remove from a robot's file what the scene has of its own, and keyframes; returns what is missed then.
+
+    Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
+    asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
+    robot says.
+    """
+    removed = []
+    if in_scene:
+        floors = [geom for geom in child.geoms if geom.type in _FLOORS]  # always of bodies that do not move
+        skies = [texture for texture in child.textures if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
+        lights = list(child.worldbody.lights)
+        _delete_references(child, {geom.name for geom in floors} - {''})
+        for kind, elements in (('floor', floors), ('light', lights), ('sky', skies)):
+            removed += [f'{kind} {element.name!r}' if element.name else f'a {kind}' for element in elements]
+            for element in elements:
+                child.delete(element)
+    if child.keys and not robot.joint_positions:
+        removed += [f'keyframe {key.name!r}' if key.name else 'a keyframe' for key in child.keys]
+    for key in list(child.keys):  # they are sized for the asset alone
+        child.delete(key)
+    return removed
+
+
+def warn_of_removed(robot: RobotSpec, removed: list[str]) -> None:
+    """Warn of what was removed from a robot's file, once."""
+    if removed:
+        warn_once('%s: left out, as the env or the config of the robot says it: %s', robot.asset, ', '.join(removed))
+
+
+def clear_mocap(child: mujoco.MjSpec) -> list[str]:
+    """Make mocap bodies ordinary ones, for a while; returns their names."""
+    bodies = [body for body in child.worldbody.bodies if body.mocap]
+    for body in bodies:
+        body.mocap = False
+    return [body.name for body in bodies]
+
+
+def restore_mocap(spec: mujoco.MjSpec, names: list[str]) -> None:
+    """Make bodies of these names in a composed spec mocap bodies again, on their own in the env."""
+    spec.copy_during_attach = True  # a spec cannot move a body of its own
+    for name in names:
+        held = spec.body(name)
+        frame = spec.worldbody.add_frame()
+        body = frame.attach_body(held, _COPY, '')
+        for equality in spec.equalities:
+            if equality.objtype == mujoco.mjtObj.mjOBJ_BODY:
+                equality.name1, equality.name2 = (
+                    _COPY + end if end == name else end for end in (equality.name1, equality.name2)
+                )
+        spec.delete(held)
+        body.mocap = True
+        _rename_copies(spec, body)
+    spec.copy_during_attach = False
+
+
+def _rename_copies(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
+    """Call a copied body, what is on it, and sensors that came along, as they were called before."""
+    kinds = ('body', 'joint', 'geom', 'site', 'camera', 'light')
+    for element in (body, *(found for kind in kinds for found in body.find_all(kind)), *spec.sensors):
+        element.name = element.name.removeprefix(_COPY)
+    for sensor in spec.sensors:
+        sensor.objname, sensor.refname = sensor.objname.removeprefix(_COPY), sensor.refname.removeprefix(_COPY)
+    for equality in spec.equalities:
+        equality.name1, equality.name2 = equality.name1.removeprefix(_COPY), equality.name2.removeprefix(_COPY)
+
+
+def _delete_references(child: mujoco.MjSpec, geoms: set[str]) -> None:
+    """Delete what refers to geoms of these names."""
+    gone = {(_GEOM, name) for name in geoms}
+    for pair in list(child.pairs):
+        if geoms & {pair.geomname1, pair.geomname2}:
+            child.delete(pair)
+    for sensor in list(child.sensors):
+        if gone & {(sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)}:
+            child.delete(sensor)

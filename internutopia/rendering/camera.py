@@ -1,0 +1,203 @@
+"""Camera geometry: where a camera is, how it projects, and where its pictures go.
+
+Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
+row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.rendering.markers import Marker
+
+Floats = NDArray[np.float64]
+Quality = Literal['fast', 'full']
+Layer = Literal['all', 'still', 'moving']
+PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
+
+NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
+UNLABELLED, BACKGROUND = -1, -2  # in pictures of labels: where something has none, and where nothing is
+APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A projection without distortion.
+
+    `half_width` and `half_height` are those of the picture, `centre` is its middle relative to the camera's axis (to
+    the right, up): at distance 1 from the camera (dimensionless), or, if `orthographic`, everywhere [m]. `aperture` is
+    the width of the film [m], which pictures do not depend on.
+    """
+
+    half_width: float
+    half_height: float
+    orthographic: bool = False
+    aperture: float = APERTURE
+    centre: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Intrinsics:
+        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much vertically."""
+        return cls(half_height * size[0] / size[1], half_height, orthographic)
+
+    @classmethod
+    def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Intrinsics:
+        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
+        return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
+
+    @property
+    def focal_length(self) -> float:
+        """Focal length [m]; of an orthographic one, what `Intrinsics.aperture` counts for at distance 1."""
+        return self.aperture / (2.0 * self.half_width)
+
+    def pixels(self, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> tuple[Floats, Floats]:
+        """Where the centres of pixels are, x of columns `(width,)` and y of rows `(height,)`, as `half_width` is.
+
+        Or, not the centres, but what is `shift` pixels to the right of them and below.
+        """
+        width, height = size
+        x = ((np.arange(width) + 0.5 + shift[0]) * 2.0 / width - 1.0) * self.half_width + self.centre[0]
+        y = (1.0 - (np.arange(height) + 0.5 + shift[1]) * 2.0 / height) * self.half_height + self.centre[1]
+        return x, y
+
+    def crop(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
+        """The intrinsics of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
+        half = self.half_width, self.half_height
+        centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
+        width, height = (0.5 * (b - a) * h for a, b, h in zip(low, high, half, strict=True))
+        return replace(self, half_width=width, half_height=height, centre=(centre[0], centre[1]))
+
+
+@dataclass(frozen=True)
+class CameraPose:
+    """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back."""
+
+    position: Floats
+    rotation: Floats
+    intrinsics: Intrinsics
+
+    @classmethod
+    def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
+        """At `position` [m], looking at `target` [m], with the z axis upwards in the picture."""
+        position = np.asarray(position, np.float64)
+        back = position - np.asarray(target, np.float64)
+        back /= np.linalg.norm(back)
+        right = np.array([-back[1], back[0], 0.0])
+        if not right.any():  # straight down or up: y is upwards in the picture
+            right = np.array([1.0, 0.0, 0.0])
+        right /= np.linalg.norm(right)
+        return cls(position, np.column_stack([right, np.cross(back, right), back]), intrinsics)
+
+    def project(self, points: Floats) -> tuple[Floats, Floats]:
+        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Intrinsics.crop`, and how far ahead [m]."""
+        intrinsics = self.intrinsics
+        right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
+        scale = 1.0 if intrinsics.orthographic else -back
+        x = (right / scale - intrinsics.centre[0]) / intrinsics.half_width
+        y = (up / scale - intrinsics.centre[1]) / intrinsics.half_height
+        return np.stack([x, y], axis=-1), -back
+
+    def points(self, depth: NDArray[Any]) -> Floats:
+        """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
+        rows, columns = (np.asarray(index, np.intp) for index in np.indices(depth.shape))
+        return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
+
+    def points_at(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], depth: NDArray[Any], size: tuple[int, int]
+    ) -> Floats:
+        """The points `(..., 3)` [m] that pixels of a picture of `size` [pixels] show, which have this depth `(...)`."""
+        x, y = self.intrinsics.pixels(size)
+        ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
+        scale = 1.0 if self.intrinsics.orthographic else ahead
+        local = np.stack([x[columns] * scale + 0.0 * ahead, y[rows] * scale + 0.0 * ahead, -ahead], axis=-1)
+        return local @ self.rotation.T + self.position
+
+    def moved(self, offset: Any) -> CameraPose:
+        """The same camera, this much farther along the axes of the env [m]."""
+        return CameraPose(self.position + np.asarray(offset), self.rotation, self.intrinsics)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a picture is written to: arrays of the caller's, rows from the top; None for what is not wanted.
+
+    `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
+    infinite where nothing is; `labels` `(height, width)` int32, index into the things of `World.labels`, `UNLABELLED`
+    or `BACKGROUND`; `occlusion` `(height, width)` float32, with labels only: of the thing that a pixel shows, which
+    share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold a picture of
+    each env.
+
+    `bounds` `(4,)` are first and last row and first and last column, the last ones not included, of what was written:
+    with the layer `'moving'` that is no more than is needed; of others it is zero.
+    """
+
+    rgba: NDArray[np.uint8] | None = None
+    depth: NDArray[np.float32] | None = None
+    labels: NDArray[np.int32] | None = None
+    occlusion: NDArray[np.float32] | None = None
+    bounds: NDArray[np.intp] = field(default_factory=lambda: np.zeros(4, np.intp))
+
+    @classmethod
+    def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
+        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when it is written to."""
+        shape = (*leading, size[1], size[0])
+        return cls(
+            np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
+            np.zeros(shape, np.float32) if 'depth' in kinds else None,
+            np.zeros(shape, np.int32) if 'labels' in kinds else None,
+            np.zeros(shape, np.float32) if 'occlusion' in kinds else None,
+        )
+
+    @property
+    def pictures(self) -> dict[PictureKind, NDArray[Any]]:
+        """What is wanted, by its kind."""
+        pictures: dict[PictureKind, NDArray[Any] | None] = {
+            'rgba': self.rgba,
+            'depth': self.depth,
+            'labels': self.labels,
+            'occlusion': self.occlusion,
+        }
+        return {kind: picture for kind, picture in pictures.items() if picture is not None}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height [pixels]."""
+        kind, array = next(iter(self.pictures.items()))
+        height, width = array.shape[-3:-1] if kind == 'rgba' else array.shape[-2:]
+        return width, height
+
+    def row(self, index: int) -> Frame:
+        """The frame of one env."""
+        rgba, depth, labels, occlusion = (
+            None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
+        )
+        return Frame(rgba, depth, labels, occlusion)
+
+
+@dataclass(frozen=True)
+class RenderRequest:
+    """One picture of one env, with markers, env frame.
+
+    A `layer` is a part of what is there: what is fixed to the world and the sky, `'still'`, or the rest, `'moving'`, of
+    which one sees what is nearer than the still layer's depth. What is `'still'` and transparent is there in colour
+    alone, since one sees through it. What is `'moving'` has no more detail than pixels can show: round things of less
+    than 4 pixels are boxes, and less than a pixel is left out beside larger things. Layers are for `'fast'` pictures:
+    in others things cast shadows on each other.
+    """
+
+    env_id: int
+    camera_pose: CameraPose
+    frame: Frame
+    markers: Sequence[Marker] = ()
+    layer: Layer = 'all'
+
+
+def half_angle(fovy: float) -> float:
+    """`Intrinsics.half_height` of a vertical field of view [degrees]."""
+    return math.tan(0.5 * math.radians(fovy))

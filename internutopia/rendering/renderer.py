@@ -1,0 +1,123 @@
+"""Renderer: pictures of many envs at once, on threads of its own.
+
+Each thread keeps its OpenGL context and what it holds of the models, see `canvas.py`. Threads start with the first
+picture and end with `close`, at the latest with the process. A forked child starts threads of its own. Where pictures
+are rendered on the processor, one after the other (`gl.py`), there is one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.rendering.camera import Quality, RenderRequest
+from internutopia.rendering.canvas import Canvas
+
+
+@dataclass(frozen=True)
+class RenderJob:
+    """One env and the pictures to render of it; the fields are arguments of `Canvas.render`."""
+
+    model: mujoco.MjModel
+    state: NDArray[np.float64]
+    labels: NDArray[np.int32]
+    requests: Sequence[RenderRequest]
+
+
+class Renderer:
+    """Renders on at most `threads` threads."""
+
+    def __init__(self, threads: int, quality: Quality):
+        self._threads = threads
+        self._quality: Quality = quality
+        self._workers: list[_RenderThread] = []
+        self._process = os.getpid()
+        self._stop: Callable[[], Any] | None = None
+
+    def render(self, jobs: Sequence[RenderJob]) -> None:
+        """Render all pictures. NoOpenGLError if nothing can be rendered here."""
+        self._start()
+        # envs of one model side by side: few threads need each model
+        ordered = sorted(jobs, key=lambda job: id(job.model))
+        count = min(1 if self._workers[0].in_software else self._threads, len(ordered))
+        bounds = np.linspace(0, len(ordered), count + 1).round().astype(int).tolist()
+        parts = [ordered[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        rendered = [worker.submit(part) for worker, part in zip(self._workers, parts, strict=False)]
+        errors = [error for future in rendered if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """End the threads and free what they hold; the next `render` starts again."""
+        if self._stop is not None and self._process == os.getpid():
+            self._stop()
+        self._workers, self._stop = [], None
+
+    def _start(self) -> None:
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._process, self._workers = os.getpid(), []
+        if not self._workers:
+            self._workers = [_RenderThread(self._quality) for _ in range(self._threads)]
+            self._stop = weakref.finalize(self, _stop, self._workers, self._process)
+
+
+class _RenderThread:
+    """A thread with a canvas, both made with the first job."""
+
+    def __init__(self, quality: Quality):
+        self._quality: Quality = quality
+        self._queue: queue.SimpleQueue[tuple[Sequence[RenderJob], Future[bool]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    @cached_property
+    def in_software(self) -> bool:
+        """Whether it renders on the processor. NoOpenGLError if nothing can be rendered here."""
+        return self.submit([]).result()
+
+    def submit(self, jobs: Sequence[RenderJob]) -> Future[bool]:
+        """Render, while the caller does something else; says whether that is done on the processor."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name='internutopia-renderer', daemon=True)
+            self._thread.start()
+        done: Future[bool] = Future()
+        self._queue.put((jobs, done))
+        return done
+
+    def stop(self) -> None:
+        """End the thread, which frees its canvas."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        canvas: Canvas | None = None
+        while (item := self._queue.get()) is not None:
+            jobs, done = item
+            try:
+                canvas = canvas or Canvas(self._quality)
+                for job in jobs:
+                    canvas.render(job.model, job.state, job.labels, job.requests)
+                done.set_result(canvas.in_software)
+            except BaseException as error:
+                done.set_exception(error)
+            item = jobs = job = done = None  # nothing is kept alive while waiting
+        if canvas is not None:
+            canvas.free()
+
+
+def _stop(workers: Sequence[_RenderThread], process: int) -> None:
+    if process == os.getpid():
+        for worker in workers:
+            worker.stop()

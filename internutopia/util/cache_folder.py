@@ -1,0 +1,142 @@
+"""Cache folder: files that the processes of a user share, each of them whole or not there.
+
+It is below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's cache folder. Its files are
+named by what they were made from, so they are never out of date, and may be deleted at any time.
+
+What is read from it is believed: models in MuJoCo's binary format crash a program, or worse, if somebody else has made
+them. So it is made for its user alone, and refused if anybody else owns it or may write to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+from internutopia.util.log import warn_once
+
+# those whose code makes what is kept
+_PACKAGES = ('internutopia', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', 'trimesh')
+
+
+class CacheFolder:
+    """A folder of the cache. One that may only be read is read; what cannot be written is a warning, the first time."""
+
+    def __init__(self, name: str, what: str, capacity: int | None = None):
+        """A folder that need not exist yet.
+
+        Args:
+            name: of the folder.
+            what: it holds, for warnings.
+            capacity: bytes of all files, beyond which those that were used least recently are deleted; None: no bound.
+
+        Raises:
+            PermissionError: it is not this user's own: another one (but root) owns it or the cache, or may write to it.
+        """
+        from platformdirs import user_cache_path
+
+        root = os.environ.get('INTERNUTOPIA_CACHE_PATH')
+        self._root = Path(root) if root else user_cache_path('internutopia', appauthor=False)
+        self.path = self._root / name
+        self._check_own()
+        self._what, self._capacity = what, capacity
+        self._failed = False
+
+    def used(self, name: str) -> Path:
+        """The file of that name, which may not exist, and counts as used from now on."""
+        file = self.path / name
+        if self._capacity is not None:
+            with suppress(OSError):  # nothing there, or not ours
+                os.utime(file)
+        return file
+
+    def write(self, name: str, content: Callable[[IO[bytes]], object]) -> None:
+        """Write a file by a function; whoever reads at the same time sees all or nothing."""
+        if self._failed:
+            return
+        part = None
+        try:
+            self.make()
+            with tempfile.NamedTemporaryFile(dir=self.path, suffix='.part', delete=False) as file:
+                part = Path(file.name)
+                content(file)
+            os.replace(part, self.path / name)
+        except OSError as error:
+            self._failed = True
+            if part is not None:
+                part.unlink(missing_ok=True)
+            what = '%s are not kept in %s: %s; INTERNUTOPIA_CACHE_PATH can name another folder'
+            warn_once(what, self._what, self.path, error.strerror or error, lasting=False)
+        else:
+            self._shrink()
+
+    def make(self) -> None:
+        """Make the folder, for this user alone. OSError if that cannot be done, or it is somebody else's."""
+        self._root.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self._root, self.path):
+            folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+        self._check_own()  # it may have been made by somebody else meanwhile
+
+    def _check_own(self) -> None:
+        if not hasattr(os, 'geteuid'):  # Windows, where a user's folders are closed to others
+            return
+        for folder in (self._root, self.path):
+            try:
+                status = folder.stat()
+            except OSError:  # nothing there, or nothing that can be read
+                continue
+            if status.st_uid not in (os.geteuid(), 0):
+                why = f'user {status.st_uid} owns it, and this program runs as user {os.geteuid()}'
+                way = f'give it to this user (chown -R {os.geteuid()} {folder})'
+            elif stat.S_ISDIR(status.st_mode) and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                why = f'others may write to it (mode {stat.S_IMODE(status.st_mode):04o})'
+                way = f'delete it, or, if nobody else has written to it, chmod 700 {folder}'
+            else:
+                continue
+            raise PermissionError(
+                f'the cache folder {folder} is not used: {why}, so its files may be anything. Set '
+                f'INTERNUTOPIA_CACHE_PATH to a folder of your own, or {way}'
+            )
+
+    def _shrink(self) -> None:
+        if self._capacity is None:
+            return
+        files = list[tuple[int, int, str]]()
+        for entry in os.scandir(self.path):
+            with suppress(OSError):  # others delete, too
+                status = entry.stat()
+                files.append((status.st_mtime_ns, status.st_size, entry.path))
+        total = 0
+        for _, size, path in sorted(files, reverse=True):
+            total += size
+            if total > self._capacity:
+                with suppress(OSError):
+                    os.unlink(path)
+
+
+@cache
+def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) -> str:
+    """A hash of the code that what is kept depends on: all of a folder of `internutopia`, and the packages it calls.
+
+    So nobody has to remember to raise a number when what is computed changes.
+    """
+    root = Path(__file__).parents[2] / folder
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(root.rglob('*.py')):
+        digest.update(f'{file.relative_to(root).as_posix()}\n'.encode() + file.read_bytes())
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
+            digest.update(f'{package} {metadata.version(package)}\n'.encode())
+    return digest.hexdigest()
+
+
+def hashed(*parts: object) -> str:
+    """A name for what is made from parts that have a `repr` of their own."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,36 @@
+"""Extension packages: installed packages that announce by entry points what they add."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from typing import Any
+
+from internutopia.util import log
+
+
+def load_extensions() -> None:
+    """Register robots, controllers, tasks and so on: call the functions of the group `internutopia.extensions`."""
+    for_each_entry_point('internutopia.extensions', lambda register: register())
+
+
+def for_each_entry_point(group: str, use: Callable[[Any], object]) -> None:
+    """Hand over what the entry points of a group name, one by one; one that fails costs a warning."""
+    for entry_point in importlib.metadata.entry_points(group=group):
+        try:
+            use(entry_point.load())
+        except Exception as error:  # whatever is wrong with it, runs that do without it go on
+            log.warning(
+                "the extension package behind entry point '%s' (%s) cannot be loaded: %s: %s",
+                entry_point.name,
+                entry_point.value,
+                type(error).__name__,
+                error,
+            )
+
+
+def extension_packages() -> set[str]:
+    """Names of the Python packages that announce something to InternUtopia."""
+    every = importlib.metadata.entry_points()
+    ours = (point for group in every.groups if group.startswith('internutopia.') for point in every.select(group=group))
+    return {point.module.partition('.')[0] for point in ours}

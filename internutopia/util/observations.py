@@ -1,0 +1,42 @@
+"""Observation trees: nested dicts of arrays, of all envs and of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.util.layouts import LEAF, Layout, builder
+
+
+def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
+    """One dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
+
+    Lists have one entry per env, whose sizes may differ.
+    """
+    columns: list[Iterable[Any]] = []
+    layout = _flatten(tree, env_ids, columns)
+    return builder(layout)(range(len(env_ids)), *columns)
+
+
+def _flatten(tree: Any, env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
+    """The layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
+    if isinstance(tree, Mapping):
+        return 'dict', dict, tuple(tree), tuple([_flatten(item, env_ids, columns) for item in tree.values()])
+    if isinstance(tree, list):
+        columns.append([own_values(tree[env_id]) for env_id in env_ids.tolist()])
+    else:
+        rows = np.asarray(tree)[env_ids]
+        columns.append(rows if rows.ndim > 1 else rows.tolist())
+    return LEAF
+
+
+def own_values(tree: Any) -> Any:
+    """An observation of one env with arrays of its own, also where a class hands out its state; no arrays of rank 0."""
+    if isinstance(tree, Mapping):
+        return {key: own_values(value) for key, value in tree.items()}
+    if isinstance(tree, np.ndarray) and tree.ndim:
+        return tree.copy()
+    return tree.item() if isinstance(tree, np.ndarray | np.generic) else tree

@@ -1,0 +1,51 @@
+"""Registries: from the `type` string in a config to the class that implements it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from internutopia.compat.v2.gone import gone_from
+from internutopia.util import did_you_mean
+
+T = TypeVar('T', bound=type)
+
+
+def register_in(registry: dict[str, Any], name: str) -> Callable[[T], T]:
+    """Class decorator that adds a class to a registry; a name registered twice means the later class."""
+
+    def add(cls: T) -> T:
+        registry[name] = cls
+        return cls
+
+    return add
+
+
+def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
+    """The class registered under a name. ValueError with close matches, or what to use instead, if there is none."""
+    if name is not None and name in registry:
+        return registry[name]
+    if not registry:
+        raise ValueError(f'no {kind} type is registered: call import_extensions() before Env(config)')
+    if name in (messages := gone_from(kind)):
+        raise ValueError(messages[name])
+    raise ValueError(f'{kind} type {name!r} has no implementation here; {did_you_mean(name, registry)}')
+
+
+def is_batched(cls: type) -> bool:
+    """Whether a class declares, in its own body, that one instance of it serves all envs (`batched = True`)."""
+    return bool(cls.__dict__.get('batched', False))
+
+
+class OrderedKeys:
+    """Mixin with upstream's `_make_ordered`: an observation in the key order of the first one."""
+
+    obs_keys: list[str]
+
+    def _make_ordered(self, obs: Mapping[str, Any] | None = None) -> OrderedDict[str, Any]:
+        if not obs:
+            return OrderedDict()
+        if not self.obs_keys:
+            self.obs_keys = list(obs)
+        return OrderedDict((key, obs[key]) for key in self.obs_keys if key in obs)

@@ -1,0 +1,33 @@
+"""SplitMix64: random numbers as a function of a counter (Steele, Lea, Flood 2014), for whole arrays of counters.
+
+Counters that are `STEP` apart give a sequence of independent numbers, so each row of an array may have its own. On a
+device, counters are int64 tensors of the same 64 bits: torch has no arithmetic of uint64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from internutopia.util.arrays import is_tensor
+
+STEP = np.uint64(0x9E3779B97F4A7C15)  # between the counters of a sequence
+
+
+def mix(x: Any) -> Any:
+    """The output function: 64 random bits for each counter, uint64; int64 for those of a device."""
+    bits = signed if is_tensor(x) else np.uint64
+    x = (x ^ shift(x, 30)) * bits(0xBF58476D1CE4E5B9)
+    x = (x ^ shift(x, 27)) * bits(0x94D049BB133111EB)
+    return x ^ shift(x, 31)
+
+
+def shift(x: Any, places: int) -> Any:
+    """The bits shifted to the right, zeros from the left."""
+    return (x >> places) & ((1 << (64 - places)) - 1) if is_tensor(x) else x >> np.uint64(places)
+
+
+def signed(bits: int) -> int:
+    """The number that 64 bits are as int64."""
+    return int(bits) - ((int(bits) >> 63) << 64)
