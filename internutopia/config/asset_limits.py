@@ -1,4 +1,4 @@
-"""Config of how large model files may be, and how much reading them may take."""
+"""Config of the largest model files, and of the time and memory that reading them may take."""
 
 from typing import Self
 
@@ -7,9 +7,9 @@ from internutopia.config.fields import Count, PositiveFloat
 
 
 class AssetLimitsCfg(BaseCfg):
-    """What is refused of model files (scenes, robots, objects), with an error that names the file and the limit.
+    """Limits on model files (scenes, robots, objects); a file beyond one is an error that names the file and the limit.
 
-    Sizes are looked at before MuJoCo's and USD's readers see a file. `time` and `memory` are for files of unknown
+    Sizes are checked before MuJoCo's and USD's readers open a file. `time` and `memory` are for files of unknown
     origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
     crashes a reader is an error, too. Isaac Sim, which reads files itself, has no limits.
     """
@@ -24,11 +24,11 @@ class AssetLimitsCfg(BaseCfg):
     text_size: Count = 512 * 2**20
     """Size of a file of XML (MJCF, URDF, DAE) or of an OBJ mesh, bytes; in memory they are many times as large."""
     depth: Count = 1000
-    """How deep XML elements, prims and links of a robot are nested."""
+    """Nesting depth of XML elements, prims and links of a robot."""
     elements: Count = 1_000_000
     """XML elements of an MJCF, URDF or DAE file."""
     copies: Count = 50_000
-    """Elements that an MJCF file and what it attaches make more of by `replicate`, `attach` and `flexcomp`."""
+    """Elements that `replicate`, `attach` and `flexcomp` in an MJCF file, and in the models it attaches, expand to."""
     prims: Count = 1_000_000
     """Prims of a USD stage, with those that references and instancers bring."""
     pixels: Count = 2**27
@@ -36,9 +36,9 @@ class AssetLimitsCfg(BaseCfg):
 
     @property
     def own_process(self) -> bool:
-        """Whether files are tried in a process of its own."""
+        """True if files are first read in a separate process."""
         return self.time is not None or self.memory is not None
 
     def of_sizes(self) -> Self:
-        """The same without `time` and `memory`: what of a file is read at all."""
+        """Return the limits without `time` and `memory`: only those on sizes."""
         return self.update(time=None, memory=None)

@@ -16,7 +16,7 @@ from internutopia.util import did_you_mean
 
 
 def _plain(value: Any) -> Any:
-    """What JSON gets for a value that pydantic cannot write: numpy arrays and scalars become lists and numbers."""
+    """Return what to write for a value that pydantic cannot: numpy arrays and scalars become lists and numbers."""
     if hasattr(value, 'tolist'):
         return value.tolist()
     raise TypeError(
@@ -35,7 +35,7 @@ class BaseCfg(BaseModel):
     )
 
     def update(self, **values: Any) -> Self:
-        """Returns a deep copy with some fields replaced; this config stays as it is.
+        """Return a deep copy with some fields replaced; this config stays as it is.
 
         Args:
             **values: The fields to replace, checked as when the class is called. They are not copied.
@@ -47,14 +47,14 @@ class BaseCfg(BaseModel):
 
     @override
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """As in pydantic, keeping the fields of subclasses; with `mode='json'`, numpy arrays become lists."""
+        """Dump the config as pydantic does, with the fields of subclasses; `mode='json'` makes numpy arrays lists."""
         if options.get('mode') == 'json':
             options.setdefault('fallback', _plain)
         return super().model_dump(**{'serialize_as_any': True, **options})
 
     @override
     def model_dump_json(self, **options: Any) -> str:
-        """As in pydantic, keeping the fields of subclasses; numpy arrays become lists."""
+        """Dump the config as JSON, as pydantic does, with the fields of subclasses; numpy arrays become lists."""
         return super().model_dump_json(**{'serialize_as_any': True, 'fallback': _plain, **options})
 
     @classmethod
@@ -68,7 +68,7 @@ class BaseCfg(BaseModel):
 
     @classmethod
     def keeps_unknown_fields(cls) -> bool:
-        """Tells whether fields that the class does not declare are kept (as attributes) instead of refused."""
+        """Return True if fields that the class does not declare are kept (as attributes) instead of refused."""
         return cls.model_config.get('extra') != 'forbid'
 
     @model_validator(mode='before')

@@ -36,7 +36,7 @@ class Config(BaseCfg):
     """Distance between neighbouring envs on the grid, m. With `'auto'`, no scene reaches into another one, and it is at
     least 5 m: the scenes of all tasks are read when the Env is made, whose `config` has the number."""
     metrics_save_path: PathStr | None = 'console'
-    """Where results of ended episodes go: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
+    """Destination of episode results: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
     resume: bool | Literal['force'] = False
     """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out.
     A run of another config is refused, unless it is `'force'` (`docs/long_runs.md`)."""
@@ -99,16 +99,16 @@ class Config(BaseCfg):
 
     @property
     def results_file(self) -> str | None:
-        """The file that results go to; None if they are printed or go nowhere."""
+        """File that results go to; None if they are printed or go nowhere."""
         return None if self.metrics_save_path in ('none', 'console') else self.metrics_save_path
 
     def distribute(self, distribution_config: DistributionCfg) -> 'DistributedConfig':
-        """Returns the same run, spread over several processes."""
+        """Return the same run, spread over several processes."""
         return DistributedConfig.model_validate({**dict(self), 'distribution_config': distribution_config})
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads a config from a YAML file, as `to_yaml` writes it.
+        """Read a config from a YAML file, as `to_yaml` writes it.
 
         Args:
             path: The file, in UTF-8.
@@ -129,7 +129,7 @@ class Config(BaseCfg):
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:
-        """Writes the config to a YAML file (UTF-8); numpy arrays become lists.
+        """Write the config to a YAML file (UTF-8); numpy arrays become lists.
 
         Names of assets stay as they were given. Files in the asset folder of this machine (`gm.ASSET_PATH`, where the
         defaults of robots are) are written as `assets:robots/h1/h1.usd`, those of extension packages that are installed
@@ -143,7 +143,7 @@ class DistributedConfig(Config):
     """A run that is spread over several processes, made by `Config.distribute`."""
 
     distribution_config: DistributionCfg | None = None
-    """How to spread it."""
+    """Distribution over processes."""
 
     @field_validator('distribution_config', mode='before')
     @classmethod
@@ -162,7 +162,7 @@ class DistributedConfig(Config):
 
 
 def check_config(config: object, owner: str) -> None:
-    """TypeError, saying how a `Config` is made of it, if what a user gave to `owner` is none."""
+    """Raise TypeError, saying how to make a `Config` of it, if what a user passed to `owner` is not a config."""
     if isinstance(config, Config):
         return
     ways: dict[type, str] = {
@@ -176,7 +176,7 @@ def check_config(config: object, owner: str) -> None:
 
 
 def _check_names(index: int, task: TaskCfg) -> None:
-    """Refuses a name that two robots or objects of a task share: actions and observations could not tell them apart."""
+    """Refuse a name that two robots or objects of a task share: actions and observations could not tell them apart."""
     counts = Counter(member.name for member in (*task.robots, *task.objects))
     for field, members in (('robots', task.robots), ('objects', task.objects)):
         for name in (member.name for member in members if counts[member.name] > 1):

@@ -10,7 +10,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_GPUS, MAX_PROCESSES
 
 
 class DistributionCfg(TypedCfg):
-    """How envs are spread over processes. All distribution configs keep unknown fields."""
+    """Distribution of envs over processes. All distribution configs keep unknown fields."""
 
     open_subclasses = True
 
@@ -19,7 +19,7 @@ class DistributionCfg(TypedCfg):
     proc_num: Count = Field(default=1, le=MAX_PROCESSES)
     """Number of processes; each of them runs `Config.env_num` envs."""
     gpu_num_per_proc: NonNegativeFloat = Field(default=1, le=MAX_GPUS)
-    """GPUs that each process reserves; a fraction shares one, 0 asks for none."""
+    """GPUs that each process reserves; a fraction shares one, 0 reserves none."""
 
 
 class RayDistributionCfg(DistributionCfg):
@@ -30,9 +30,9 @@ class RayDistributionCfg(DistributionCfg):
     """Ray cluster to join: address of its head (`host:port`), or `'auto'` for one that runs on this machine. None means
     the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
     episode_retries: NonNegativeInt = Field(default=3, le=MAX_COUNT)
-    """How often an episode is run again whose worker died; after that it is given up and recorded with the error."""
+    """Number of times that an episode is run again after its worker died; then it is recorded with the error."""
     step_timeout: Annotated[FiniteFloat, Field(ge=1)] | None = None
-    """How long a call (`step`, `reset`, `render`, ...) waits for a worker [s], 1 or more; a worker that takes longer is
+    """Time limit of a call (`step`, `reset`, `render`, ...) to a worker [s], 1 or more; a worker that takes longer is
     killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that
     compiles a scene. None waits for as long as it takes, with warnings."""
     working_dir: PathStr | None = None

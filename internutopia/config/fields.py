@@ -21,7 +21,7 @@ _LENGTHS = 1e-15, 1e15  # of quaternions; MuJoCo takes shorter ones as of length
 
 
 def _numbers(form: str) -> BeforeValidator:
-    """The validator of a tuple of numbers; `form` is how one is written, a number for each comma and one more."""
+    """Return the validator of a tuple of numbers; `form` is an example, with a number for each comma and one more."""
     length = form.count(',') + 1
 
     def as_list(value: Any) -> Any:
@@ -81,7 +81,7 @@ Range = Annotated[tuple[FiniteFloat, FiniteFloat], AfterValidator(_ordered)]
 """A range of numbers, lower end first; both ends may be the same."""
 
 PositiveRange = Annotated[tuple[PositiveFloat, PositiveFloat], AfterValidator(_ordered)]
-"""The same, of positive numbers."""
+"""A range of positive numbers, lower end first; both ends may be the same."""
 
 Vector = Annotated[tuple[FiniteFloat, FiniteFloat, FiniteFloat], _numbers('(x, y, z)')]
 """Three finite numbers: a position, a translation (m) or a colour."""
@@ -95,10 +95,10 @@ Quaternion = Annotated[
 """An orientation `(w, x, y, z)`, not of length zero."""
 
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_COUNT)]
-"""How many there are of something: 1 or more."""
+"""A number of things: 1 or more."""
 
 Seed = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_SEED)]
-"""Where random numbers start."""
+"""A seed of random numbers."""
 
 _Side = Annotated[int, BeforeValidator(_not_bool), Field(ge=1, le=MAX_SIDE)]
 

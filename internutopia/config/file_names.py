@@ -1,4 +1,4 @@
-"""Names of files in configs that any machine understands.
+"""Names of files in configs, in a form that is valid on any machine.
 
 | name | which file that is here |
 |---|---|
@@ -20,7 +20,7 @@ _ASSETS, _PACKAGE = 'assets:', 'package:'
 
 
 def portable(values: Any) -> Any:
-    """Plain data in which files of the asset folder and of extension packages have names that any machine understands.
+    """Return plain data in which files of the asset folder and of extension packages have names valid on any machine.
 
     Extension packages are those that InternUtopia finds by their entry points, wherever they are installed.
     """
@@ -37,12 +37,12 @@ def portable(values: Any) -> Any:
 
 
 def expanded(values: Any) -> Any:
-    """Plain data in which names of files are their paths on this machine."""
+    """Return plain data in which names of files are their paths on this machine."""
     return _mapped(values, local_path)
 
 
 def local_path(name: str) -> str:
-    """The path that a name of a file stands for on this machine; other texts, and packages not found, stay."""
+    """Return the path that a name of a file stands for on this machine; other texts, and packages not found, stay."""
     if name.startswith(_ASSETS):
         return f'{gm.ASSET_PATH}/{name.removeprefix(_ASSETS)}'
     if name.startswith(_PACKAGE):
@@ -53,19 +53,19 @@ def local_path(name: str) -> str:
 
 
 def missing_package(name: str) -> str | None:
-    """The package that a name of a file is about and that is not installed here; None if that is not so."""
+    """Return the package that a name of a file refers to if it is not installed here, else None."""
     package = name.removeprefix(_PACKAGE).partition('/')[0]
     return package if name.startswith(_PACKAGE) and _folder_of(package) is None else None
 
 
 def _folder_of(package: str) -> str | None:
-    """Folder of a Python package, which is not imported; None if there is none of that name."""
+    """Return the folder of a Python package, which is not imported; None if there is none of that name."""
     found = importlib.util.find_spec(package) if package.isidentifier() else None
     return next(iter((found and found.submodule_search_locations) or ()), None)
 
 
 def _mapped(values: Any, change: Callable[[str], str]) -> Any:
-    """A copy with each text in it changed, names of fields apart."""
+    """Return a copy with each text in it changed, names of fields apart."""
     if isinstance(values, str):
         return change(values)
     if isinstance(values, dict):

@@ -44,32 +44,32 @@ class RewardTermCfg(TermCfg):
     """Part of the reward: the term's value times `weight` times the length of a step [s]."""
 
     weight: FiniteFloat = 1.0
-    """Factor; negative for what shall be avoided."""
+    """Factor; negative for penalties."""
 
 
 class TerminationTermCfg(TermCfg):
     """A reason for an episode to end."""
 
     truncates: bool = False
-    """Whether the end is a cut (`truncated`) and not an outcome (`terminated`)."""
+    """True if the episode is cut (`truncated`), False if it has an outcome (`terminated`)."""
 
 
 class CommandTermCfg(TermCfg):
-    """Something the robot is told, sampled at the start of an episode and again and again."""
+    """A command to the robot, sampled at the start of an episode and again during it."""
 
     resample_time: PositiveFloat | None = None
     """Time after which a new command is sampled, s; None means once per episode."""
 
 
 class RandomizationTermCfg(TermCfg):
-    """Something that is different in every env."""
+    """A quantity that differs between envs."""
 
     interval: PositiveRange | None = None
     """Time between two applications, sampled from this range, s; None means once, at the start of an episode."""
 
 
 class ActionCfg(BaseCfg):
-    """What an action means to the robot."""
+    """Mapping from an action to the commands of the robot's controller."""
 
     controller: str
     """Name of the robot's controller that gets it."""
@@ -79,7 +79,7 @@ class ActionCfg(BaseCfg):
     offset: float | Literal['home'] = 0.0
     """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
     choices: Annotated[list[list[FiniteFloat]], Field(min_length=1)] | None = None
-    """The actions that there are, for learners of discrete actions: their action is the number of a row. None means
+    """Rows of actions to choose from, for learners of discrete actions: their action is the number of a row. None means
     that actions are numbers."""
     repeat: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
@@ -97,16 +97,16 @@ class ActionCfg(BaseCfg):
 
 
 class ElevationCfg(BaseCfg):
-    """Where the heights of the ground are read, once, for terms that ask for them."""
+    """Grid of points at which the height of the ground is sampled, once, for the terms that use it."""
 
     x: tuple[FiniteFloat, FiniteFloat]
     """Range along x, env frame, m."""
     y: tuple[FiniteFloat, FiniteFloat]
     """Range along y, env frame, m."""
     cell: PositiveFloat = 0.05
-    """Distance between two places, m."""
+    """Distance between neighbouring points, m."""
     top: FiniteFloat = 3.0
-    """Height from which is looked down, m: below a ceiling, above what stands on the ground."""
+    """Height from which rays are cast down, m: below a ceiling, above what stands on the ground."""
 
     @model_validator(mode='after')
     def _check_area(self) -> Self:
@@ -119,35 +119,35 @@ class ElevationCfg(BaseCfg):
 
 
 class LearningCfg(BaseCfg):
-    """What a learner of the array API sees, does and gets."""
+    """Learning task of the array API: observations, actions, rewards, ends."""
 
     robot: str | None = None
     """Name of the robot that learns; None where tasks have a single one. Others get no actions."""
     action: ActionCfg
-    """What an action means."""
+    """Mapping from actions to commands."""
     observations: list[ObservationTermCfg]
     """The observation, part by part."""
     critic_observations: list[ObservationTermCfg] = []
-    """What a critic sees beyond the observation."""
+    """Observations of the critic, besides those of the policy."""
     rewards: list[RewardTermCfg] = []
-    """The reward, added up."""
+    """Terms of the reward, which are added up."""
     terminations: list[TerminationTermCfg] = []
     """Ends of an episode besides `max_episode_steps` and the task's own."""
     commands: dict[str, CommandTermCfg] = {}
     """Commands by name."""
     randomizations: list[RandomizationTermCfg] = []
-    """What differs between envs."""
+    """Quantities that differ between envs."""
     elevation: ElevationCfg | None = None
     """The ground, where it is not level; None means at height 0 everywhere."""
     metrics: dict[str, TermCfg] = {}
     """Figures of an episode, by the name that they have in its result and in `info` when it ends."""
     curricula: list[TermCfg] = []
-    """What changes with the progress of learning; each term sees the envs whose episodes ended."""
+    """Terms that change the task as learning progresses; each is called with the envs whose episodes ended."""
     on_nan: Literal['error', 'cut'] = 'error'
-    """What comes of a number that is not finite in a reward, an observation or what a critic sees: an error that names
+    """Handling of a number that is not finite in a reward or observation (the critic's included): an error that names
     term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
     compiled: bool = False
-    """Whether controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
+    """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
     physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32
     rounds."""
 

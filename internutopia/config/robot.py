@@ -19,10 +19,10 @@ class SensorCfg(TypedCfg):
     type: str
     """Registered name of the sensor class."""
     enable: bool = True
-    """Whether the sensor runs; one that is switched off costs nothing and has no observation."""
+    """True if the sensor runs; one that is switched off costs nothing and has no observation."""
 
     def bytes_per_env(self) -> int:
-        """Memory that the data of one env take, bytes, where they are large; 0 if that does not matter."""
+        """Return the memory that the data of one env take, bytes, where they are large; 0 if that does not matter."""
         return 0
 
 
@@ -36,7 +36,7 @@ class ControllerCfg(TypedCfg):
     type: str
     """Registered name of the controller class."""
     sub_controllers: list['ControllerCfg'] | None = None
-    """Controllers that this one hands its commands to, in the order its class expects; None means none."""
+    """Controllers that this one passes its commands to, in the order its class expects; None means none."""
 
     @field_validator('sub_controllers', mode='before')
     @classmethod

@@ -21,36 +21,36 @@ class Simulator(Enum):
 
 
 class SimConfig(BaseCfg):
-    """How time advances and what computes it."""
+    """Simulation settings: time steps, physics engine, device and rendering."""
 
     physics_dt: Seconds = 1 / 60
     """Length of one physics step, s, at most 1; text such as `'1/240'` is read as a fraction."""
     max_timestep: Seconds = 1 / 200
-    """The longest time that the engine integrates in one go, s, written like `physics_dt`.
+    """Longest time that the engine integrates in one go, s, written like `physics_dt`.
 
     A longer physics step is computed in as many equal parts as it takes: by default, 1/60 s in four of 1/240 s. Nothing
     else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall. Isaac Sim
     ignores it.
     """
     contact: ContactCfg = ContactCfg()
-    """How contacts are computed, where it shall not follow from the models."""
+    """Contact settings, where they should not follow from the models."""
     asset_limits: AssetLimitsCfg = AssetLimitsCfg()
-    """How large model files may be, and how much reading them may take."""
+    """Limits on the size of model files, and on the time and memory of reading them."""
     rendering_dt: Seconds = 1 / 60
     """Time between two frames of the renderer, s, at most 1, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['fast', 'full'] = 'fast'
-    """How pictures are rendered: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
+    """Rendering quality: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
-    """What renders the cameras of robots: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
+    """Renderer of the robots' cameras: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
     `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""
     use_fabric: bool = False
-    """Whether Isaac Sim keeps the scene in Fabric; other backends ignore it."""
+    """True if Isaac Sim keeps the scene in Fabric; other backends ignore it."""
     headless: bool = True
-    """Whether Isaac Sim runs without a window; other backends open none, and say so once if it is False."""
+    """True if Isaac Sim runs without a window; other backends open none, and log that once if it is False."""
     webrtc: bool = False
-    """Whether Isaac Sim streams its window over WebRTC; other backends ignore it."""
+    """True if Isaac Sim streams its window over WebRTC; other backends ignore it."""
     native: bool = False
     """Deprecated, without effect."""
     backend: Literal['mujoco', 'mujoco_warp', 'isaac_sim'] = 'mujoco'
@@ -69,7 +69,7 @@ class SimConfig(BaseCfg):
     the Env that was made last says how large it is.
     """
     omni_compat: bool = False
-    """Whether an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
+    """True if an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
     `Config(compat='2.x')` it does so in any case."""
 
     @model_validator(mode='before')

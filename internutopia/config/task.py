@@ -31,7 +31,7 @@ class ObjectCfg(TypedCfg):
 
 
 class MetricCfg(TypedCfg):
-    """A figure computed over an episode. Subclasses refuse unknown fields; `MetricCfg` itself keeps them."""
+    """Metric: a figure computed over an episode. Subclasses refuse unknown fields; `MetricCfg` itself keeps them."""
 
     type: str
     """Registered name of the metric class."""
@@ -42,7 +42,7 @@ class MetricCfg(TypedCfg):
 
 
 class RewardCfg(BaseCfg):
-    """What a step is worth. Keeps unknown fields."""
+    """Reward of a step. Keeps unknown fields."""
 
     model_config = ConfigDict(extra='allow')
 
@@ -66,9 +66,9 @@ class TaskCfg(TypedCfg):
     scene_root_path: str = '/scene'
     """Path of the scene's prim below the root of its env."""
     robots_root_path: str = '/robots'
-    """Path below the root of the env that the robots' prims stand under."""
+    """Path below the root of the env of the robots' common parent prim."""
     objects_root_path: str = '/objects'
-    """Path below the root of the env that the objects' prims stand under."""
+    """Path below the root of the env of the objects' common parent prim."""
     scene_asset_path: PathStr | None = None
     """Scene file: USD, URDF (`.urdf`) or MJCF (`.xml`); None means no scene."""
     scene_scale: Scale = (1.0, 1.0, 1.0)
@@ -78,14 +78,14 @@ class TaskCfg(TypedCfg):
     scene_orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     """Orientation of the scene (w, x, y, z), env frame."""
     decompose_scene: bool = False
-    """Whether concave meshes of a URDF or MJCF scene that do not move collide as convex parts and stay hollow, not as
+    """True if concave meshes of a URDF or MJCF scene that do not move collide as convex parts and stay hollow, not as
     their convex hulls. USD scenes say so themselves."""
     robots: list[RobotCfg] = []
     """Robots; every task of a `Config` has the same robot types in the same order."""
     objects: list[ObjectCfg] = []
     """Objects besides the scene."""
     learning: LearningCfg | None = None
-    """What is learned; used by the array API."""
+    """The learning task; used by the array API."""
     max_episode_steps: Count | None = None
     """Number of steps after which the episode is truncated; None means never."""
 

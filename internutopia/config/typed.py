@@ -1,4 +1,4 @@
-"""Configs that are found again by their `type`.
+"""Configs whose class is found by their `type`.
 
 Each direct subclass of `TypedCfg` (`RobotCfg`, `TaskCfg`, ...) founds a family. A subclass that gives `type` a default
 is remembered there, so that a mapping read from JSON or YAML becomes the class that its `type` names:
@@ -10,7 +10,7 @@ is remembered there, so that a mapping read from JSON or YAML becomes the class 
     spot = {'type': 'SpotRobot', 'name': 'spot', 'prim_path': '/spot', 'arm': True}
     TaskCfg(robots=[spot]).robots[0]  # a SpotRobotCfg
 
-A `type` that no class has asked for is first looked for in installed packages (entry points of the group
+A `type` that no class is registered for is first looked up in installed packages (entry points of the group
 `internutopia.configs` name the modules to import); failing that, the mapping becomes the family's base class, which
 keeps all fields.
 """
@@ -45,7 +45,7 @@ class TypedCfg(BaseCfg):
     model_config = ConfigDict(extra='allow')
 
     open_subclasses: ClassVar[bool] = False
-    """Whether subclasses keep unknown fields too."""
+    """True if subclasses keep unknown fields, too."""
 
     _classes: ClassVar[dict[str, dict[str, type['TypedCfg']]]] = {}  # of a family: type -> full class name -> class
 
@@ -73,7 +73,7 @@ class TypedCfg(BaseCfg):
 
     @classmethod
     def class_for(cls, values: dict[str, Any]) -> type[Self]:
-        """Finds the config class for a mapping.
+        """Find the config class for a mapping.
 
         Args:
             values: Fields of a config, `type` among them.
@@ -92,7 +92,7 @@ class TypedCfg(BaseCfg):
 
     @classmethod
     def from_items(cls, items: Any) -> Any:
-        """Turns each mapping in a list into the config that its `type` asks for; configs and None stay as they are.
+        """Turn each mapping in a list into the config that its `type` names; configs and None stay as they are.
 
         ValueError if it is one config alone, or text.
         """
@@ -123,7 +123,7 @@ class TypedCfg(BaseCfg):
 
 
 def items_by_type(field: str, family: type[TypedCfg]) -> Any:
-    """Makes the validator of a list field: mappings in it become configs of `family`, of the classes they ask for.
+    """Make the validator of a list field: mappings in it become configs of `family`, of the classes that they name.
 
     Validators are inherited, so this holds for the field of a subclass that declares it again, too.
     """
@@ -137,7 +137,7 @@ def _items_adapter(family: type[TypedCfg]) -> TypeAdapter[list[TypedCfg]]:
 
 @functools.cache
 def import_config_packages() -> None:
-    """Imports, once, the config modules that installed packages announce; one that fails costs a warning."""
+    """Import, once, the config modules that installed packages announce; one that fails costs a warning."""
     for entry_point in importlib.metadata.entry_points(group='internutopia.configs'):
         try:
             entry_point.load()

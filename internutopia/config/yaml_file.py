@@ -41,7 +41,7 @@ class _BoundedLoader(yaml.SafeLoader):
 
 
 def load_yaml(text: str | IO[bytes]) -> Any:
-    """What YAML says, text or an open file.
+    """Return the data in YAML, text or an open file.
 
     Raises:
         yaml.YAMLError: it is not YAML; the message has line and column.
@@ -55,7 +55,7 @@ def load_yaml(text: str | IO[bytes]) -> Any:
 
 
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The mapping that a YAML file (UTF-8) holds.
+    """Read the mapping in a YAML file (UTF-8).
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Rendering: what a camera sees of an env, rendered by MuJoCo's OpenGL renderer off screen.
+"""Rendering: camera pictures of an env, by MuJoCo's OpenGL renderer off screen.
 
 `camera.py` says where a camera is and how it projects, `gl.py` opens OpenGL, `canvas.py` renders one env, `renderer.py`
 many on threads of its own, `pool.py` holds the renderers of a world; `video.py` writes pictures to a file. Nothing of

@@ -1,4 +1,4 @@
-"""Camera geometry: where a camera is, how it projects, and where its pictures go.
+"""Camera geometry: poses, projection, and the arrays that pictures are written to.
 
 Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
 row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
@@ -43,12 +43,12 @@ class Intrinsics:
 
     @classmethod
     def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Intrinsics:
-        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much vertically."""
+        """Return the intrinsics of a picture of `size` (width, height) [pixels] that shows this much vertically."""
         return cls(half_height * size[0] / size[1], half_height, orthographic)
 
     @classmethod
     def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Intrinsics:
-        """The intrinsics of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
+        """Return the intrinsics of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
         return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
 
     @property
@@ -57,7 +57,7 @@ class Intrinsics:
         return self.aperture / (2.0 * self.half_width)
 
     def pixels(self, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> tuple[Floats, Floats]:
-        """Where the centres of pixels are, x of columns `(width,)` and y of rows `(height,)`, as `half_width` is.
+        """Return the centres of pixels, x of columns `(width,)` and y of rows `(height,)`, in units of `half_width`.
 
         Or, not the centres, but what is `shift` pixels to the right of them and below.
         """
@@ -67,7 +67,7 @@ class Intrinsics:
         return x, y
 
     def crop(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
-        """The intrinsics of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
+        """Return the intrinsics of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
         half = self.half_width, self.half_height
         centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
         width, height = (0.5 * (b - a) * h for a, b, h in zip(low, high, half, strict=True))
@@ -84,7 +84,7 @@ class CameraPose:
 
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
-        """At `position` [m], looking at `target` [m], with the z axis upwards in the picture."""
+        """Return the pose at `position` [m] that looks at `target` [m], with the z axis upwards in the picture."""
         position = np.asarray(position, np.float64)
         back = position - np.asarray(target, np.float64)
         back /= np.linalg.norm(back)
@@ -95,7 +95,7 @@ class CameraPose:
         return cls(position, np.column_stack([right, np.cross(back, right), back]), intrinsics)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
-        """Where points `(..., 3)` [m] are in the picture `(..., 2)`, as in `Intrinsics.crop`, and how far ahead [m]."""
+        """Project points `(..., 3)` [m] to the picture `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""
         intrinsics = self.intrinsics
         right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
         scale = 1.0 if intrinsics.orthographic else -back
@@ -104,14 +104,14 @@ class CameraPose:
         return np.stack([x, y], axis=-1), -back
 
     def points(self, depth: NDArray[Any]) -> Floats:
-        """The points `(height, width, 3)` [m] that the pixels of a depth picture show; those at infinity are nan."""
+        """Return the points `(height, width, 3)` [m] that a depth picture shows; those at infinity are nan."""
         rows, columns = (np.asarray(index, np.intp) for index in np.indices(depth.shape))
         return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
 
     def points_at(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], depth: NDArray[Any], size: tuple[int, int]
     ) -> Floats:
-        """The points `(..., 3)` [m] that pixels of a picture of `size` [pixels] show, which have this depth `(...)`."""
+        """Return the points `(..., 3)` [m] at pixels of a picture of `size` [pixels] that have this depth `(...)`."""
         x, y = self.intrinsics.pixels(size)
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
         scale = 1.0 if self.intrinsics.orthographic else ahead
@@ -119,13 +119,13 @@ class CameraPose:
         return local @ self.rotation.T + self.position
 
     def moved(self, offset: Any) -> CameraPose:
-        """The same camera, this much farther along the axes of the env [m]."""
+        """Return the same camera, moved this far along the axes of the env [m]."""
         return CameraPose(self.position + np.asarray(offset), self.rotation, self.intrinsics)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a picture is written to: arrays of the caller's, rows from the top; None for what is not wanted.
+    """Output arrays of a picture, given by the caller, rows from the top; None for kinds that are not rendered.
 
     `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
     infinite where nothing is; `labels` `(height, width)` int32, index into the things of `World.labels`, `UNLABELLED`
@@ -145,7 +145,7 @@ class Frame:
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
-        """A frame for pictures of `size` (width, height) [pixels]; memory is taken when it is written to."""
+        """Return a frame for pictures of `size` (width, height) [pixels]; memory is allocated when it is written to."""
         shape = (*leading, size[1], size[0])
         return cls(
             np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
@@ -156,7 +156,7 @@ class Frame:
 
     @property
     def pictures(self) -> dict[PictureKind, NDArray[Any]]:
-        """What is wanted, by its kind."""
+        """Arrays that are not None, by kind."""
         pictures: dict[PictureKind, NDArray[Any] | None] = {
             'rgba': self.rgba,
             'depth': self.depth,
@@ -173,7 +173,7 @@ class Frame:
         return width, height
 
     def row(self, index: int) -> Frame:
-        """The frame of one env."""
+        """Return the frame of one env."""
         rgba, depth, labels, occlusion = (
             None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
         )
@@ -199,5 +199,5 @@ class RenderRequest:
 
 
 def half_angle(fovy: float) -> float:
-    """`Intrinsics.half_height` of a vertical field of view [degrees]."""
+    """Return `Intrinsics.half_height` of a vertical field of view [degrees]."""
     return math.tan(0.5 * math.radians(fovy))

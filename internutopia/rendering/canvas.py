@@ -1,4 +1,4 @@
-"""Canvas: what one thread renders envs with, an OpenGL context of its own.
+"""Canvas: the OpenGL context and scenes with which one thread renders envs.
 
 A context is made once per thread, and what it holds of a model (meshes, textures) once per model: the least recently
 used models are dropped when there are many. `fast` pictures have no shadows, no reflections and no smooth edges.
@@ -48,7 +48,7 @@ _model_lock = threading.Lock()
 
 
 class Canvas:
-    """What one thread renders with; all calls come from it, `free` too. Those `in_software` take turns."""
+    """Renderer of one thread; all calls come from it, `free` too. Those `in_software` take turns."""
 
     def __init__(self, quality: Quality):
         self._quality: Quality = quality
@@ -81,7 +81,7 @@ class Canvas:
                 scene.render(request, labels)
 
     def free(self) -> None:
-        """Give everything back."""
+        """Free all resources."""
         with self._turn:
             for scene in self._scenes.values():
                 scene.free()
@@ -99,7 +99,7 @@ class Canvas:
 
 
 class _ModelScene:
-    """What a canvas holds of one model."""
+    """Scene and OpenGL context of one model in a canvas."""
 
     def __init__(self, model: mujoco.MjModel, size: Sequence[int], quality: Quality):
         self._model = model
@@ -126,7 +126,7 @@ class _ModelScene:
             mujoco.mjr_resizeOffscreen(*self._size, self._context)
 
     def pose(self, state: NDArray[np.float64]) -> None:
-        """Put everything in its place."""
+        """Move everything to the poses of the state."""
         model, data = self._model, self._data
         mujoco.mj_setState(model, data, state, _STATE)
         mujoco.mj_kinematics(model, data)
@@ -157,7 +157,7 @@ class _ModelScene:
         self._scene.ngeom = count
 
     def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
-        """Render what is shown, all of the picture."""
+        """Render the whole picture."""
         self._set_camera(camera_pose)
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
@@ -227,7 +227,7 @@ class _ModelScene:
         self._shown = None
 
     def free(self) -> None:
-        """Give everything back."""
+        """Free all resources."""
         self._context.free()
 
     def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, camera_pose: CameraPose) -> None:
@@ -256,7 +256,7 @@ class _ModelScene:
     def _render_plain(
         self, rect: mujoco.MjrRect, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32]
     ) -> None:
-        """Depth and labels: every geom in one flat colour, which is its number."""
+        """Render depth and labels: every geom in one flat colour, which is its number."""
         for flag in _PLAIN:
             self._scene.flags[flag] = 1
         width, height = frame.size
@@ -278,7 +278,7 @@ class _ModelScene:
     def _pixels_alone(
         self, things: Sequence[int], labels: NDArray[np.int32], camera_pose: CameraPose, size: tuple[int, int]
     ) -> dict[int, int]:
-        """How many pixels things would take if nothing else were there: each is rendered alone, in the part around it.
+        """Count the pixels that things would cover alone: each is rendered by itself, in the part around it.
 
         The scene is in plain colours, in which it does without geoms that have no number.
         """
@@ -307,7 +307,7 @@ class _ModelScene:
         return counts
 
     def _labels_by_number(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Label of each colour number: 0 is the background, others are one more than the number of a geom."""
+        """Return the label of each colour number: 0 is the background, others are the number of a geom plus one."""
         table = np.full(self._scene.ngeom + 1, UNLABELLED, np.int32)
         table[0] = BACKGROUND
         for geom in self._scene.geoms[: self._scene.ngeom]:
@@ -316,7 +316,7 @@ class _ModelScene:
         return table
 
     def _set_camera(self, camera_pose: CameraPose) -> None:
-        """Make this the camera of the scene (both eyes of it) and put the headlight there."""
+        """Set the camera of the scene (both eyes of it) and put the headlight there."""
         intrinsics = camera_pose.intrinsics
         unit = 1.0 if intrinsics.orthographic else NEAR
         for camera in self._scene.camera:
@@ -333,7 +333,7 @@ class _ModelScene:
 
 
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
-    """What OpenGL needs of a model; its settings for pictures are changed meanwhile, which physics does not look at."""
+    """Create the OpenGL context of a model; changes its rendering settings meanwhile, which physics does not read."""
     vis = model.vis
     with _far_floor(model):
         kept = vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize
@@ -350,7 +350,7 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
 
 @contextmanager
 def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
-    """Let an infinite plane reach far enough, however small what stands on it; nobody else changes the model now."""
+    """Let an infinite plane reach far enough, however small the objects on it; holds the lock of the model."""
     sight = model.vis.map
     with _model_lock:
         kept = sight.zfar
@@ -362,14 +362,14 @@ def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
 
 
 def _moving_geoms(model: mujoco.MjModel) -> NDArray[np.intp]:
-    """The geoms that are not fixed to the world; none if other things move that have no geoms."""
+    """Return the geoms that are not fixed to the world; none if other things move that have no geoms."""
     if model.nflex or model.ntendon or model.nskin:
         return np.zeros(0, np.intp)
     return np.flatnonzero((model.body_weldid[model.geom_bodyid] != 0) & (model.geom_group < _GROUPS_SHOWN))
 
 
 def _sky_distance(model: mujoco.MjModel) -> float | None:
-    """How near sky and haze come to the camera at least [m]; None if there is no sky."""
+    """Return the least distance of sky and haze to the camera [m]; None if there is no sky."""
     if not (model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX).any():
         return None
     begin = max(0.0, 1.0 - model.vis.map.haze)  # of the haze, as a share of the radius
@@ -378,7 +378,7 @@ def _sky_distance(model: mujoco.MjModel) -> float | None:
 
 
 def _depth_value(distance: float, intrinsics: Intrinsics) -> float:
-    """The most that the depth buffer holds of what is this far from the camera [m], wherever it is in the picture."""
+    """Return the greatest depth buffer value of a point this far from the camera [m], anywhere in the picture."""
     centre = intrinsics.centre
     aside = math.hypot(abs(centre[0]) + intrinsics.half_width, abs(centre[1]) + intrinsics.half_height)
     if intrinsics.orthographic:
@@ -388,7 +388,7 @@ def _depth_value(distance: float, intrinsics: Intrinsics) -> float:
 
 
 def _metres(depth: NDArray[np.float32], orthographic: bool) -> NDArray[np.float64]:
-    """Distance along the viewing direction [m] from what the depth buffer holds: 1 at the near plane, 0 at the far."""
+    """Convert depth buffer values (1 at the near plane, 0 at the far) to distances along the viewing direction [m]."""
     value = depth.astype(np.float64)
     if orthographic:
         metres = FAR - value * (FAR - NEAR)

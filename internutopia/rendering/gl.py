@@ -41,7 +41,7 @@ class NoOpenGLError(RuntimeError):
 
 
 def open_context() -> Any:
-    """A new OpenGL context, current in the calling thread; `free()` it there. NoOpenGLError with what to install."""
+    """Open an OpenGL context, current in the calling thread; `free()` it there. NoOpenGLError with what to install."""
     failures: list[str] = []
     os.environ.setdefault(*_SOFTWARE_THREADS)
     with SOFTWARE_TURN:  # what it will be is not known before
@@ -56,7 +56,7 @@ def open_context() -> Any:
 
 
 def renders_in_software() -> bool:
-    """Whether the current context renders on the processor."""
+    """Return True if the current context renders on the CPU."""
     from OpenGL.raw.GL.VERSION.GL_1_0 import GL_RENDERER, glGetString
 
     name: Any = glGetString(GL_RENDERER)  # a pointer
@@ -65,7 +65,7 @@ def renders_in_software() -> bool:
 
 
 def check_choice() -> None:
-    """ValueError if `MUJOCO_GL` is a value with which MuJoCo cannot be imported; call it before that is."""
+    """Raise ValueError if `MUJOCO_GL` is a value with which MuJoCo cannot be imported; call it before that is."""
     names = _OF_SYSTEM.get(sys.platform, ())
     if _choice() not in (*names, *_SWITCHED_ON, *_SWITCHED_OFF):
         raise ValueError(

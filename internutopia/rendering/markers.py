@@ -1,4 +1,4 @@
-"""Markers: balls and arrows that pictures show and no env has, such as goals and commanded velocities."""
+"""Markers: balls and arrows in pictures only, such as goals and commanded velocities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Marker:
 
 
 def add_markers(scene: mujoco.MjvScene, markers: Sequence[Marker]) -> None:
-    """Append markers to what is rendered, as far as there is room; in pictures of labels they are not there."""
+    """Append markers to a scene, as far as there is room; pictures of labels do not show them."""
     import mujoco  # here: descriptions of pictures do without
 
     for marker in markers[: scene.maxgeom - scene.ngeom]:

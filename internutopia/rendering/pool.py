@@ -1,4 +1,4 @@
-"""Renderer pool of a world: a renderer for each quality, made with the first picture that asks for it."""
+"""Renderer pool of a world: one renderer per quality, made when the first picture of that quality is requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EnvSnapshot = tuple[mujoco.MjModel, NDArray[np.float64], NDArray[np.int32]]
 
 
 class RendererPool:
-    """Renderers of `threads` threads each; pictures have the given quality unless told otherwise."""
+    """Renderers of `threads` threads each; pictures have the given quality by default."""
 
     def __init__(self, threads: int, quality: Quality):
         self._threads = threads
@@ -41,6 +41,6 @@ class RendererPool:
         self._renderers[quality].render([RenderJob(*snapshot(env_id), own) for env_id, own in by_env.items()])
 
     def close(self) -> None:
-        """End the threads; the next picture starts again."""
+        """Stop the threads; the next picture starts them again."""
         for renderer in self._renderers.values():
             renderer.close()

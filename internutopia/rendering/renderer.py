@@ -59,7 +59,7 @@ class Renderer:
             raise errors[0]
 
     def close(self) -> None:
-        """End the threads and free what they hold; the next `render` starts again."""
+        """Stop the threads and free their resources; the next `render` starts them again."""
         if self._stop is not None and self._process == os.getpid():
             self._stop()
         self._workers, self._stop = [], None
@@ -73,7 +73,7 @@ class Renderer:
 
 
 class _RenderThread:
-    """A thread with a canvas, both made with the first job."""
+    """A thread with a canvas, both created with the first job."""
 
     def __init__(self, quality: Quality):
         self._quality: Quality = quality
@@ -82,11 +82,11 @@ class _RenderThread:
 
     @cached_property
     def in_software(self) -> bool:
-        """Whether it renders on the processor. NoOpenGLError if nothing can be rendered here."""
+        """True if it renders on the CPU. NoOpenGLError if nothing can be rendered here."""
         return self.submit([]).result()
 
     def submit(self, jobs: Sequence[RenderJob]) -> Future[bool]:
-        """Render, while the caller does something else; says whether that is done on the processor."""
+        """Render in the background; the future's result is True if it is done on the CPU."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name='internutopia-renderer', daemon=True)
             self._thread.start()
@@ -95,7 +95,7 @@ class _RenderThread:
         return done
 
     def stop(self) -> None:
-        """End the thread, which frees its canvas."""
+        """Stop the thread, which frees its canvas."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()

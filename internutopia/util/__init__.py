@@ -13,30 +13,30 @@ __all__ = ['did_you_mean', 'has_display', 'is_in_container', 'log', 'near_name',
 
 
 def has_display() -> bool:
-    """Tells whether a window can be opened (on Linux: an X or Wayland display is announced)."""
+    """Return True if a window can be opened (on Linux: an X or Wayland display is announced)."""
     if sys.platform in ('darwin', 'win32'):
         return True
     return bool(os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))
 
 
 def is_in_container() -> bool:
-    """Tells whether this process runs inside a container (Docker, Podman or Kubernetes)."""
+    """Return True if this process runs inside a container (Docker, Podman or Kubernetes)."""
     markers = ('/.dockerenv', '/run/.containerenv')
     return 'KUBERNETES_SERVICE_HOST' in os.environ or any(Path(marker).exists() for marker in markers)
 
 
 def remove_suffix(name: str) -> str:
-    """Strips the last `_<digits>`: `'h1_1_0'`, the name inside env 0, becomes the user's own, `'h1_1'`."""
+    """Strip the last `_<digits>`: `'h1_1_0'`, the name inside env 0, becomes the user's own, `'h1_1'`."""
     return re.sub(r'_\d+$', '', name)
 
 
 def near_name(name: str, choices: Iterable[str]) -> str | None:
-    """The choice that an unknown name is probably a misspelling of, if there is one."""
+    """Return the choice that an unknown name is probably a misspelling of, if there is one."""
     return next(iter(difflib.get_close_matches(name, choices, n=1, cutoff=0.8)), None)
 
 
 def _close_matches(name: str, known: list[str]) -> list[str]:
-    """Names that look alike, or else have the same words in another order, or else contain it; three at most."""
+    """Return names that look alike, or else have the same words in another order, or else contain it; three at most."""
     by_words: dict[str, list[str]] = {}
     for each in known:
         by_words.setdefault(_sorted_words(each), []).append(each)
@@ -51,7 +51,7 @@ def _sorted_words(name: str) -> str:
 
 
 def did_you_mean(name: object, choices: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: its close matches, or else every choice.
+    """Return the end of an error message about an unknown name: its close matches, or else every choice.
 
     Args:
         name: What was given; anything but a string has no close match.

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def namespace_of(array: Any) -> Any:
-    """The module whose functions take this array; numpy for numbers and lists, too."""
+    """Return the module whose functions take this array; numpy for numbers and lists, too."""
     return torch_namespace() if is_tensor(array) else np
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether it is a tensor of torch."""
+    """Return True for a torch tensor."""
     return hasattr(array, 'detach')
 
 
 @cache
 def torch_namespace() -> Any:
-    """Torch with numpy's names. ImportError with the pip command."""
+    """Return torch with numpy's names. ImportError with the pip command."""
     try:
         import array_api_compat.torch as xp
     except ImportError as error:
@@ -44,7 +44,7 @@ def torch_namespace() -> Any:
 
 
 def masked_assign(target: Any, mask: Any, values: Any) -> None:
-    """`target[mask] = values[mask]` in place: `mask` is bool `(n,)` or None for all rows, `values` has all rows."""
+    """Assign `target[mask] = values[mask]` in place: `mask` is bool `(n,)` or None for all rows; `values` has all."""
     if isinstance(target, np.ndarray):
         np.copyto(target, values, where=True if mask is None else expand_mask(mask, target))
     elif mask is None:
@@ -58,12 +58,12 @@ def masked_assign(target: Any, mask: Any, values: Any) -> None:
 
 
 def to_host(array: Any) -> Any:
-    """A numpy array of the same values; the host waits for a device to compute them."""
+    """Return a numpy array of the same values; the host waits for a device to compute them."""
     return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
 def check_alike(arrays: Any, own: Sequence[np.ndarray]) -> None:
-    """ValueError unless these are arrays of numpy of the same shapes and types as some others."""
+    """Raise ValueError unless these are numpy arrays of the same shapes and types as some others."""
     expected = [(array.shape, array.dtype) for array in own]
     given = [(each.shape, each.dtype) if isinstance(each, np.ndarray) else type(each) for each in arrays]
     if given != expected:
@@ -71,12 +71,12 @@ def check_alike(arrays: Any, own: Sequence[np.ndarray]) -> None:
 
 
 def expand_mask(mask: Any, target: Any) -> Any:
-    """A mask of rows with the axes that it needs to broadcast against an array."""
+    """Return a mask of rows with the axes that it needs to broadcast against an array."""
     return mask.reshape(mask.shape + (1,) * (target.ndim - 1)) if target.ndim > 1 else mask
 
 
 def torch_views(values: Any) -> Any:
-    """The same with tensors of the same memory in place of numpy arrays, but for those of objects."""
+    """Return the same with tensors of the same memory in place of numpy arrays, but for those of objects."""
     if isinstance(values, np.ndarray):
         return values if values.dtype.hasobject else torch_namespace().from_numpy(values)
     if isinstance(values, tuple):
@@ -101,31 +101,31 @@ class ArrayMaker(ABC):
 
     @abstractmethod
     def zeros(self, shape: Any, dtype: str = 'float32') -> Any:
-        """Zeros; `dtype` is a name that numpy and torch share."""
+        """Return zeros; `dtype` is a name that numpy and torch share."""
 
     @abstractmethod
     def asarray(self, values: Any, dtype: str | None = None) -> Any:
-        """The values as an array, not copied if they are one; what has to be uploaded, not in every step."""
+        """Return the values as an array, not copied if they are one; avoid it in every step where it uploads."""
 
     @abstractmethod
     def constant(self, values: Any) -> Any:
-        """Numbers, a tuple of them or tuples of tuples as a float32 array that is made once."""
+        """Return numbers, a tuple of them or tuples of tuples as a float32 array that is made once."""
 
     @abstractmethod
     def arange(self, n: int) -> Any:
-        """0, 1, ..., n - 1; on a device made once."""
+        """Return 0, 1, ..., n - 1; on a device made once."""
 
     @abstractmethod
     def index(self, ids: Any) -> Any:
-        """Places to index an array with; uploaded once."""
+        """Return indices into an array, as an array; uploaded once."""
 
     @abstractmethod
     def random(self, seed: Any) -> Any:
-        """A source of random numbers; `seed` is a number, a sequence of numbers or None."""
+        """Return a random number generator; `seed` is a number, a sequence of numbers or None."""
 
 
 class HostArrays(ArrayMaker):
-    """Makes arrays of numpy."""
+    """Array maker for numpy arrays."""
 
     on_device = False
     xp = np
@@ -157,7 +157,7 @@ class HostArrays(ArrayMaker):
 
 
 class DeviceArrays(ArrayMaker):
-    """Makes tensors of torch on a device."""
+    """Array maker for torch tensors on a device."""
 
     on_device = True
     double = 'float32'  # the engine computes no better
@@ -211,13 +211,13 @@ def _constant(values: Any) -> Any:
 
 
 class AsyncReadback:
-    """What the host learns of tensors some time after they were computed, without waiting for them."""
+    """Asynchronous copies of tensors to the host, which does not wait for them."""
 
     def __init__(self) -> None:
         self._sent: deque[tuple[Any, list[Any]]] = deque()
 
     def send(self, *tensors: Any) -> None:
-        """Ask for copies of tensors as they are now in the order of the device's work."""
+        """Start copying tensors to the host, as they are now in the order of the device's work."""
         if tensors[0].device.type == 'cpu':
             self._sent.append((None, [tensor.clone() for tensor in tensors]))
             return
@@ -231,7 +231,7 @@ class AsyncReadback:
         self._sent.append((event, copies))
 
     def receive(self, wait: bool = False) -> Iterator[list[np.ndarray]]:
-        """What has arrived since the last call, in the order in which it was sent; to `wait` means all of it."""
+        """Yield the copies that arrived since the last call, in the order of `send`; with `wait`, all of them."""
         while self._sent:
             event, copies = self._sent[0]
             if event is not None and not event.query():
@@ -243,7 +243,7 @@ class AsyncReadback:
 
 
 class DeviceRandom:
-    """Random numbers on a torch device: what batched code uses of `numpy.random.Generator`, float32."""
+    """Random numbers on a torch device: the part of `numpy.random.Generator` that batched code uses, float32."""
 
     def __init__(self, seed: int, device: torch.device):
         import torch
@@ -254,30 +254,30 @@ class DeviceRandom:
         self._bounds: dict[Any, torch.Tensor] = {}
 
     def for_envs(self, env_ids: Any) -> AbstractContextManager[None]:
-        """Context in which numbers are sampled for these envs: here they are always sampled for all."""
+        """Return a context in which numbers are sampled for these envs: here they are always sampled for all."""
         return nullcontext()
 
     def random(self, size: Any = ()) -> torch.Tensor:
-        """Uniform in [0, 1)."""
+        """Sample uniformly from [0, 1)."""
         return self._torch.rand(_shape(size), generator=self._generator, device=self.device)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = ()) -> torch.Tensor:
-        """Uniform in [low, high); numbers, sequences or tensors that broadcast against `size`."""
+        """Sample uniformly from [low, high); numbers, sequences or tensors that broadcast against `size`."""
         low, high = self._on_device(low), self._on_device(high)
         return low + (high - low) * self.random(size)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = ()) -> torch.Tensor:
-        """Normal with mean `loc` and standard deviation `scale`."""
+        """Sample from the normal distribution with mean `loc` and standard deviation `scale`."""
         noise = self._torch.randn(_shape(size), generator=self._generator, device=self.device)
         return self._on_device(loc) + self._on_device(scale) * noise
 
     def integers(self, low: int, high: int | None = None, size: Any = ()) -> torch.Tensor:
-        """Integers in [low, high), or in [0, low) without `high`."""
+        """Sample integers from [low, high), or from [0, low) without `high`."""
         first, end = (0, low) if high is None else (low, high)
         return self._torch.randint(first, end, _shape(size), generator=self._generator, device=self.device)
 
     def _on_device(self, value: Any) -> Any:
-        """Numbers as they are; sequences as tensors, which are uploaded once."""
+        """Return numbers as they are; sequences as tensors, which are uploaded once."""
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if not isinstance(value, Sequence):

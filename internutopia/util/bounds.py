@@ -1,4 +1,4 @@
-"""Bounds of what a config may ask for: far beyond what any machine does, and far below what would take it down.
+"""Bounds on values of configs: far beyond what any machine does, and far below what would take it down.
 
 Sums and products (episodes of a run file, envs of all processes, rays of a lidar, pictures of all envs) have bounds as
 well as the numbers themselves.
@@ -18,7 +18,7 @@ MAX_GPUS = 1024
 MAX_SECONDS = 86_400
 """Of an evaluation or a film: a day."""
 MAX_STEP_SECONDS = 1.0
-"""Of a physics step, and between two frames: what is longer was meant in milliseconds, or per second."""
+"""Of a physics step, and between two frames: a longer time was meant in milliseconds, or per second."""
 MAX_SUBSTEPS = 10**5
 """Physics steps in one step of an env."""
 MAX_TIMESTEPS = 10**9

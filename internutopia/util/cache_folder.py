@@ -1,4 +1,4 @@
-"""Cache folder: files that the processes of a user share, each of them whole or not there.
+"""Cache folder: files that the processes of a user share, written atomically.
 
 It is below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's cache folder. Its files are
 named by what they were made from, so they are never out of date, and may be deleted at any time.
@@ -27,10 +27,10 @@ _PACKAGES = ('internutopia', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', '
 
 
 class CacheFolder:
-    """A folder of the cache. One that may only be read is read; what cannot be written is a warning, the first time."""
+    """A folder of the cache. A read-only one is read; what cannot be written is a warning, the first time."""
 
     def __init__(self, name: str, what: str, capacity: int | None = None):
-        """A folder that need not exist yet.
+        """Refer to a folder that need not exist yet.
 
         Args:
             name: of the folder.
@@ -50,7 +50,7 @@ class CacheFolder:
         self._failed = False
 
     def used(self, name: str) -> Path:
-        """The file of that name, which may not exist, and counts as used from now on."""
+        """Return the file of that name, which may not exist, and mark it as used now."""
         file = self.path / name
         if self._capacity is not None:
             with suppress(OSError):  # nothing there, or not ours
@@ -58,7 +58,7 @@ class CacheFolder:
         return file
 
     def write(self, name: str, content: Callable[[IO[bytes]], object]) -> None:
-        """Write a file by a function; whoever reads at the same time sees all or nothing."""
+        """Write a file by a function; a process that reads at the same time gets all or nothing."""
         if self._failed:
             return
         part = None
@@ -78,7 +78,7 @@ class CacheFolder:
             self._shrink()
 
     def make(self) -> None:
-        """Make the folder, for this user alone. OSError if that cannot be done, or it is somebody else's."""
+        """Make the folder, for this user alone. OSError if that cannot be done, or another user owns it."""
         self._root.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self._root, self.path):
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
@@ -123,7 +123,7 @@ class CacheFolder:
 
 @cache
 def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) -> str:
-    """A hash of the code that what is kept depends on: all of a folder of `internutopia`, and the packages it calls.
+    """Return a hash of the code that cached files depend on: a folder of `internutopia`, and the packages it calls.
 
     So nobody has to remember to raise a number when what is computed changes.
     """
@@ -138,5 +138,5 @@ def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) ->
 
 
 def hashed(*parts: object) -> str:
-    """A name for what is made from parts that have a `repr` of their own."""
+    """Return a name for something made from parts that have a `repr` of their own."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()

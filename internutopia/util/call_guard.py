@@ -41,7 +41,7 @@ os.register_at_fork(after_in_child=_count_forks)
 
 
 class CallGuard:
-    """Knows the call that is under way, and the process in which calls can be made.
+    """The call of an object that is under way, and the process in which calls can be made.
 
     Args:
         owner: whose calls they are.
@@ -67,11 +67,11 @@ class CallGuard:
 
     @property
     def forked(self) -> bool:
-        """Whether this process is a fork of that of the owner."""
+        """True if this process is a fork of that of the owner."""
         return self.forks != _forks
 
     def refuse(self, name: str, running: tuple[str, int] | None) -> NoReturn:
-        """Raise what a call gets that cannot be made.
+        """Raise the error of a call that cannot be made.
 
         Raises:
             RuntimeError: this process is a fork of that of the owner.
@@ -96,17 +96,17 @@ class CallGuard:
 
 
 def exclusive(method: Method[OwnerT, ArgumentsT, ResultT]) -> Method[OwnerT, ArgumentsT, ResultT]:
-    """Method that is made by itself, never during another call of its object; see `CallGuard.refuse` for errors."""
+    """Decorate a method that never runs during another call of its object; see `CallGuard.refuse` for errors."""
     return _guarded(method)
 
 
 def reading(method: Method[OwnerT, ArgumentsT, ResultT]) -> Method[OwnerT, ArgumentsT, ResultT]:
-    """Method that may also be called by code that runs in a call of the same object and thread, such as hooks."""
+    """Decorate a method that code in a call of the same object and thread, such as hooks, may call, too."""
     return _guarded(method, may_nest=True)
 
 
 def closing(method: Method[OwnerT, ArgumentsT, None]) -> Method[OwnerT, ArgumentsT, None]:
-    """As `exclusive`, for `close`: in a fork it does nothing, since all that could be freed is the other process's."""
+    """Decorate `close` as `exclusive` does; in a fork it does nothing: resources are those of the other process."""
     guarded = _guarded(method)
 
     @functools.wraps(method)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class EnvError(Exception):
-    """Something is wrong with one env, or with what was given for it.
+    """An error about one env, or a value given for it.
 
     Attributes:
         env_id: the env; the message names it, too.
@@ -24,15 +24,15 @@ class EnvError(Exception):
 
 
 class EnvValueError(EnvError, ValueError):
-    """What was given for one env is wrong, or the env is not in a state for it."""
+    """A value given for one env is invalid, or the env is not in a state for it."""
 
 
 class EnvKeyError(EnvError, KeyError):
-    """One env has nothing of that name."""
+    """A name that one env does not have."""
 
 
 class EnvRuntimeError(EnvError, RuntimeError):
-    """Now is not the time to do that with one env."""
+    """A call that one env does not allow in its state."""
 
 
 def located(
@@ -41,7 +41,7 @@ def located(
     mistakes: tuple[type[Exception], ...],
     pickled: Callable[[Any], bytes] = pickle.dumps,
 ) -> Exception:
-    """An error for another process: a note says where it is from, and it can be pickled.
+    """Return an error for another process: a note says where it is from, and it can be pickled.
 
     Args:
         error: what was raised.

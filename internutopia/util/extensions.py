@@ -1,4 +1,4 @@
-"""Extension packages: installed packages that announce by entry points what they add."""
+"""Extension packages: installed packages that announce what they add by entry points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def load_extensions() -> None:
 
 
 def for_each_entry_point(group: str, use: Callable[[Any], object]) -> None:
-    """Hand over what the entry points of a group name, one by one; one that fails costs a warning."""
+    """Pass the objects of a group of entry points to a function, one by one; one that fails costs a warning."""
     for entry_point in importlib.metadata.entry_points(group=group):
         try:
             use(entry_point.load())
@@ -30,7 +30,7 @@ def for_each_entry_point(group: str, use: Callable[[Any], object]) -> None:
 
 
 def extension_packages() -> set[str]:
-    """Names of the Python packages that announce something to InternUtopia."""
+    """Return the names of the Python packages that announce extensions of InternUtopia."""
     every = importlib.metadata.entry_points()
     ours = (point for group in every.groups if group.startswith('internutopia.') for point in every.select(group=group))
     return {point.module.partition('.')[0] for point in ours}

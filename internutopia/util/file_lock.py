@@ -1,4 +1,4 @@
-"""File lock between processes; the system gives it back when its holder has ended."""
+"""File lock between processes; the system releases it when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 0.5  # s: a process that was killed keeps its locks until the system 
 
 
 def lock_file(file: int, path: str, exclusive: bool, patience: float, taken: str, writer: str) -> None:
-    """Lock an open file or folder, in place of the lock that is held; nothing where the system has no such locks.
+    """Lock an open file or folder, in place of the lock that is held; does nothing where the system has no such locks.
 
     Args:
         file: its file descriptor.
@@ -45,7 +45,7 @@ def lock_file(file: int, path: str, exclusive: bool, patience: float, taken: str
 
 
 def unlock_file(file: int) -> None:
-    """Give the lock of an open file back: closing it would not do if a forked child has it open, too."""
+    """Release the lock of an open file: closing it would not do if a forked child has it open, too."""
     if sys.platform != 'win32':
         with suppress(OSError):  # not every network file system has locks
             fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""Garbage collection, put off while many objects are made that stay.
+"""Garbage collection, deferred while many long-lived objects are made.
 
 Python looks for garbage each time that 700 more objects live, and through all objects of the process when those that
 outlived two such looks have become a quarter more. What a step of many envs returns outlives both within the step, and
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collections_put_off() -> Iterator[None]:
-    """Let Python look for garbage afterwards, if it may at all."""
+    """Defer Python's garbage collection to the end of the block, if it is enabled."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Gymnasium ids of learning tasks: names only, what makes their envs is imported when an env is made.
+"""Gymnasium ids of learning tasks: names only; the code of an env is imported when it is made.
 
 `import internutopia` makes Gymnasium know the ids that come with it, at once or when Gymnasium is imported: neither of
 the two waits for the other one, nor loads it.
@@ -19,13 +19,13 @@ from typing_extensions import override
 GROUP = 'internutopia.learning_tasks'
 """Entry points of packages that announce learning tasks."""
 VECTOR_ENTRY_POINT = 'internutopia.rl.registration:make_vector'
-"""How the specs of these ids, and of those that `register_task` adds, are told from others."""
+"""Entry point of the specs of these ids, and of those that `register_task` adds, which tells them from others."""
 
 _OWN = 'internutopia_extension'  # entry point of the tasks that come with this package
 
 
 def register_task(env_id: str, module: str, **options: Any) -> None:
-    """Make an id of a task known to Gymnasium and to `internutopia train`; a known id stays as it is.
+    """Register an id of a task with Gymnasium and `internutopia train`; a registered id stays as it is.
 
     Args:
         env_id: the id, e.g. `'MyRobots/Dog-Velocity-v0'`.
@@ -45,13 +45,13 @@ def register_task(env_id: str, module: str, **options: Any) -> None:
 
 
 def register_tasks(tasks: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
-    """Make the ids of a package known, each with its module and options."""
+    """Register the ids of a package, each with its module and options."""
     for env_id, (module, options) in tasks.items():
         register_task(env_id, module, **options)
 
 
 def register_own_tasks() -> None:
-    """Make the ids known that come with this package, as soon as Gymnasium is imported."""
+    """Register the ids of this package, as soon as Gymnasium is imported."""
     if 'gymnasium' not in sys.modules:
         sys.meta_path.insert(0, _GymnasiumFinder())
         return
@@ -60,7 +60,7 @@ def register_own_tasks() -> None:
 
 
 class _GymnasiumFinder(MetaPathFinder):
-    """Finds Gymnasium where it is, and registers the ids when it has been imported."""
+    """Import hook that registers the ids after Gymnasium has been imported."""
 
     @override
     def find_spec(

@@ -4,5 +4,5 @@ COMMAND = "pip install -e '.["
 
 
 def install_hint(extra: str) -> str:
-    """The command that brings an extra: from the checkout, since on package indexes `internutopia` is version 2."""
+    """Return the command that installs an extra: from the checkout, as package indexes have `internutopia` 2."""
     return f"{COMMAND}{extra}]' in the checkout of InternUtopia"

@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C, and what else asks a program to stop.
+"""Interrupts: Ctrl-C and other signals that stop a program.
 
     with interrupts() as interruption:
         prepare()  # here, a signal raises an `InterruptedByUser`
@@ -31,15 +31,15 @@ _active: Interruption | None = None
 
 
 class InterruptedByUser(KeyboardInterrupt):
-    """A signal has asked the program to stop: Ctrl-C, or another one."""
+    """A signal has requested the program to stop: Ctrl-C, or another one."""
 
 
 class _LeftError(Exception):
-    """Nobody can be interrupted any more."""
+    """The context that could be interrupted has ended."""
 
 
 class Interruption:
-    """Whether a signal has asked the program to stop, and which one."""
+    """The signal that has requested the program to stop, if any."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -48,7 +48,7 @@ class Interruption:
         self._shared = False  # others handle signals, too, and may send them again
 
     def is_set(self) -> bool:
-        """Whether one has come."""
+        """Return True if a signal has come."""
         return self.signal is not None
 
     @property
@@ -58,7 +58,7 @@ class Interruption:
 
     @contextmanager
     def deferred(self, patience: float = math.inf) -> Iterator[None]:
-        """Context in which the first signal is only noted; it is raised if the block goes on for `patience` [s].
+        """Only note the first signal in this context; it is raised if the block goes on for `patience` [s].
 
         With infinite patience others may handle signals in the block.
         """
@@ -80,7 +80,7 @@ class Interruption:
             raise InterruptedByUser
 
     def watch(self, signals: socket.socket) -> None:
-        """See to it that the first signal is the end: the body of a thread, which gets their numbers as bytes."""
+        """Ensure that the first signal ends the program: the body of a thread, which gets their numbers as bytes."""
         with suppress(_LeftError):
             self._watch(signals)
 
@@ -109,7 +109,7 @@ class Interruption:
 
 @contextmanager
 def interrupts() -> Iterator[Interruption]:
-    """Context in which signals that ask the program to stop are an `Interruption`, that of the outermost context.
+    """Turn signals that request the program to stop into an `Interruption`, that of the outermost context.
 
     These are Ctrl-C (SIGINT), SIGTERM, and SIGHUP, that the terminal is gone, unless it is ignored (`nohup`). Threads
     but the main one get none.
@@ -151,7 +151,7 @@ def exit_on_signals() -> None:
 
 
 def _signals() -> list[signal.Signals]:
-    """The signals that ask this program to stop."""
+    """Return the signals that request this program to stop."""
     known = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not on Windows
         known.append(signal.SIGHUP)
@@ -159,7 +159,7 @@ def _signals() -> list[signal.Signals]:
 
 
 def _wake_main_thread(number: int) -> None:
-    """Let the main thread handle a signal, whatever it waits for."""
+    """Make the main thread handle a signal, whatever it waits for."""
     if hasattr(signal, 'pthread_kill'):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:  # Windows
@@ -167,7 +167,7 @@ def _wake_main_thread(number: int) -> None:
 
 
 def _read(signals: socket.socket, timeout: float | None) -> int:
-    """The number of the next signal that asks the program to stop; 0 after `timeout` [s]."""
+    """Return the number of the next signal that requests the program to stop; 0 after `timeout` [s]."""
     signals.settimeout(timeout)
     try:
         while data := signals.recv(1):

@@ -1,4 +1,4 @@
-"""Layouts of nested values: functions that take many values of one layout apart, and that put them together.
+"""Layouts of nested values: functions that take apart many values of one layout, and that put them together.
 
 They are made for each layout: one loop without inner ones takes a third to a half of the time that it takes to go
 through layout and values together.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Layout = tuple[Any, ...]
-"""`('dict', class, keys, items)`, `('list', class, items)` or `('leaf',)`: what is in a leaf does not matter."""
+"""`('dict', class, keys, items)`, `('list', class, items)` or `('leaf',)`: the type of a leaf does not matter."""
 LEAF: Layout = ('leaf',)
 
 _MAX_LAYOUTS = 256  # that are remembered
@@ -23,7 +23,7 @@ class LayoutMismatchError(Exception):
 
 @functools.lru_cache(maxsize=_MAX_LAYOUTS)
 def reader(layout: Layout) -> Callable[[Sequence[Any]], list[tuple[Any, ...]]]:
-    """Function that takes values apart: the leaves of each. LayoutMismatchError for one of another layout."""
+    """Return a function that takes values apart: the leaves of each. LayoutMismatchError for one of another layout."""
     scope: dict[str, Any] = {'Mismatch': LayoutMismatchError}
     lines, leaves = list[str](), list[str]()
     _read(layout, 'value', lines, leaves, scope)
@@ -34,7 +34,7 @@ def reader(layout: Layout) -> Callable[[Sequence[Any]], list[tuple[Any, ...]]]:
 
 
 def _read(layout: Layout, value: str, lines: list[str], leaves: list[str], scope: dict[str, Any]) -> None:
-    """Add lines that take apart what a name stands for, and the names of its leaves."""
+    """Add lines that take a named value apart; returns the names of its leaves."""
     kind = layout[0]
     if kind == 'leaf':
         leaves.append(value)
@@ -52,7 +52,7 @@ def _read(layout: Layout, value: str, lines: list[str], leaves: list[str], scope
 
 @functools.lru_cache(maxsize=_MAX_LAYOUTS)
 def builder(layout: Layout) -> Callable[..., list[Any]]:
-    """Function that makes values from the numbers of rows and the columns of their leaves."""
+    """Return a function that makes values from the numbers of rows and the columns of their leaves."""
     scope: dict[str, Any] = {}
     leaves = ['_']
     value = _expression(layout, leaves, scope)
@@ -60,7 +60,7 @@ def builder(layout: Layout) -> Callable[..., list[Any]]:
 
 
 def _expression(layout: Layout, leaves: list[str], scope: dict[str, Any]) -> str:
-    """Text that makes a value of a layout from names of its leaves, which are added, and of classes and keys."""
+    """Return source text that makes a value of a layout from names of its leaves; adds those, classes and keys."""
     kind = layout[0]
     if kind == 'leaf':
         leaves.append(f'leaf{len(leaves)}')

@@ -13,7 +13,7 @@ from internutopia.util.install import install_hint
 def lazy(
     package: str, modules: Mapping[str, str], extra: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package.
+    """Return the `__getattr__` and `__dir__` of a package.
 
     Args:
         package: Its name.

@@ -1,4 +1,4 @@
-"""Limited call: a function that runs in a process of its own, with limits on its time and memory.
+"""Limited call: a function that runs in a separate process, with limits on its time and memory.
 
 It is for code that may hang, crash or take all memory: then the process ends, and the caller gets a `LimitError`. The
 process ends with the one that started it, however that ends (on Linux; elsewhere, when it has answered). This file is
@@ -22,13 +22,13 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class LimitError(ValueError):
-    """A limited call took too long or too much, or ended its process."""
+    """A limited call exceeded its time or memory, or ended its process."""
 
 
 def call_limited(
     time: float | None, memory: int | None, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Call a function in a process of its own; what it prints and logs is lost.
+    """Call a function in a separate process; what it prints and logs is lost.
 
     Args:
         time: that it may take [s], with the second or so in which the process starts; None is no limit.
@@ -78,7 +78,7 @@ def _end(status: int) -> str:
 
 
 def _end_with(parent: int) -> None:
-    """Let the system end this process with its parent."""
+    """Make the system end this process with its parent."""
     if sys.platform == 'linux':
         import ctypes
 

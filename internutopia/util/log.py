@@ -13,7 +13,7 @@ log = logging.getLogger('internutopia')
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning: its text, whether equal ones are logged once only, and whether the same work would warn again."""
+    """A logged warning: its text, if equal ones are logged once only, and if the same work would log it again."""
 
     text: str
     once: bool = False
@@ -45,7 +45,7 @@ def warn_once(message: str, *args: object, lasting: bool = True) -> None:
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[Warned]]:
-    """Within it, and in this thread, each warning that is said is also put into the list it gives.
+    """Collect the warnings that are logged in this block and thread in the list it yields.
 
     One within another: both have the warnings of the inner one.
     """

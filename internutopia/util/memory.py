@@ -9,7 +9,7 @@ from functools import cache
 
 
 def machine_memory() -> int | None:
-    """Memory of this machine [bytes]; None where it does not say."""
+    """Return the memory of this machine [bytes]; None where it is not known."""
     try:
         return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
     except (AttributeError, ValueError, OSError):
@@ -17,7 +17,7 @@ def machine_memory() -> int | None:
 
 
 def return_free_memory() -> None:
-    """Give freed memory back to the operating system; nothing where the C library is not glibc.
+    """Return freed memory to the operating system; does nothing where the C library is not glibc.
 
     glibc keeps what was freed below anything that is still in use. Compiling leaves much of that behind: small pieces
     that stay, between large ones that are free again. It takes about a millisecond per GB.
@@ -29,7 +29,7 @@ def return_free_memory() -> None:
 
 @cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """https://man7.org/linux/man-pages/man3/malloc_trim.3.html."""
+    """Return glibc's `malloc_trim`: https://man7.org/linux/man-pages/man3/malloc_trim.3.html."""
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # another C library, another system

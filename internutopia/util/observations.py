@@ -12,7 +12,7 @@ from internutopia.util.layouts import LEAF, Layout, builder
 
 
 def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """One dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
+    """Return one dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
 
     Lists have one entry per env, whose sizes may differ.
     """
@@ -22,7 +22,7 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
 
 
 def _flatten(tree: Any, env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
-    """The layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
+    """Return the layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
     if isinstance(tree, Mapping):
         return 'dict', dict, tuple(tree), tuple([_flatten(item, env_ids, columns) for item in tree.values()])
     if isinstance(tree, list):
@@ -34,7 +34,7 @@ def _flatten(tree: Any, env_ids: NDArray[np.intp], columns: list[Iterable[Any]])
 
 
 def own_values(tree: Any) -> Any:
-    """An observation of one env with arrays of its own, also where a class hands out its state; no arrays of rank 0."""
+    """Copy an observation of one env where a class returns views of its state; no arrays of rank 0."""
     if isinstance(tree, Mapping):
         return {key: own_values(value) for key, value in tree.items()}
     if isinstance(tree, np.ndarray) and tree.ndim:

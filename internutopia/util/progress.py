@@ -1,4 +1,4 @@
-"""Progress bar of something that takes long, in a terminal."""
+"""Progress bar of a long computation, in a terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 DELAY = 2.0
-"""What is done within so many seconds shows no bar."""
+"""Time [s] before a bar is shown."""
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[], None]]:
-    """A bar on standard error that the function it gives advances by one; it is gone at the end.
+    """Show a bar on standard error; yields a function that advances it by one. It is gone at the end.
 
     There is none unless standard error is a terminal and rich installed.
 

@@ -13,7 +13,7 @@ T = TypeVar('T', bound=type)
 
 
 def register_in(registry: dict[str, Any], name: str) -> Callable[[T], T]:
-    """Class decorator that adds a class to a registry; a name registered twice means the later class."""
+    """Decorate a class to add it to a registry; a name registered twice means the later class."""
 
     def add(cls: T) -> T:
         registry[name] = cls
@@ -23,7 +23,7 @@ def register_in(registry: dict[str, Any], name: str) -> Callable[[T], T]:
 
 
 def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
-    """The class registered under a name. ValueError with close matches, or what to use instead, if there is none."""
+    """Return the class registered under a name. ValueError with close matches, or its replacement, if there is none."""
     if name is not None and name in registry:
         return registry[name]
     if not registry:
@@ -34,7 +34,7 @@ def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
 
 
 def is_batched(cls: type) -> bool:
-    """Whether a class declares, in its own body, that one instance of it serves all envs (`batched = True`)."""
+    """Return True if a class declares, in its own body, that one instance of it serves all envs (`batched = True`)."""
     return bool(cls.__dict__.get('batched', False))
 
 

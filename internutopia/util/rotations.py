@@ -21,14 +21,14 @@ ZERO_LENGTH = 1e-15
 
 
 def unit_quat(q: Array) -> Array:
-    """The quaternion of length 1 of the same direction; NaN for one of length zero, which has none."""
+    """Return the quaternion of length 1 of the same direction; NaN for one of length zero, which has none."""
     xp = namespace_of(q)
     length = xp.sqrt((q * q).sum(axis=-1, keepdims=True))
     return q / xp.where(length < ZERO_LENGTH, xp.nan, length)
 
 
 def quat_multiply(a: Array, b: Array) -> Array:
-    """Hamilton product `a * b`: the rotation b followed by a."""
+    """Return the Hamilton product `a * b`: the rotation b followed by a."""
     aw, ax, ay, az = (a[..., k] for k in range(4))
     bw, bx, by, bz = (b[..., k] for k in range(4))
     return namespace_of(a).stack(
@@ -43,24 +43,24 @@ def quat_multiply(a: Array, b: Array) -> Array:
 
 
 def quat_conjugate(q: Array) -> Array:
-    """The inverse rotation."""
+    """Return the inverse rotation."""
     conjugate = -q
     conjugate[..., 0] = q[..., 0]
     return conjugate
 
 
 def quat_rotate(q: Array, v: Array) -> Array:
-    """Vector v, given in the rotated frame, in the frame that q is given in."""
+    """Return the vector v, given in the rotated frame, in the frame that q is given in."""
     return _turned(q[..., 0], q[..., 1:], v)
 
 
 def quat_rotate_inverse(q: Array, v: Array) -> Array:
-    """Vector v, given in the frame that q is given in, in the rotated frame."""
+    """Return the vector v, given in the frame that q is given in, in the rotated frame."""
     return _turned(q[..., 0], -q[..., 1:], v)
 
 
 def quat_to_matrix(q: Array) -> NDArray[np.float64]:
-    """Rotation matrices `(..., 3, 3)`, in double precision."""
+    """Return rotation matrices `(..., 3, 3)`, in double precision."""
     xp = namespace_of(q)
     w, x, y, z = xp.moveaxis(xp.asarray(q, dtype=xp.float64), -1, 0)
     rows = [
@@ -72,13 +72,13 @@ def quat_to_matrix(q: Array) -> NDArray[np.float64]:
 
 
 def yaw_of(q: Array) -> Array:
-    """Heading (...) in (-pi, pi] [rad]: rotation about z in the order yaw, pitch, roll."""
+    """Return the heading (...) in (-pi, pi] [rad]: rotation about z in the order yaw, pitch, roll."""
     w, x, y, z = (q[..., k] for k in range(4))
     return namespace_of(q).arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 def quat_from_yaw(yaw: Array) -> Array:
-    """Rotation about z by `yaw` (...) [rad]."""
+    """Return the rotation about z by `yaw` (...) [rad]."""
     xp = namespace_of(yaw)
     half = 0.5 * xp.asarray(yaw)
     zero = xp.zeros_like(half)
@@ -86,19 +86,19 @@ def quat_from_yaw(yaw: Array) -> Array:
 
 
 def yaw_rotate(yaw: Array, v: Array) -> Array:
-    """Vectors of a horizontal plane `(..., 2)`, rotated about the vertical by `yaw` (...) [rad]."""
+    """Rotate vectors of a horizontal plane `(..., 2)` about the vertical by `yaw` (...) [rad]."""
     xp = namespace_of(yaw)
     cos, sin, x, y = xp.cos(yaw), xp.sin(yaw), v[..., 0], v[..., 1]
     return xp.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
 
 
 def wrap_angle(angle: Array) -> Array:
-    """The same angle in (-pi, pi] [rad]."""
+    """Return the same angle in (-pi, pi] [rad]."""
     return -((-angle + np.pi) % (2.0 * np.pi) - np.pi)
 
 
 def _turned(w: Array, axis: Array, v: Array) -> Array:
-    """What the quaternion of scalar part `w` (...) and vector part `axis` (..., 3) makes of v."""
+    """Rotate v by the quaternion of scalar part `w` (...) and vector part `axis` (..., 3)."""
     # v + w t + u x t with t = 2 u x v
     xp = namespace_of(v)
     if xp is not np:  # one launch for a whole vector

@@ -16,7 +16,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)  # between the counters of a sequence
 
 
 def mix(x: Any) -> Any:
-    """The output function: 64 random bits for each counter, uint64; int64 for those of a device."""
+    """Return 64 random bits for each counter, uint64; int64 for those of a device."""
     bits = signed if is_tensor(x) else np.uint64
     x = (x ^ shift(x, 30)) * bits(0xBF58476D1CE4E5B9)
     x = (x ^ shift(x, 27)) * bits(0x94D049BB133111EB)
@@ -24,10 +24,10 @@ def mix(x: Any) -> Any:
 
 
 def shift(x: Any, places: int) -> Any:
-    """The bits shifted to the right, zeros from the left."""
+    """Shift the bits to the right, zeros from the left."""
     return (x >> places) & ((1 << (64 - places)) - 1) if is_tensor(x) else x >> np.uint64(places)
 
 
 def signed(bits: int) -> int:
-    """The number that 64 bits are as int64."""
+    """Return 64 bits as a signed number, int64."""
     return int(bits) - ((int(bits) >> 63) << 64)

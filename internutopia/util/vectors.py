@@ -13,7 +13,7 @@ from internutopia.util.arrays import is_tensor, namespace_of
 
 
 def squared_length(vectors: Any) -> Any:
-    """Sums of squares `(...)`, added from the first element to the last."""
+    """Return sums of squares `(...)`, added from the first element to the last."""
     if is_tensor(vectors):
         return namespace_of(vectors).square(vectors).sum(axis=-1)
     total = np.square(vectors[..., 0])
@@ -23,12 +23,12 @@ def squared_length(vectors: Any) -> Any:
 
 
 def length(vectors: Any) -> Any:
-    """Lengths `(...)`."""
+    """Return lengths `(...)`."""
     return namespace_of(vectors).sqrt(squared_length(vectors))
 
 
 def cross(a: Any, b: Any) -> Any:
-    """Cross products `(..., 3)`."""
+    """Return cross products `(..., 3)`."""
     if is_tensor(a):
         return namespace_of(a).linalg.cross(a, b)
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
