@@ -1,10 +1,10 @@
-"""Simulator behind HTTP: the server of `internutopia serve`, and clients that look like envs.
+"""Simulator behind HTTP: the server of `internutopia serve`, and clients with the interface of an env.
 
     from internutopia.remote import create_vectorized_env
 
     env = create_vectorized_env(num_envs=4, step_size=10, user_token='...', base_url='http://127.0.0.1:8001')
 
-`protocol` has the messages and `encoding` their bytes, for both sides. What is heavy is imported when it is used.
+`protocol` has the messages and `encoding` their bytes, for both sides. Heavy dependencies are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -21,7 +21,7 @@ _MATRIX = TypeAdapter(Annotated[list[_Vector], FailFast()], config=ConfigDict(st
 class ArrayOf:
     """Annotation of an array field: its dtype and number of dimensions; lists become arrays.
 
-    Reads null as NaN, and the rows of a list without rows as empty. With `given` it is what a caller gives: numbers of
+    Reads null as NaN, and the rows of a list without rows as empty. With `given` the client sends the array: numbers of
     any dtype (no bools in lists), all finite where they come in lists.
     """
 
@@ -75,4 +75,4 @@ DoubleMatrix = Annotated[NDArray[np.float64], ArrayOf('<f8', (2,))]
 Octets = Annotated[NDArray[np.uint8], ArrayOf('|u1', (1,))]
 Pixels = Annotated[NDArray[np.uint8], ArrayOf('|u1', (3,))]
 Numbers = Annotated[NDArray[Any], ArrayOf('<f8', (1, 2), given=True)]
-"""What a caller gives: `(m,)` or `(m, k)`, of any dtype of numbers."""
+"""Array sent by a client: `(m,)` or `(m, k)`, of any numeric dtype."""

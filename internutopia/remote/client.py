@@ -1,7 +1,7 @@
-"""HTTP calls that end: with a reply, or with a `RemoteError` before the time given is over.
+"""HTTP client whose calls return a reply, or raise a `RemoteError` before their timeout.
 
-What may pass by itself is tried again, with exponential backoff and jitter: connections that fail or break, replies
-that stay away, a busy server. All attempts of a call carry the same idempotency key, so that a server does it only
+Transient failures are retried with exponential backoff and jitter: connections that fail or break, replies
+that do not come, a busy server. All attempts of a call carry the same idempotency key, so that a server does it only
 once. A call that was given up, or interrupted, and is made once more before any other carries its key again.
 
 Each attempt leaves a line in the log, with `method`, `path`, `status`, `ms`, `request_id` and `attempt` as attributes
@@ -66,7 +66,7 @@ _GATEWAY_STATUSES = frozenset({502, 503, 504})
 
 
 class Client:
-    """One user of one server.
+    """HTTP client of one user of one server.
 
     Args:
         base_url: of the server, such as `'http://127.0.0.1:8001'`.
@@ -104,7 +104,7 @@ class Client:
 
     @exclusive
     def post(self, path: str, request: BaseModel, reply: type[ReplyT], timeout: float | None = None) -> ReplyT:
-        """POST a request to a path below `/api/v1/`, within `timeout` [s] if it shall be another than usually.
+        """POST a request to a path below `/api/v1/`, within `timeout` [s] if that differs from the client's.
 
         Raises:
             RemoteError: as its subclasses say.
@@ -124,7 +124,7 @@ class Client:
 
     @closing
     def close(self) -> None:
-        """Close the connections; twice is fine."""
+        """Close the connections; idempotent."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class Client:
             raise
 
     def _call_with_retries(self, method: str, path: str, content: bytes, key: str, timeout: float) -> Any:
-        """The body of the reply, after as many attempts as it takes and as fit into the time."""
+        """Return the body of the reply, after as many attempts as needed within the timeout."""
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
             try:
@@ -162,7 +162,7 @@ class Client:
             time.sleep(backoff)
 
     def _attempt(self, method: str, path: str, content: bytes, key: str | None, deadline: float, attempt: int) -> Any:
-        """The body of the reply to one request, decoded."""
+        """Return the decoded body of the reply to one request."""
         begin = time.monotonic()
         left = max(deadline - begin, MIN_BACKOFF)
         limits = httpx.Timeout(min(READ_TIMEOUT, left), connect=min(CONNECT_TIMEOUT, left))
@@ -205,7 +205,7 @@ def _decoded(response: httpx.Response, body: bytes, call: str) -> Any:
 
 
 def _error_of(response: httpx.Response, body: bytes, call: str) -> RemoteError:
-    """What an error reply says; a reply that is not the server's own, but of something in between, by its status."""
+    """Return the error in a reply; one that a proxy sent, not the server, is classified by its status."""
     status = response.status_code
     try:
         fault = _decoded(response, body, call)['error']

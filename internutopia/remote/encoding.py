@@ -1,7 +1,7 @@
-"""Bytes of the messages: msgpack, or JSON.
+"""Encoding of the messages: msgpack or JSON.
 
 In msgpack an array is extension type 1, `[dtype, shape, bytes]` packed by msgpack again, with dtypes such as `'<f4'`;
-only bools, integers and floats travel. In JSON arrays are nested lists, in which a number that is not finite is null.
+only bools, integers and floats are sent. In JSON arrays are nested lists, in which a number that is not finite is null.
 
 Decoding runs nothing that the sender chose and makes nothing much larger than what was sent: headers are checked, and
 depth and number of items are bounded.
@@ -25,21 +25,21 @@ MediaType = Literal['application/msgpack', 'application/json']
 ARRAY_CODE = 1
 """Extension type of arrays in msgpack."""
 DTYPES = frozenset(('|b1', '|i1', '|u1', '<i2', '<u2', '<i4', '<u4', '<i8', '<u8', '<f2', '<f4', '<f8'))
-"""What arrays may be made of."""
+"""Supported dtypes of arrays."""
 MAX_DIMS = 8
 MAX_ITEMS = 1 << 16
-"""Most items of a list or map (not of an array)."""
+"""Maximum number of items in a list or map (not of an array)."""
 # of a msgpack message: many small things take long to make
 _MAX_ITEMS_IN_ALL = 4 * MAX_ITEMS
 _MAX_ARRAYS = 64
 
 
 class MalformedError(ValueError):
-    """Bytes that are no message; the text says why."""
+    """Raised for bytes that are not a valid message; the text has the reason."""
 
 
 def encode(message: BaseModel | dict[str, Any], media_type: str) -> bytes:
-    """A model, or a dict with arrays and models in it, as bytes of `MSGPACK` or `JSON`."""
+    """Encode a model, or a dict that holds arrays and models, as bytes of `MSGPACK` or `JSON`."""
     if media_type == MSGPACK:
         import msgpack
 
@@ -50,7 +50,7 @@ def encode(message: BaseModel | dict[str, Any], media_type: str) -> bytes:
 
 
 def decode(body: bytes, media_type: str) -> Any:
-    """What was encoded, with read-only arrays (msgpack) or nested lists in place of arrays. MalformedError if not."""
+    """Decode bytes; arrays are read-only (msgpack) or nested lists. Raises MalformedError."""
     return _decode_msgpack(body) if media_type == MSGPACK else _decode_json(body)
 
 
@@ -116,7 +116,7 @@ def _decode_msgpack(body: bytes) -> Any:
 
 
 def _array(code: int, data: bytes) -> NDArray[Any]:
-    """An array from its extension type, read-only."""
+    """Decode an array from its extension type, read-only."""
     import msgpack
 
     if code != ARRAY_CODE:

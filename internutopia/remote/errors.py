@@ -1,4 +1,4 @@
-"""Errors of a call to a server, one class for each thing that a caller can do about it."""
+"""Errors of a call to a server, one class for each way to handle them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ class RemoteError(Exception):
 
     Attributes:
         message: what went wrong, and where.
-        code: the server's word for it (`protocol.ErrorCode`), or `'unreachable'`, `'version'`.
+        code: the server's error code (`protocol.ErrorCode`), or `'unreachable'`, `'version'`.
         status: HTTP status of the answer; None if there was none.
-        request_id: what the server's log calls the request; None if there was no answer.
-        retry_after: the same call may be made again after so many seconds, and is not done twice; None: no use.
+        request_id: id of the request in the server's log; None if there was no answer.
+        retry_after: seconds after which the call may be repeated (it is not done twice); None if that is of no use.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LimitError(RemoteError):
 
 
 class InvalidRequestError(RemoteError, ValueError):
-    """The server refuses what was asked for, naming what is wrong; nothing has moved."""
+    """The server refused the request and named the fault; no env has moved."""
 
 
 class ServerUnavailableError(RemoteError):
@@ -54,4 +54,4 @@ class ServerUnavailableError(RemoteError):
 
 
 class VersionMismatchError(RemoteError):
-    """This client and the server do not understand each other."""
+    """This client and the server have incompatible versions."""

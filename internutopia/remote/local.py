@@ -1,4 +1,4 @@
-"""Local server for a single program: what tries, tests and measures things needs no second terminal."""
+"""Local server for a single program, for trials, tests and benchmarks without a second terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STOP_TIMEOUT = 30.0  # s, for a server that was asked to stop
 
 @contextmanager
 def local_server(config: Config | str | os.PathLike[str], *options: str) -> Iterator[str]:
-    """`internutopia serve` on a free port of this machine, as long as the block lasts; gives its URL.
+    """Run `internutopia serve` on a free port of this machine for the duration of the block; yields its URL.
 
     Args:
         config: what to serve, or the path of its run file.

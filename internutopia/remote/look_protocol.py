@@ -1,4 +1,4 @@
-"""Messages of viewers of remote envs, beside those of `protocol`: what they see, and what they tell robots."""
+"""Messages of viewers of remote envs, in addition to those of `protocol`: env states and robot commands."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ class RobotCamera(Request):
 
 
 class ToldRobot(Request):
-    """What a viewer tells a robot in one env."""
+    """Command of a viewer to a robot in one env."""
 
     env: EnvId
     robot: Name
     joints: Annotated[dict[Name, Told], Field(max_length=256)] = {}
-    """Targets that joints are held at [rad or m], by name."""
+    """Targets at which joints are held [rad or m], by name."""
     speeds: Annotated[list[Told], Field(min_length=3, max_length=3)] | None = None
-    """The velocity that it is commanded: forward and lateral [m/s], yaw rate [rad/s]; null: what the task commands."""
+    """Commanded velocity: forward and lateral [m/s], yaw rate [rad/s]; null: the task's command."""
 
 
 class LookAtEnvs(Request):
-    """POST session/look: what a viewer shows, and what it tells robots until it says otherwise.
+    """POST session/look: what a viewer shows, and its commands to robots until the next such request.
 
-    Does no harm if it is done twice.
+    Idempotent.
     """
 
     session_id: Id
     viewer: ViewerId
-    """Tells viewers of the session apart; chosen by the client."""
+    """Id of the viewer within the session; chosen by the client."""
     last: bool = False
-    """Give the robots back to the program and forget the viewer; the other fields mean nothing, and nothing is seen."""
+    """Give the robots back to the program and forget the viewer; all other fields are ignored."""
     env_ids: Annotated[list[EnvId], Field(max_length=MOST_SHOWN)] = []
-    """Envs whose states are wanted."""
+    """Envs whose states are requested."""
     env: EnvId = 0
-    """Env of which all the rest is wanted."""
+    """Env for which everything else is requested."""
     in_place: bool = False
-    """Whether envs stand in their places on the grid, and not all at the origin."""
+    """True to place envs on the grid, false to place all of them at the origin."""
     report: bool = False
-    """Whether figures and pictures are wanted."""
+    """True to request figures and pictures."""
     cameras: Annotated[list[RobotCamera], Field(max_length=16)] = []
-    """Those whose pictures are wanted."""
+    """Cameras whose pictures are requested."""
     robots: Annotated[list[ToldRobot], Field(max_length=1024)] = []
 
 
@@ -66,23 +66,23 @@ class GetScene(Request):
     session_id: Id
     digest: Digest
     start: Annotated[int, Field(ge=0), BeforeValidator(whole)] = 0
-    """Of the part, in the bytes of the model."""
+    """Offset of the part in the bytes of the model."""
 
 
 class SpeedRange(Reply):
-    """Speeds that a robot can be commanded."""
+    """Range of speeds that a robot can be commanded."""
 
     name: str
-    """Of the command."""
+    """Name of the command."""
     labels: list[str]
     low: list[float]
-    """Smallest of each [m/s or rad/s]."""
+    """Smallest value of each speed [m/s or rad/s]."""
     high: list[float]
-    """Largest of each."""
+    """Largest value of each speed [m/s or rad/s]."""
 
 
 class SeenRobot(Reply):
-    """What there is to be told to a robot, and to be seen of it."""
+    """A robot's joints, commands and cameras."""
 
     robot: str
     joints: dict[str, tuple[float | None, float | None]]
@@ -99,12 +99,12 @@ class SeenEpisode(Reply):
     env: int
     title: str
     time: float
-    """[s]"""
+    """Time of the episode [s]."""
     robots: list[SeenRobot]
 
 
 class SeenPicture(Reply):
-    """What a camera sees."""
+    """Picture of a camera."""
 
     robot: str
     camera: str
@@ -113,29 +113,29 @@ class SeenPicture(Reply):
 
 
 class SeenEnvs(Reply):
-    """Reply to session/look: a row for each of the wanted envs that hold an episode."""
+    """Reply to session/look: a row for each of the requested envs that hold an episode."""
 
     env_ids: Ints
     """Envs `(m,)`."""
     origins: DoubleMatrix
-    """Where they are shown `(m, 3)` [m]."""
+    """Positions at which they are shown `(m, 3)` [m]."""
     scenes: list[Digest]
     """Scenes that they run, see session/scene."""
     scene_of: Ints
-    """Which of `scenes` `(m,)`."""
+    """Index of each env's scene in `scenes` `(m,)`."""
     states: Doubles
     """States (`mjSTATE_INTEGRATION` of MuJoCo), one after the other."""
     state_sizes: Ints
-    """Numbers in each `(m,)`."""
+    """Size of each env's state `(m,)`."""
     episode: SeenEpisode | None
-    """Of `env`; null if it holds none."""
+    """Episode in `env`; null if it holds none."""
     figures: dict[str, float | int | bool | str | None] | None
-    """How that goes, by name; null if not wanted."""
+    """Figures of that episode by name; null if not requested."""
     pictures: list[SeenPicture]
 
 
 class SceneRobot(Reply):
-    """Where a robot is in a model."""
+    """Addresses of a robot in a model."""
 
     root: int
     """Number of its root body."""
@@ -147,7 +147,7 @@ class ScenePart(Reply):
     """Reply to session/scene."""
 
     size: int
-    """Of the whole model [bytes]."""
+    """Size of the whole model [bytes]."""
     part: Octets
     """Bytes of it, in MuJoCo's binary format (MJB), which the same version of MuJoCo reads."""
     robots: dict[str, SceneRobot]

@@ -18,13 +18,13 @@ from internutopia.remote.encoding import MAX_ITEMS
 API = 1
 PREFIX = f'/api/v{API}'
 MINIMUM_CLIENT = '3.0.0a1'
-"""Oldest version of the client that this server understands."""
+"""Oldest version of the client that this server supports."""
 
 KEY_HEADER = 'Idempotency-Key'
 """A POST with a key that was used before is answered with the stored reply and does nothing."""
 MAX_KEY_LENGTH = 100
 REQUEST_HEADER = 'X-Request-Id'
-"""Of every reply: what the server's log calls the request; a request may bring one of its own."""
+"""Header of every reply: id of the request in the server's log; a request may bring its own."""
 
 Autoreset = Literal['disabled', 'next_step', 'same_step']
 ErrorCode = Literal[
@@ -53,7 +53,7 @@ ErrorCode = Literal[
 
 
 def whole(value: Any) -> Any:
-    """A float that is whole as an integer, as in JSON."""
+    """Convert a float with an integer value to an int, as in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -70,13 +70,13 @@ EpisodeIds = Annotated[list[Id], Field(min_length=1, max_length=MAX_ITEMS, fail_
 
 
 class Request(BaseModel):
-    """What a client sends."""
+    """Base class of requests."""
 
     model_config = ConfigDict(strict=True, extra='forbid', use_attribute_docstrings=True)
 
 
 class Reply(BaseModel):
-    """What the server answers."""
+    """Base class of replies."""
 
     model_config = ConfigDict(extra='ignore', use_attribute_docstrings=True)
 
@@ -97,7 +97,7 @@ class CreateEpisodes(Request):
 
     session_id: Id
     count: Count = 1
-    """How many envs."""
+    """Number of envs."""
 
 
 class ResetEpisodes(Request):
@@ -119,9 +119,9 @@ class StepEpisodes(Request):
     actions: Numbers
     """Actions `(m, a)`, or `(m,)` where an action is one number."""
     step_size: Count = 1
-    """Most steps to advance; the action is held. An env stands still from the end of its episode on."""
+    """Maximum number of steps; the action is held. An env stands still once its episode has ended."""
     autoreset: Autoreset = 'disabled'
-    """When an env whose episode is over starts the next one: when it is reset, in the next call, or in the same."""
+    """Time at which an env whose episode is over starts the next one: on reset, in the next call or in the same."""
 
 
 class CloseSession(Request):
@@ -131,7 +131,7 @@ class CloseSession(Request):
 
 
 class BoxAction(Reply):
-    """Actions are numbers between bounds."""
+    """Action of numbers between bounds."""
 
     type: Literal['box'] = 'box'
     low: list[float | None]
@@ -141,28 +141,28 @@ class BoxAction(Reply):
 
 
 class DiscreteAction(Reply):
-    """Actions are choices 0 .. n-1."""
+    """Action that is one of the choices 0 .. n-1."""
 
     type: Literal['discrete'] = 'discrete'
     n: int
 
 
 class Limits(Reply):
-    """What a user may ask for."""
+    """Limits of a user."""
 
     max_sessions: int
-    """Sessions of a user at a time."""
+    """Maximum number of concurrent sessions of a user."""
     max_envs: int
-    """Envs of a user over all sessions."""
+    """Maximum number of envs of a user over all sessions."""
     max_body: int
-    """Size of a request's body [bytes]."""
+    """Maximum size of a request's body [bytes]."""
     max_reply: int
-    """Size of the observations in a reply [bytes]."""
+    """Maximum size of the observations in a reply [bytes]."""
     max_step_size: int
     requests_per_second: float
-    """Requests of a user over a longer time."""
+    """Sustained request rate of a user [1/s]."""
     idle_timeout: float
-    """A session that is not stepped, reset or looked at for this long ends [s]."""
+    """Time after which a session that is not stepped, reset or viewed ends [s]."""
 
 
 class Version(Reply):
@@ -173,7 +173,7 @@ class Version(Reply):
     api: int
     """Version of this protocol."""
     minimum_client: str
-    """Oldest client that the server understands."""
+    """Oldest version of the client that the server supports."""
 
 
 class Health(Reply):
@@ -190,16 +190,16 @@ class Session(Reply):
     observation_size: int
     """Numbers in an observation, k."""
     action: Annotated[BoxAction | DiscreteAction, Field(discriminator='type')]
-    """What an action of one env is."""
+    """Action of one env."""
     step_dt: float
     """Length of a step [s]."""
     mujoco: str | None = None
-    """Version of MuJoCo that scenes are compiled with; null: their states and models are not to be had."""
+    """Version of MuJoCo that scenes are compiled with; null: their states and models are not available."""
     limits: Limits
 
 
 class SessionState(Session):
-    """GET session/ID: a living session, to go on with it."""
+    """GET session/ID: a live session, to resume it."""
 
     episode_ids: list[Id]
     """Handles that were made, in order."""
@@ -238,7 +238,7 @@ class ResetReply(Reply):
     observations: Matrix
     """First observations `(m, k)`; zero without an episode."""
     active: Bools
-    """Whether the env has an episode `(m,)`: False when the queue is exhausted."""
+    """True if the env has an episode `(m,)`; false once the queue is exhausted."""
     episodes: Ints
     """Number of the episode in the session's queue `(m,)`, -1 for none."""
 
@@ -257,27 +257,27 @@ class StepReply(Reply):
     rewards: Floats
     """Rewards, summed over the steps `(m,)`."""
     terminated: Bools
-    """Whether the episode is over by an outcome `(m,)`."""
+    """True if the episode is over by an outcome `(m,)`."""
     truncated: Bools
-    """Whether the episode was cut `(m,)`."""
+    """True if the episode was truncated `(m,)`."""
     ended: Bools
-    """Whether the episode ended in this call `(m,)`."""
+    """True if the episode ended in this call `(m,)`."""
     steps: Ints
     """Steps of the episode so far `(m,)`; with `same_step`, of the one that ended."""
     active: Bools
-    """Whether the env has an episode, running or over, after the call `(m,)`."""
+    """True if the env has an episode, running or over, after the call `(m,)`."""
     episodes: Ints
     """Number in the queue of the env's episode after the call `(m,)`, -1 for none."""
     errors: dict[int, str] = {}
-    """Why the env failed, by row; such an episode is terminated."""
+    """Error messages of envs that failed, by row; their episodes are terminated."""
     episode_return: Doubles
     """Sum of the rewards of an episode that ended in this call `(m,)`, else 0."""
     episode_length: Ints
     """Steps of an episode that ended in this call `(m,)`, else 0."""
     started: Bools
-    """Whether autoreset started an episode in this call `(m,)`."""
+    """True if autoreset started an episode in this call `(m,)`."""
     start_observations: Matrix
-    """First observations of those `(count(started), k)`, in the order of the rows."""
+    """First observations of the started episodes `(count(started), k)`, in the order of the rows."""
 
 
 class EndedEpisode(Reply):
@@ -292,7 +292,7 @@ class EndedEpisode(Reply):
     terminated: bool
     truncated: bool
     error: str | None
-    """Why physics failed, if it did."""
+    """Error message if physics failed."""
 
 
 class QueueStatus(Reply):
@@ -325,11 +325,11 @@ class SessionStatus(Reply):
     returns: list[float | None]
     """Returns of the last episodes that ended, oldest first, at most 240."""
     cameras: list[str]
-    """Cameras in its envs, which a picture of one of them can be taken with."""
+    """Cameras in its envs from which a picture can be requested."""
 
 
 class EnvAt(Reply):
-    """Which env a point of a picture shows."""
+    """Env at a point of a picture."""
 
     env: int
 
@@ -363,7 +363,7 @@ class Status(Reply):
 
 
 class Fault(Reply):
-    """What went wrong."""
+    """Description of an error."""
 
     code: ErrorCode
     message: str

@@ -1,4 +1,4 @@
-"""Remote session: envs of one's own on a server, as the protocol has them; both kinds of remote envs are made of it."""
+"""Remote session: envs on a server; both kinds of remote envs use it."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ _CLOSE_TIMEOUT = 2.0  # s; a server that is gone shall not hold up the end of a 
 
 
 class RemoteSession:
-    """A session with a handle for each of its envs.
+    """Session on a server, with a handle for each of its envs.
 
-    It ends with `close`, when the object is no longer used, and with the program; or on the server when it was idle for
+    It ends with `close`, when the object is garbage-collected, and with the program; or on the server when idle for too
     long.
 
     Args:
         num_envs: number of envs.
-        step_size: most steps that a call of `step` advances them.
+        step_size: maximum number of steps of a call of `step`.
         base_url: of the server.
         user_token: of the user; None for a server without users.
-        session_id: of a living session with so many envs, to go on with it; None makes a new one.
+        session_id: of a live session with as many envs, to resume it; None creates a new one.
         seed: of everything random in a new session; None means that of the served config.
         timeout: longest time of a call [s].
 
     Attributes:
-        watchers: who is told, in the thread that calls, that a call begins to step the envs and that it has changed
+        watchers: objects notified, in the calling thread, that a call begins to step the envs and that it has changed
             them.
 
     Raises:
         VersionMismatchError: this client is too old or too new for the server.
-        RemoteError: another kind of it: no such session, a limit, a wrong token, no server.
+        RemoteError: a subclass of it: no such session, a limit, a wrong token, no server.
         ValueError: the session has another number of envs, or an argument is wrong.
     """
 
@@ -140,7 +140,7 @@ class RemoteSession:
         return reply
 
     def close(self, end_session: bool = True) -> None:
-        """End the session, or leave it to be found by its id; twice is fine. Fails silently, but for the log."""
+        """End the session, or leave it to be resumed by its id; idempotent. Failures are only logged."""
         end = getattr(self, '_end', None)
         if end is not None:
             end() if end_session else end.detach()

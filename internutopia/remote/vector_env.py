@@ -46,7 +46,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         num_envs: number of envs.
         base_url: of the server.
         user_token: of the user; None for a server without users.
-        step_size: most steps that a call of `step` advances the envs.
+        step_size: maximum number of steps of a call of `step`.
         autoreset_mode: when an env whose episode ended starts its next one, as in `rl.VectorEnv`; with a `step_size`
             above 1 an env stands still from its end to the end of the call.
         seed: of everything random in the session; None means that of the served config.
@@ -91,7 +91,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @property
     def workers(self) -> WorkerEnvs:
-        """The envs for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
+        """Workers for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
         from internutopia.remote.workers import RemoteWorkers
 
         return RemoteWorkers(self.session)
@@ -179,7 +179,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         }
 
     def _outcomes(self, reply: protocol.StepReply) -> dict[str, Any]:
-        """What `info` says of episodes that ended, and of envs that failed."""
+        """Return the entries of `info` on episodes that ended and envs that failed."""
         failed = np.isin(np.arange(self.num_envs), list(reply.errors))
         info: dict[str, Any] = {'failed': failed, '_failed': np.ones(self.num_envs, bool)}
         if reply.ended.any():

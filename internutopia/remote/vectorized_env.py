@@ -1,4 +1,4 @@
-"""Remote envs for a loop that resets what has ended by itself, and that sees each observation on the way.
+"""Remote envs for a loop that resets ended envs itself, with the observations of all steps.
 
 env = create_vectorized_env(num_envs=4, step_size=10, user_token='...')
 observations, infos = env.reset()
@@ -46,20 +46,20 @@ def create_vectorized_env(
     seed: int | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> RemoteVectorizedEnv:
-    """Envs on a server.
+    """Create envs on a server.
 
     Args:
         num_envs: number of envs.
-        step_size: most steps that a call of `step` advances them.
+        step_size: maximum number of steps of a call of `step`.
         user_token: of the user; None for a server without users.
         base_url: of the server.
-        session_id: of a living session with so many envs, to go on with it; None makes a new one.
+        session_id: of a live session with as many envs, to resume it; None creates a new one.
         seed: of everything random in a new session; None means that of the served config.
         timeout: longest time of a call, with everything that is tried again [s].
 
     Raises:
         VersionMismatchError: this client is too old or too new for the server.
-        RemoteError: another kind of it: no such session, a limit, a wrong token, no server.
+        RemoteError: a subclass of it: no such session, a limit, a wrong token, no server.
         ValueError: the session has another number of envs, or an argument is wrong.
     """
     session = RemoteSession(
@@ -94,17 +94,17 @@ class RemoteVectorizedEnv:
 
     @property
     def step_size(self) -> int:
-        """Most steps that a call of `step` advances the envs."""
+        """Maximum number of steps of a call of `step`."""
         return self._session.step_size
 
     @property
     def episode_ids(self) -> list[str]:
-        """The server's names of the envs, which last as long as the session."""
+        """Ids of the envs on the server, valid as long as the session."""
         return list(self._session.episode_ids)
 
     @property
     def session_id(self) -> str:
-        """The server's name of the session; `create_vectorized_env(..., session_id=...)` goes on with it."""
+        """Id of the session on the server; `create_vectorized_env(..., session_id=...)` resumes it."""
         return self._session.session_id
 
     @property
@@ -124,7 +124,7 @@ class RemoteVectorizedEnv:
 
     @property
     def workers(self) -> WorkerEnvs:
-        """The envs for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
+        """Workers for a viewer, see `internutopia.viewer.attach`. VersionMismatchError if it cannot show them."""
         from internutopia.remote.workers import RemoteWorkers
 
         return RemoteWorkers(self._session)
@@ -187,16 +187,16 @@ class RemoteVectorizedEnv:
         return rows, reply.rewards.copy(), reply.terminated.copy(), reply.truncated.copy(), _infos(reply)
 
     def get_terminated_env_indices(self) -> list[int]:
-        """Envs whose episode is over, terminated or truncated, and that were not reset since."""
+        """Return the envs whose episode is over, terminated or truncated, and that were not reset since."""
         return np.flatnonzero(self._ended).tolist()
 
     def get_active_count(self) -> int:
-        """Number of envs in the middle of an episode."""
+        """Return the number of envs with a running episode."""
         return int((self._active & ~self._ended).sum())
 
     @closing
     def close(self, end_session: bool = True) -> None:
-        """Free the envs, or leave the session for another client to go on with; twice is fine."""
+        """Free the envs, or leave the session for another client to resume; idempotent."""
         self._closed = True
         self._session.close(end_session)
 

@@ -1,4 +1,4 @@
-"""Remote workers: envs on a server as a viewer sees them, a `WorkerEnvs` whose one worker is the server's."""
+"""Remote workers: envs on a server for a viewer, a `WorkerEnvs` whose one worker is the server's."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 
 
 class RemoteWorkers:
-    """The envs of a session: one group, with the length of a call as that of a step.
+    """Envs of a session: one group, with the length of a call as that of a step.
 
-    Only looks of viewers are answered. Once one was, nothing is raised any more: what is wrong is in the client's log,
-    and the program's own calls say it.
+    Only looks of viewers are answered. After the first answer nothing is raised: errors are in the client's log,
+    and are raised by the program's own calls.
 
     Raises:
         VersionMismatchError: the models of the server cannot be read here.
@@ -58,7 +58,7 @@ class RemoteWorkers:
         _check_mujoco(session)
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """See `WorkerEnvs`; at first also a `RemoteError`."""
+        """Run a request in the worker, see `WorkerEnvs`; the first one may also raise a `RemoteError`."""
         ((group, question),) = questions.items()
         try:
             if isinstance(question, LastLook):
@@ -103,7 +103,7 @@ class RemoteWorkers:
         return Seen(Frame((), _episode(reply.episode), reply.episode.time, report), envs, scenes)
 
     def _scene(self, digest: bytes) -> ShownScene:
-        """A scene, part by part. InvalidRequestError if no env runs it any more."""
+        """Fetch a scene, part by part. InvalidRequestError if no env runs it any more."""
         model = bytearray()
         while True:
             request = GetScene(session_id=self._session.session_id, digest=digest.hex(), start=len(model))
@@ -116,7 +116,7 @@ class RemoteWorkers:
 
 
 def _check_mujoco(session: RemoteSession) -> None:
-    """VersionMismatchError if this MuJoCo does not read the models of the server's."""
+    """Raise a VersionMismatchError if this MuJoCo cannot read the models of the server's."""
     theirs, url = session.facts.mujoco, session.client.base_url
     if theirs is None:
         raise VersionMismatchError(
@@ -131,7 +131,7 @@ def _check_mujoco(session: RemoteSession) -> None:
 
 
 def _read_model(data: bytes) -> mujoco.MjModel:
-    """RemoteError if it is none."""
+    """Load a model from its bytes. RemoteError if they are not a model."""
     try:
         return mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': data})
     except ValueError as error:
@@ -139,7 +139,7 @@ def _read_model(data: bytes) -> mujoco.MjModel:
 
 
 def _told(wishes: Wishes) -> list[ToldRobot]:
-    """What robots are told; the array API, which a server runs, takes joints and speeds."""
+    """Return the commands to robots; the array API, which a server runs, takes joints and speeds."""
     told: list[ToldRobot] = []
     for key in sorted(wishes.told):
         command = wishes.commands.get(key)

@@ -1,4 +1,4 @@
-"""ASGI application of the server, put together."""
+"""ASGI application of the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CODES: dict[int, ErrorCode] = {404: 'not_found', 405: 'method_not_allowed'}
 
 
 def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) -> FastAPI:
-    """The ASGI application; its lifespan ends the sessions of `session_manager`, whose config must have been probed."""
+    """Create the ASGI application of a `session_manager` that was probed; its lifespan ends the sessions."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -26,7 +26,7 @@ T = TypeVar('T', bound=protocol.Request)
 
 
 def reader(model: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """A dependency that reads a request's body into a model. ServiceError if it is too large, or no such message."""
+    """Return a dependency that reads a request's body into a model. ServiceError if it is too large or invalid."""
 
     async def read(request: Request) -> T:
         media_type = _content_type(request)
@@ -46,7 +46,7 @@ def reader(model: type[T]) -> Callable[[Request], Awaitable[T]]:
 
 
 def reply_type(request: Request) -> str:
-    """What the sender wants to read: the first known type of `Accept`, else that of the request, else JSON."""
+    """Return the media type of the reply: the first known one of `Accept`, else that of the request, else JSON."""
     for wanted in request.headers.get('accept', '').split(','):
         name = wanted.partition(';')[0].strip().lower()
         if name in _MEDIA_TYPES:
@@ -56,18 +56,18 @@ def reply_type(request: Request) -> str:
 
 
 def reply(request: Request, message: Any) -> Body:
-    """A message as its receiver wants to read it."""
+    """Return a message in the media type of the reply."""
     media_type = reply_type(request)
     return Body(encode(message, media_type), media_type)
 
 
 def response(body: Body) -> Response:
-    """A reply on its way."""
+    """Return a reply as a Starlette response."""
     return Response(body.data, media_type=body.media_type)
 
 
 def error_response(request: Request, error: ServiceError) -> Response:
-    """An error as its receiver wants to read it."""
+    """Return an error in the media type of the reply."""
     context = Context.of(request)
     context.fault = error.code
     fault = protocol.Fault(code=error.code, message=error.message, request_id=context.request_id)
@@ -76,7 +76,7 @@ def error_response(request: Request, error: ServiceError) -> Response:
 
 
 async def fingerprint(request: Request) -> bytes:
-    """What tells one request from another under the same idempotency key."""
+    """Return a digest that distinguishes requests with the same idempotency key."""
     digest = hashlib.sha256(await request.body())
     for part in (request.url.path, _content_type(request), reply_type(request)):
         digest.update(b'\0' + part.encode())
@@ -84,7 +84,7 @@ async def fingerprint(request: Request) -> bytes:
 
 
 async def _received(request: Request, media_type: str) -> bytes:
-    """The body. ServiceError if it is too large, or does not arrive in time."""
+    """Receive the body. ServiceError if it is too large, or does not arrive in time."""
     settings: Settings = request.app.state.session_manager.settings
     most = min(settings.max_body, settings.max_json) if media_type == JSON else settings.max_body
     too_large = ServiceError(413, 'too_large', f'the body is larger than {most} bytes, the most in {media_type}')
@@ -111,7 +111,7 @@ def _content_type(request: Request) -> str:
 
 
 def _faults(error: ValidationError) -> str:
-    """The first faults, each with its place."""
+    """Return the first validation errors, each with its location."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     texts = [f'{_place(fault["loc"])}: {fault["msg"]}' for fault in faults[:_FAULTS_SHOWN]]
     more = len(faults) - len(texts)
@@ -119,7 +119,7 @@ def _faults(error: ValidationError) -> str:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """`episode_ids[3]` for `('episode_ids', 3)`; names that are no identifiers, which a sender chose, in quotes."""
+    """Return `episode_ids[3]` for `('episode_ids', 3)`; names that are no identifiers are quoted."""
     text = ''
     for part in location:
         if isinstance(part, int):

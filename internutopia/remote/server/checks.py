@@ -21,7 +21,7 @@ _FLOAT_BYTES = 4
 def checked_step(
     session: Session, request: StepEpisodes, description: Description, settings: Settings
 ) -> NDArray[np.intp]:
-    """The envs of a step, one per row. ServiceError if these are not all, or more is asked for than is allowed."""
+    """Return the envs of a step, one per row. ServiceError if envs are missing or a limit is exceeded."""
     env_ids = session.env_ids(request.episode_ids)
     if len(env_ids) != session.num_envs:
         raise invalid(
@@ -39,7 +39,7 @@ def checked_step(
 
 
 def checked_actions(request: StepEpisodes, space: spaces.Box | spaces.Discrete) -> NDArray[Any]:
-    """Actions as the envs take them, `(m, a)` or of choices `(m,)`. ServiceError for others, naming the first."""
+    """Return actions as the envs take them, `(m, a)` or choices `(m,)`. ServiceError names the first wrong one."""
     actions = request.actions
     width = space.shape or ()
     shape = (len(request.episode_ids), *width)

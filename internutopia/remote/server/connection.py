@@ -1,6 +1,6 @@
-"""Connection of a client: uvicorn's, which ends if the client lets the server wait for too long or sends no end.
+"""Client connection: uvicorn's, which ends if the client is too slow or sends too much.
 
-A connection that is one too many is there for a probe: it ends unless that is what it asks for, at once.
+A connection above the limit may only send a probe: it ends unless it requests one at once.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _PROBE_TIMEOUT = 1.0  # s that a connection which is one too many has to ask for
 
 
 class Connections:
-    """The open connections of a server: so many in all, and so many of an address.
+    """Open connections of a server, limited in all and for each address.
 
-    When there are too many, the one that has waited longest for the header of a request is ended: connections that ask
-    for nothing keep nobody out. Those that are too many of their address, or have come while all others were at work,
-    are ended first, and answered nothing but probes.
+    When there are too many, the one that has waited longest for the header of a request is ended: idle connections
+    do not block new ones. Those above the limit of their address, or opened while all others were at work,
+    are ended first, and only their probes are answered.
 
     Args:
         settings: limits.
-        metrics: what is counted.
+        metrics: metrics to update.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):
@@ -47,7 +47,7 @@ class Connections:
         self._of_origins: Counter[str] = Counter()
 
     def add(self, connection: Connection) -> None:
-        """Count a new connection; if it is one too many, it or another one is ended."""
+        """Count a new connection; if there are too many, end it or another one."""
         counted = self._origins[connection] = self._counted_as(connection)
         if counted is not None:
             self._of_origins[counted] += 1
@@ -63,14 +63,14 @@ class Connections:
             connection.loop.call_later(_PROBE_TIMEOUT, self._end_surplus, connection)
 
     def admits(self, connection: Connection, path: str) -> bool:
-        """Whether a connection may ask for a path; if not, it is ended."""
+        """Return True if a connection may request a path; otherwise end it."""
         if connection not in self._surplus or path in PROBES:
             return True
         self.end(connection, 'connections')
         return False
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that is over; twice is fine."""
+        """Remove a connection that is over; idempotent."""
         self.waiting.pop(connection, None)
         self._surplus.pop(connection, None)
         counted = self._origins.pop(connection, None)
@@ -80,7 +80,7 @@ class Connections:
                 del self._of_origins[counted]
 
     def end(self, connection: Connection, reason: str) -> None:
-        """End a connection at once, whatever was not sent yet."""
+        """End a connection at once; unsent data is discarded."""
         if not connection.transport.is_closing():  # by itself, only that something is still to be sent
             self._metrics.rejected.labels(reason).inc()
         self.remove(connection)
@@ -92,7 +92,7 @@ class Connections:
             self.end(connection, 'connections')
 
     def _counted_as(self, connection: Connection) -> str | None:
-        """Where a connection comes from; None for one of a proxy, or of a client that has gone already."""
+        """Return the address of a connection; None for one of a proxy, or of a client that has disconnected."""
         if connection.client is None:
             return None
         host = connection.client[0]
@@ -102,7 +102,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection, as asyncio and the parser of HTTP tell what happens to it.
+    """HTTP connection, driven by asyncio and the HTTP parser.
 
     Args:
         connections: all of them.
@@ -181,13 +181,13 @@ class Connection(HttpToolsProtocol):
 
     @override
     def pause_writing(self) -> None:
-        """There is so much to send that no more is taken: wait for the client to read."""
+        """Wait for the client to read: the send buffer is full."""
         super().pause_writing()
         self._await_reader()
 
     @override
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Resume sending: the client has read."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()

@@ -17,7 +17,7 @@ _KEY = 'internutopia'
 
 @dataclass
 class Context:
-    """The number of a request, who sent it, and why it was refused."""
+    """Id of a request, its sender, and the reason for which it was refused."""
 
     request_id: str
     user: User | None = None
@@ -25,23 +25,23 @@ class Context:
 
     @classmethod
     def open(cls, scope: MutableMapping[str, Any], request_id: str) -> Context:
-        """The context of a new request."""
+        """Create the context of a new request."""
         context = scope[_KEY] = cls(request_id)
         return context
 
     @classmethod
     def of(cls, request: Request) -> Context:
-        """The context of a request."""
+        """Return the context of a request."""
         return request.scope[_KEY]
 
 
 async def caller(request: Request) -> User:
-    """The user who sent a request."""
+    """Return the user who sent a request."""
     user = Context.of(request).user
     assert user is not None  # nobody comes to a route that needs one without
     return user
 
 
 async def session_manager(request: Request) -> SessionManager:
-    """The sessions of the server."""
+    """Return the session manager of the server."""
     return request.app.state.session_manager

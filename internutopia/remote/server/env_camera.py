@@ -13,13 +13,13 @@ from internutopia.rl.batched_env import BatchedRLEnv
 
 
 def camera_names(core: BatchedRLEnv, env_id: int) -> list[str]:
-    """Names of the cameras in an env that holds an episode: `robots/<robot>/...` and `scene/...`."""
+    """Return the names of the cameras in an env that holds an episode: `robots/<robot>/...` and `scene/...`."""
     world: Any = core.runner.world  # the contract of worlds lists no cameras
     return list(world.scene(env_id).cameras)
 
 
 def env_picture(core: BatchedRLEnv, env_id: int, camera: str, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """What a camera of an env sees, RGB `(height, width, 3)`; `size` is width and height [pixels].
+    """Render a camera of an env, RGB `(height, width, 3)`; `size` is width and height [pixels].
 
     Raises:
         ValueError: the env runs no episode, or there is no such camera.
@@ -34,7 +34,7 @@ def env_picture(core: BatchedRLEnv, env_id: int, camera: str, size: tuple[int, i
 
 
 def env_at(core: BatchedRLEnv, x: float, y: float, size: tuple[int, int]) -> int:
-    """The env that stands where a point of the picture of all envs shows the floor.
+    """Return the env in whose cell a point of the picture of all envs shows the floor.
 
     `x` and `y` go from 0, left and top, to 1; `size` is the picture's width and height [pixels].
     """

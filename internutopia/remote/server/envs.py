@@ -25,23 +25,23 @@ RETURNS_SHOWN = 240
 
 @dataclass
 class Progress:
-    """How far the envs have come."""
+    """Progress of the envs."""
 
     steps: int = 0
     started: int = 0
     ended: int = 0
     left: int | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
-    """Of the last episodes that ended, newest first: as `protocol.EndedEpisode`."""
+    """Results of the last episodes that ended, newest first: as `protocol.EndedEpisode`."""
     returns: list[float | None] = field(default_factory=list)
-    """Those of more of them, oldest first."""
+    """Returns of the last episodes that ended, more than in `results`, oldest first."""
     cameras: list[str] = field(default_factory=list)
     """Names of the cameras in the env that started an episode last."""
 
 
 @dataclass
 class _Rollout:
-    """What came of the steps of a call, one row per env."""
+    """Results of the steps of a call, one row per env."""
 
     observations: NDArray[np.float32]
     """Observations after each step `(n, step_size, k)`; the first `lengths` of them count."""
@@ -54,7 +54,7 @@ class _Rollout:
 
 
 class SessionEnvs:
-    """Envs that are driven by messages; `protocol` says what the arrays of a reply are.
+    """Envs that are driven by messages; `protocol` describes the arrays of a reply.
 
     Args:
         config: what to run.
@@ -62,8 +62,8 @@ class SessionEnvs:
         action_format: what an action is.
 
     Attributes:
-        progress: how far they have come.
-        views: what viewers see of them.
+        progress: steps and episodes so far.
+        views: views of viewers.
     """
 
     def __init__(self, config: Config, observation_size: int, action_format: ActionFormat):
@@ -145,7 +145,7 @@ class SessionEnvs:
         }
 
     def picture(self, width: int, height: int, env_id: int | None, camera: str) -> bytes:
-        """All envs in their places (None), or what a camera of one of them sees (`env_camera`), as PNG."""
+        """Render all envs in their places (None), or a camera of one of them (`env_camera`), as PNG."""
         from PIL import Image
 
         size = width, height
@@ -158,11 +158,11 @@ class SessionEnvs:
         return file.getvalue()
 
     def env_at(self, x: float, y: float, width: int, height: int) -> int:
-        """The env at a point of the picture of all envs; see `env_camera`."""
+        """Return the env at a point of the picture of all envs; see `env_camera`."""
         return env_at(self._core, x, y, (width, height))
 
     def _advance(self, held: NDArray[np.float32], step_size: int, starting: EnvIds) -> _Rollout:
-        """Step the running envs, each up to its end; at last start others, which are first seen together with them."""
+        """Step the running envs, each up to its end; start the others with the last step."""
         core, n = self._core, self._core.env_num
         rollout = _Rollout(
             observations=np.zeros((n, step_size, self._last.shape[1]), np.float32),
@@ -191,7 +191,7 @@ class SessionEnvs:
 
     @property
     def was_reset(self) -> bool:
-        """Whether an episode was ever started."""
+        """True if an episode was ever started."""
         return self._observed
 
     def _reset(self, env_ids: EnvIds) -> None:

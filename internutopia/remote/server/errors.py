@@ -1,4 +1,4 @@
-"""Errors that a client gets to see."""
+"""Errors that are sent to clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from internutopia.remote.protocol import ErrorCode
 
 
 class ServiceError(Exception):
-    """A request that is not served.
+    """Error reply to a request.
 
     Args:
         status: HTTP status.
@@ -25,20 +25,20 @@ class ServiceError(Exception):
         self.headers = dict(headers or {})
 
     def copy(self) -> ServiceError:
-        """The same fault, to be raised once more: an exception keeps alive what it went through."""
+        """Return a copy to raise again: an exception keeps the frames alive that it passed through."""
         return ServiceError(self.status, self.code, self.message, self.headers)
 
 
 def retry_later(status: int, code: ErrorCode, message: str, seconds: float = 1.0) -> ServiceError:
-    """Nothing was done, and the same request may work after some time [s]."""
+    """Return the error for a request that was not done and may be repeated after some time [s]."""
     return ServiceError(status, code, message, {'Retry-After': str(max(1, round(seconds)))})
 
 
 def shutting_down() -> ServiceError:
-    """A server that takes no more calls."""
+    """Return the error of a server that takes no more calls."""
     return retry_later(503, 'shutting_down', 'the server is shutting down')
 
 
 def invalid(message: str) -> ServiceError:
-    """A request that can be read but makes no sense."""
+    """Return the error for a request that is well-formed but invalid."""
     return ServiceError(422, 'invalid', message)

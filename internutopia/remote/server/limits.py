@@ -1,4 +1,4 @@
-"""Limits on requests: how often somebody may ask, how many requests are at work, and how many wait."""
+"""Limits on requests: rate, number at work and number waiting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_NAME = 64  # of a client whose address a proxy does not tell
 
 
 def origin(host: str) -> str:
-    """What addresses are counted under: an IPv4 address, or the network of an IPv6 one, of which anybody has many."""
+    """Return the key to count an address under: an IPv4 address itself, the network of an IPv6 one."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -29,7 +29,7 @@ def origin(host: str) -> str:
 
 
 class RateLimit:
-    """Token buckets: requests of each user or address, refilled at a steady rate.
+    """Token buckets for the requests of each user or address, refilled at a steady rate.
 
     Args:
         rate: requests per second.
@@ -59,7 +59,7 @@ class RateLimit:
 
 
 class InFlight:
-    """Requests in flight: so many of a user, and so many at work for all users.
+    """Requests in flight, limited for each user, and at work, limited over all users.
 
     A request is in flight until its reply was taken. At work it is only while the server does something, not while it
     waits for its client to send or to read: slow clients take nothing from other users.
@@ -77,12 +77,12 @@ class InFlight:
 
     @property
     def full(self) -> bool:
-        """Whether no more can be at work."""
+        """True if the limit of requests at work is reached."""
         return len(self._at_work) >= self._most
 
     @contextmanager
     def admit(self, request: object, user: str) -> Iterator[None]:
-        """A request of a user is in flight, and at work. ServiceError if there are too many."""
+        """Count a request of a user as in flight and at work. ServiceError if there are too many."""
         if self._of_users[user] >= self._most_of_user:
             raise retry_later(429, 'busy', f'{self._most_of_user} requests of yours are in flight already')
         self.go_on(request)
@@ -94,18 +94,18 @@ class InFlight:
             self.pause(request)
 
     def pause(self, request: object) -> None:
-        """A request waits for its client; twice is fine."""
+        """Count a request as waiting for its client; idempotent."""
         self._at_work.discard(request)
 
     def go_on(self, request: object) -> None:
-        """A request is at work again; twice is fine. ServiceError if there are too many."""
+        """Count a request as at work again; idempotent. ServiceError if there are too many."""
         if self.full and request not in self._at_work:
             raise retry_later(503, 'overloaded', f'{self._most} requests are at work already')
         self._at_work.add(request)
 
 
 class Line:
-    """Those who wait for one thing, and the one who has it: `with line:` is to be one of them.
+    """Queue of limited length for one resource: `with line:` waits in it and holds the resource.
 
     Args:
         most: how many there may be; ServiceError for more.
@@ -122,7 +122,7 @@ class Line:
 
     @property
     def full(self) -> bool:
-        """Whether no more may come."""
+        """True if the queue is full."""
         return self.length >= self._most
 
     def __enter__(self) -> None:

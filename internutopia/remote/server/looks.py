@@ -1,4 +1,4 @@
-"""Looks of viewers at the envs of a session, between its calls: fields of the messages of `look_protocol`."""
+"""Requests of viewers to a session, handled between its calls: fields of the messages of `look_protocol`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_VIEWERS = 8  # of a session; for one more, the oldest is forgotten
 
 
 class SessionViews:
-    """What viewers see of envs, and tell their robots."""
+    """Views of the envs of a session, by viewer, with their commands to robots."""
 
     def __init__(self, core: BatchedRLEnv):
         self._core = core
@@ -42,7 +42,7 @@ class SessionViews:
         cameras: Sequence[Mapping[str, str]],
         robots: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
-        """Look at envs: arguments as in `look_protocol.LookAtEnvs`, result as `SeenEnvs`.
+        """Apply a viewer's commands and return env states; see `look_protocol.LookAtEnvs` and `SeenEnvs`.
 
         NotImplementedError if the envs are on an engine that cannot be shown.
         """
@@ -67,7 +67,7 @@ class SessionViews:
         return _seen_envs(seen)
 
     def scene(self, digest: str, start: int) -> dict[str, Any] | None:
-        """A part of the model that an env runs, as `look_protocol.ScenePart`; None if none does."""
+        """Return a part of the model that an env runs, as `look_protocol.ScenePart`; None if no env runs it."""
         scene = self._find(bytes.fromhex(digest))
         if scene is None:
             return None
@@ -92,7 +92,7 @@ class SessionViews:
 
 
 def _seen_envs(seen: Seen) -> dict[str, Any]:
-    """Fields of `look_protocol.SeenEnvs`."""
+    """Return the fields of `look_protocol.SeenEnvs`."""
     scenes = list(seen.scenes)
     report = seen.frame.report
     pictures = {} if report is None else report.pictures

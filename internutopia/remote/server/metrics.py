@@ -8,7 +8,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """The figures of one server."""
+    """Prometheus metrics of one server."""
 
     def __init__(self):
         self._registry = CollectorRegistry()
@@ -30,5 +30,5 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """All of them, in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Middleware around every request: who sent it, is there room; then a line in the log, and metrics.
+"""Middleware around every request: authentication and limits, then a line in the log and metrics.
 
 A body that nobody has read when the reply is sent is not waited for: the connection ends with the reply.
 """
@@ -37,11 +37,11 @@ class RequestMiddleware:
     """ASGI middleware around everything.
 
     Args:
-        app: what is behind it.
-        users: who may come in.
+        app: application to wrap.
+        users: users with access.
         settings: limits.
         in_flight: requests of users.
-        metrics: what is counted.
+        metrics: metrics to update.
     """
 
     def __init__(self, app: ASGIApp, users: Users, settings: Settings, in_flight: InFlight, metrics: Metrics):
@@ -55,7 +55,7 @@ class RequestMiddleware:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope['type'] != 'http':
             await self._app(scope, receive, send)
             return
@@ -85,7 +85,7 @@ class RequestMiddleware:
             self._record(scope, trace)
 
     def _check(self, request: Request) -> None:
-        """See who sent a request, where it matters. ServiceError for a request that may not come in."""
+        """Authenticate a request where needed. ServiceError if it is refused."""
         path = request.scope['path']
         if self._users.open and not _LOCAL_HOST.fullmatch(request.headers.get('host', '')):
             # a page of another site whose name was made to mean this machine
@@ -139,7 +139,7 @@ class RequestMiddleware:
 
 
 class _RequestTrace:
-    """A request on its way through, and what is logged of it."""
+    """A request in progress, with the facts to log."""
 
     def __init__(self, context: Context, fields: dict[bytes, bytes], receive: Receive, send: Send, in_flight: InFlight):
         self.context = context
@@ -151,7 +151,7 @@ class _RequestTrace:
         self._body_to_come = b'transfer-encoding' in fields or fields.get(b'content-length', b'0') != b'0'
 
     async def receive(self) -> Message:
-        """What comes next of the request; ServiceError if the server is too busy when all has come."""
+        """Receive the next part of the request; ServiceError if the server is too busy once all has arrived."""
         self._in_flight.pause(self)
         message = await self._receive()
         self.received += len(message.get('body', b''))
@@ -161,7 +161,7 @@ class _RequestTrace:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send what comes next of the reply; if it is large, this lasts until most of it was taken."""
+        """Send the next part of the reply; if it is large, wait until the client has read most of it."""
         self._in_flight.pause(self)
         if message['type'] == 'http.response.start':
             self.status = message['status']
@@ -179,6 +179,6 @@ class _RequestTrace:
 
 
 def _request_id(fields: dict[bytes, bytes]) -> str:
-    """The sender's id of a request, if it may stand in the log; else a new one."""
+    """Return the sender's id of a request if it is fit for the log; else a new one."""
     given = fields.get(_REQUEST_FIELD)
     return given.decode() if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""OpenAPI document: what it says of bodies, which FastAPI does not read and write itself."""
+"""OpenAPI description of bodies, which FastAPI does not read and write itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALWAYS = 401, 403, 429, 500, 503
 
 
 def replies(message: type[BaseModel] | None, *faults: int, content: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Arguments of a route that document its replies: a message, or something else of other media types."""
+    """Return arguments of a route that document its replies: a message, or content of other media types."""
     success: dict[str, Any] = {'description': 'Done.'}
     if message is not None:
         success |= _message(message)
@@ -44,13 +44,13 @@ def replies(message: type[BaseModel] | None, *faults: int, content: dict[str, An
 
 
 def _message(model: type[BaseModel]) -> dict[str, Any]:
-    """FastAPI defines the model and says that it comes as JSON; it also comes as msgpack."""
+    """Return a reply with msgpack added: FastAPI defines the model and documents JSON only."""
     schema = {'$ref': f'#/components/schemas/{model.__name__}'}
     return {'model': model, 'content': {MSGPACK: {'schema': schema}}}
 
 
 def body(message: type[Request]) -> dict[str, Any]:
-    """Arguments of a route that document its body."""
+    """Return arguments of a route that document its body."""
     schema = message.model_json_schema()
     schema = _inlined(schema, schema.pop('$defs', {}))
     content = {media_type: {'schema': schema} for media_type in (JSON, MSGPACK)}
@@ -58,7 +58,7 @@ def body(message: type[Request]) -> dict[str, Any]:
 
 
 def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
-    """A schema with its parts where it refers to them: such references would be to the whole document."""
+    """Inline the references of a schema, which would otherwise be resolved against the whole document."""
     if isinstance(schema, list):
         return [_inlined(each, parts) for each in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Preload of what every worker needs: imported once, in the process that workers are forked from.
+"""Modules that every worker needs, imported once in the process that workers are forked from.
 
 Nothing is started here: neither threads, nor OpenGL, nor an event loop would survive a fork.
 """

@@ -21,11 +21,11 @@ _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
 
 
 class WorkerDiedError(Exception):
-    """The process ended in the middle of a call, or before it."""
+    """Raised when the worker process ended before or during a call."""
 
 
 class WorkerProcess:
-    """A worker; one call at a time."""
+    """A worker process, with one call at a time."""
 
     def __init__(self, process: ForkServerProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self._process = process
@@ -36,15 +36,15 @@ class WorkerProcess:
 
     @property
     def dead(self) -> bool:
-        """Whether the process has ended."""
+        """True if the process has ended."""
         return self._reader.at_eof()
 
     def send(self, message: bytes) -> None:
-        """Send a pickled message, without waiting for an answer."""
+        """Send a pickled message without waiting for an answer."""
         self._writer.write(worker.LENGTH.pack(len(message)) + message)
 
     async def receive(self) -> Any:
-        """The next answer. WorkerDiedError if there will be none."""
+        """Receive the next answer. WorkerDiedError if there will be none."""
         try:
             (length,) = worker.LENGTH.unpack(await self._reader.readexactly(worker.LENGTH.size))
             return pickle.loads(await self._reader.readexactly(length))
@@ -52,18 +52,18 @@ class WorkerProcess:
             raise WorkerDiedError(f'process {self.pid} ended') from None
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Let a call be done. WorkerDiedError if the process ends instead."""
+        """Run a call in the worker. WorkerDiedError if the process ends instead."""
         self.send(pickle.dumps((name, arguments), pickle.HIGHEST_PROTOCOL))
         return await self.receive()
 
     def kill(self) -> None:
-        """End the process at once, whatever it does; twice is fine."""
+        """Kill the process at once; idempotent."""
         self._writer.close()
         self._process.kill()
 
 
 class WorkerLauncher:
-    """Starts workers, and sees to it that none is left."""
+    """Launcher of workers that leaves none behind."""
 
     def __init__(self):
         self._context = multiprocessing.get_context('forkserver')
@@ -72,7 +72,7 @@ class WorkerLauncher:
         self._thread = ThreadPoolExecutor(1, 'internutopia-workers')
 
     async def start(self, target: Callable[[socket.socket], None]) -> WorkerProcess:
-        """A new process that runs `target`, a function of `worker`. ServiceError if the machine allows none."""
+        """Start a process that runs `target`, a function of `worker`. ServiceError if the machine allows none."""
         with _machine_allows():
             ours, theirs = socket.socketpair()
             try:
@@ -87,7 +87,7 @@ class WorkerLauncher:
         return WorkerProcess(process, reader, writer)
 
     async def check(self) -> None:
-        """See to it that the process is there from which workers are forked. ServiceError if the machine allows none.
+        """Ensure that the process from which workers are forked is alive. ServiceError if the machine allows none.
 
         One that was killed is started again; its workers live on without it.
         """
@@ -100,13 +100,13 @@ class WorkerLauncher:
         await asyncio.get_running_loop().run_in_executor(self._thread, process._process.join)
 
     def close(self) -> None:
-        """No more workers."""
+        """Stop launching workers."""
         self._thread.shutdown()
 
 
 @contextmanager
 def _machine_allows() -> Iterator[None]:
-    """ServiceError where no process can be started: no memory, files or processes are left."""
+    """Raise a ServiceError if no process can be started: no memory, files or processes are left."""
     try:
         yield
     except (OSError, EOFError) as error:  # the latter where the process that shall fork has died of it

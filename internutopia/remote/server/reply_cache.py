@@ -1,4 +1,4 @@
-"""Reply cache: a request which is sent again does nothing again."""
+"""Reply cache, so that a repeated request is not executed again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Body:
-    """What a client gets."""
+    """Body of a reply."""
 
     data: bytes
     media_type: str
@@ -28,7 +28,7 @@ class _Entry:
 
 
 class ReplyCache:
-    """The last replies, by idempotency key.
+    """Cache of the last replies, by idempotency key.
 
     Args:
         count: replies that are kept, at most; and 64 MiB of them, besides the last one.
@@ -41,14 +41,14 @@ class ReplyCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     async def once(self, key: str | None, fingerprint: bytes, act: Callable[[], Awaitable[Body]]) -> Body:
-        """Act, unless it was done under this key: then the reply of that time, waiting for it if need be.
+        """Run `act` unless this key was used before: then return that reply, waiting for it if need be.
 
-        Only what was done is kept: after an error the same key acts again.
+        Errors are not kept: after one the same key runs `act` again.
 
         Args:
-            key: the caller's; None acts always.
+            key: the caller's; with None `act` always runs.
             fingerprint: of the request. ServiceError if the key came with another one.
-            act: does what is asked.
+            act: executes the request.
 
         Raises:
             ServiceError: also if too many wait already.
@@ -80,7 +80,7 @@ class ReplyCache:
         return reply
 
     def _trim(self) -> None:
-        """Forget the oldest of those that are done."""
+        """Drop the oldest finished replies."""
         done = [(key, entry.outcome.result()) for key, entry in self._entries.items() if entry.outcome.done()]
         size = sum(len(reply.data) for _, reply in done)
         for index, (key, reply) in enumerate(done[:-1]):

@@ -1,4 +1,4 @@
-"""Routes of the server. `protocol` has the messages; how they are read and written is in `bodies`."""
+"""Routes of the server. `protocol` has the messages; `bodies` reads and writes them."""
 
 from __future__ import annotations
 
@@ -156,9 +156,9 @@ async def close_session(
 async def look(
     request: Request, user: Caller, sessions: Sessions, message: Annotated[LookAtEnvs, Depends(reader(LookAtEnvs))]
 ) -> Response:
-    """See envs of a session as a viewer shows them, and tell their robots what it says.
+    """Get the states of a session's envs for a viewer, and command their robots.
 
-    It counts as use of the session: one that is looked at does not expire.
+    It counts as use of the session: one that is viewed does not expire.
     """
     fields = message.model_dump(exclude={'session_id'})
     return await _call(request, sessions.find(user, message.session_id), 'look', fields)
@@ -168,27 +168,27 @@ async def look(
 async def scene(
     request: Request, user: Caller, sessions: Sessions, message: Annotated[GetScene, Depends(reader(GetScene))]
 ) -> Response:
-    """The compiled model that an env of a session runs, part by part."""
+    """Get the compiled model that an env of a session runs, part by part."""
     fields = message.model_dump(exclude={'session_id'})
     return await _call(request, sessions.find(user, message.session_id), 'scene', fields)
 
 
 @simulator.get('/session/{session_id}', **replies(protocol.SessionState, 404, 422))
 async def session_state(request: Request, user: Caller, sessions: Sessions, session_id: SessionId) -> Response:
-    """A living session, to go on with it."""
+    """Get a live session, to resume it."""
     return _answer(request, sessions.describe_state(sessions.find(user, session_id)))
 
 
 @simulator.get('/sessions', **replies(protocol.Sessions))
 async def own_sessions(request: Request, user: Caller, sessions: Sessions) -> Response:
-    """The caller's living sessions."""
+    """List the caller's live sessions."""
     states = [sessions.describe_state(session) for session in sessions.of(user)]
     return _answer(request, protocol.Sessions(sessions=states))
 
 
 @simulator.get('/status', **replies(protocol.Status))
 async def status(request: Request, user: Caller, sessions: Sessions) -> Response:
-    """How far the caller's sessions are; those of everybody, for an admin."""
+    """Get the progress of the caller's sessions; of all users' sessions for an admin."""
     return _answer(request, sessions.status(user))
 
 
@@ -207,7 +207,7 @@ async def picture(
         str, Query(max_length=256, description="Its camera: 'follow', 'top', or one of the session's `cameras`.")
     ] = 'follow',
 ) -> Response:
-    """All envs of a session in their places, or one of them.
+    """Get a picture of all envs of a session in their places, or of one of them.
 
     It is rendered about once a second; in between the last picture comes again.
     """
@@ -226,20 +226,20 @@ async def env_at(
     width: Pixels = 640,
     height: Pixels = 480,
 ) -> Response:
-    """The env at a point of the picture of all envs, which goes from (0, 0), left and top, to (1, 1)."""
+    """Get the env at a point of the picture of all envs, which goes from (0, 0), left and top, to (1, 1)."""
     env = await sessions.find(user, session_id, as_admin=True).env_at(x, y, width, height)
     return _answer(request, protocol.EnvAt(env=env))
 
 
 @insight.get('/metrics', **replies(None, content={'text/plain': {'schema': {'type': 'string'}}}))
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus."""
+    """Get metrics for Prometheus."""
     return Response(request.app.state.metrics.text(), media_type='text/plain; version=0.0.4')
 
 
 @public.get(f'{PREFIX}/version', **replies(protocol.Version))
 async def version(request: Request) -> Response:
-    """Which server this is, and which clients it understands. Needs no token."""
+    """Get the version of the server and the oldest client that it supports. Needs no token."""
     return _answer(
         request,
         protocol.Version(version=internutopia.__version__, api=protocol.API, minimum_client=protocol.MINIMUM_CLIENT),
@@ -248,13 +248,13 @@ async def version(request: Request) -> Response:
 
 @public.get('/livez', **replies(protocol.Health))
 async def live(request: Request) -> Response:
-    """Whether the server answers; if not, it should be started again. Needs no token."""
+    """Check that the server answers; if not, it should be restarted. Needs no token."""
     return _answer(request, protocol.Health(status='ok'))
 
 
 @public.get('/readyz', **replies(protocol.Health, 503))
 async def ready(request: Request, sessions: Sessions) -> Response:
-    """Whether calls are taken: the server does not shut down, has room for them, and can start workers.
+    """Check that calls are taken: the server is not shutting down, has capacity, and can start workers.
 
     Needs no token.
     """
@@ -266,7 +266,7 @@ async def ready(request: Request, sessions: Sessions) -> Response:
 
 @public.get('/health', **replies(protocol.Health, 503))
 async def health(request: Request, sessions: Sessions) -> Response:
-    """Whether the server works and does not shut down. Needs no token."""
+    """Check that the server works and is not shutting down. Needs no token."""
     sessions.check_open()
     return _answer(request, protocol.Health(status='ok'))
 
@@ -276,7 +276,7 @@ def _answer(request: Request, message: Any) -> Response:
 
 
 async def _call(request: Request, session: Session, name: str, arguments: dict[str, Any]) -> Response:
-    """What a call of a session gives that does no harm if it is done twice."""
+    """Return the result of an idempotent call of a session."""
     media_type = bodies.reply_type(request)
     return bodies.response(Body(await session.call(name, **arguments, media_type=media_type), media_type))
 

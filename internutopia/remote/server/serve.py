@@ -1,4 +1,4 @@
-"""Life of the server: it listens and serves until it is told to stop."""
+"""Server process: listens and serves until it is stopped."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class Certificate:
 
 
 class Server(uvicorn.Server):
-    """A server whose config works: `await server.serve([listen(...)])` returns when it was told to stop.
+    """Server of a config that works: `await server.serve([listen(...)])` returns once it is stopped.
 
-    Everything at work is finished then, and all workers are gone. `should_exit = True` tells it to stop, as do SIGINT
+    Everything at work is finished then, and all workers are gone. `should_exit = True` stops it, as do SIGINT
     and SIGTERM in the main thread.
     """
 
@@ -114,7 +114,7 @@ class Server(uvicorn.Server):
     async def of(
         cls, config: Config, users: Users, settings: Settings, certificate: Certificate | None = None
     ) -> Server:
-        """A server of a config that is tried first. ValueError if it does not work."""
+        """Create the server of a config after trying the config. ValueError if it does not work."""
         metrics = Metrics()
         session_manager = SessionManager(config, settings, metrics)
         try:
@@ -126,13 +126,13 @@ class Server(uvicorn.Server):
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop at a signal: what waits is refused from now on."""
+        """Stop at a signal: waiting calls are refused from then on."""
         self._session_manager.shut_down()
         super().handle_exit(sig, frame)
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for the calls at work, answering others that the server shuts down; then close all connections."""
+        """Wait for the calls at work and refuse others; then close all connections."""
         self._session_manager.shut_down()
         end = time.monotonic() + self._session_manager.settings.drain_timeout
         while self._session_manager.busy and not self.force_exit and time.monotonic() < end:
@@ -141,7 +141,7 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int, local_only: bool) -> socket.socket:
-    """A socket that takes connections. ValueError if others could reach it, but `local_only` is wanted."""
+    """Return a listening socket. ValueError with `local_only` if other machines could reach it."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror as error:

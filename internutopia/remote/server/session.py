@@ -1,4 +1,4 @@
-"""Session: the envs of a user, and the calls that wait for them."""
+"""Session: the envs of a user, and the queue of calls to them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Session:
         user: name of the user.
         num_envs: number of envs.
         settings: limits.
-        metrics: what is counted.
+        metrics: metrics to update.
         on_failure: called when the worker fails.
 
     Attributes:
-        end: why the session is over, as an error for those who still call it; None while it lives.
+        end: error for further calls once the session is over; None before.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a call is at work."""
+        """True if a call is at work."""
         return self._calls.length > 0
 
     @property
@@ -96,7 +96,7 @@ class Session:
         return new
 
     def env_ids(self, episode_ids: list[str]) -> NDArray[np.intp]:
-        """The envs behind handles. ServiceError for a handle that there is not, or that comes twice."""
+        """Return the envs of handles. ServiceError for an unknown or repeated handle."""
         try:
             env_ids = [self.episodes[episode_id] for episode_id in episode_ids]
         except KeyError as error:
@@ -107,7 +107,7 @@ class Session:
         return np.array(env_ids, np.intp)
 
     async def call(self, name: str, **arguments: Any) -> bytes:
-        """Let the worker do something, after what was asked before.
+        """Run a call in the worker, after the calls made before.
 
         ServiceError if too many calls wait already, if it is refused (nothing has changed then), or if the session is
         over.
@@ -117,10 +117,10 @@ class Session:
         return body
 
     async def picture(self, width: int, height: int, env_id: int | None = None, camera: str = 'follow') -> bytes:
-        """All envs in their places, or one of them, as PNG.
+        """Return a picture of all envs in their places, or of one of them, as PNG.
 
         The last one again if it was made a moment ago, or while many calls wait; who wants to see something else waits
-        for a moment. Looking does not keep a session from expiring. ServiceError as for calls, if there is no picture
+        for a moment. This does not keep a session from expiring. ServiceError as for calls, if there is no picture
         yet, and if there is no such env or camera.
         """
         if env_id is not None and env_id >= self.num_envs:
@@ -138,14 +138,14 @@ class Session:
                 return self._picture
 
     async def env_at(self, x: float, y: float, width: int, height: int) -> int:
-        """The env at a point of the picture of all envs, from (0, 0), left and top, to (1, 1).
+        """Return the env at a point of the picture of all envs, from (0, 0), left and top, to (1, 1).
 
-        Looking does not keep a session from expiring. ServiceError as for calls.
+        This does not keep a session from expiring. ServiceError as for calls.
         """
         return int(await self._queue('env_at', {'x': x, 'y': y, 'width': width, 'height': height}))
 
     def status(self) -> SessionStatus:
-        """What the page shows."""
+        """Return the status that the page shows."""
         return SessionStatus(
             session_id=self.id,
             user=self.user,
@@ -162,7 +162,7 @@ class Session:
         )
 
     def fail(self, reason: str) -> ServiceError:
-        """The worker cannot be used any more: end the session; returns the error for its callers."""
+        """End the session because its worker failed; returns the error for its callers."""
         if self.end is None:
             log.error('session=%s user=%s failed: %s', self.id, self.user, reason)
             self.end = ServiceError(503, 'session_failed', f'session {self.id} failed and is gone: create a new one')
@@ -206,7 +206,7 @@ class Session:
             self._step_marks.popleft()
 
     def _steps_per_second(self) -> float:
-        """Env steps per second, lately."""
+        """Return the recent env steps per second."""
         now = time.monotonic()
         recent = (mark for mark in self._step_marks if mark[0] >= now - _RATE_WINDOW)
         then, steps = next(recent, (now, self.progress.steps))

@@ -37,12 +37,12 @@ class ConfigError(ValueError):
 
 
 class SessionManager:
-    """Makes sessions, finds them, and ends those that are idle for long.
+    """Manager that creates sessions, finds them and ends idle ones.
 
     Args:
         config: what every session runs.
         settings: limits.
-        metrics: what is counted.
+        metrics: metrics to update.
     """
 
     def __init__(self, config: Config, settings: Settings, metrics: Metrics):
@@ -62,13 +62,13 @@ class SessionManager:
 
     @property
     def description(self) -> Description:
-        """What an env is like, known from `probe` on."""
+        """Description of an env, available after `probe`."""
         assert self._description is not None
         return self._description
 
     @property
     def busy(self) -> bool:
-        """Whether calls are at work."""
+        """True if calls are at work."""
         return any(session.busy for session in self._sessions.values())
 
     async def probe(self) -> None:
@@ -86,7 +86,7 @@ class SessionManager:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Look for sessions that are over; in the end, end them all."""
+        """Watch for sessions that are over for the duration of the context; end all sessions on exit."""
         task = asyncio.create_task(self._watch())
         try:
             yield
@@ -95,11 +95,11 @@ class SessionManager:
             await self.close()
 
     def reply_cache(self, user: User) -> ReplyCache:
-        """Replies to a user's calls that belong to no session yet."""
+        """Return the cache of replies to a user's calls outside of sessions."""
         return self._user_replies[user.name]
 
     async def create(self, user: User, request: CreateSession) -> Session:
-        """New envs for a user, which are built in the background. ServiceError if there are too many."""
+        """Create envs for a user, which are built in the background. ServiceError if there are too many."""
         num_envs = self._config.env_num if request.num_envs is None else request.num_envs
         self._check_room(user, num_envs)
         session = Session(user.name, num_envs, self.settings, self._metrics, self._forget)
@@ -121,9 +121,9 @@ class SessionManager:
         return session
 
     def find(self, user: User, session_id: str, as_admin: bool = False) -> Session:
-        """A living session of a user; with `as_admin` of anybody, if the user is one. ServiceError if there is none.
+        """Return a live session of a user, or with `as_admin` of any user for an admin. ServiceError if there is none.
 
-        An unknown session looks like that of somebody else.
+        The error is the same for an unknown session and for one of another user.
         """
         session = self._sessions.get(session_id)
         if session is not None and (session.user == user.name or (as_admin and user.admin)):
@@ -135,20 +135,20 @@ class SessionManager:
         raise ServiceError(404, 'unknown_session', f'there is no session {session_id}')
 
     def close_session(self, user: User, session_id: str) -> None:
-        """End a session; twice is fine for some time. ServiceError if the user has no such session."""
+        """End a session; idempotent for some time. ServiceError if the user has no such session."""
         owner, _ = self._ended.get(session_id, (None, None))
         if owner != user.name:
             session = self.find(user, session_id)
             self._end(session, ServiceError(404, 'unknown_session', f'session {session_id} was closed'))
 
     def of(self, user: User, all_users: bool = False) -> list[Session]:
-        """The sessions of a user; with `all_users` of everybody, if the user is an admin."""
+        """Return the sessions of a user, or with `all_users` of all users for an admin."""
         return [
             session for session in self._sessions.values() if session.user == user.name or (all_users and user.admin)
         ]
 
     def status(self, user: User) -> Status:
-        """What the page shows a user."""
+        """Return the status that the page shows to a user."""
         sessions = [session.status() for session in self.of(user, all_users=True)]
         totals = Totals(
             sessions=len(sessions),
@@ -165,7 +165,7 @@ class SessionManager:
         return Status(server=server, sessions=sessions, totals=totals)
 
     def describe(self, session: Session) -> dict[str, Any]:
-        """Fields of `protocol.Session`."""
+        """Return the fields of `protocol.Session`."""
         description = self.description
         return {
             'session_id': session.id,
@@ -178,7 +178,7 @@ class SessionManager:
         }
 
     def describe_state(self, session: Session) -> protocol.SessionState:
-        """What a client needs to go on with a session."""
+        """Return the state that a client needs to resume a session."""
         return protocol.SessionState(
             **self.describe(session),
             episode_ids=list(session.episodes),
@@ -188,17 +188,17 @@ class SessionManager:
         )
 
     def check_open(self) -> None:
-        """ServiceError if no calls are taken any more."""
+        """Raise a ServiceError if no calls are taken any more."""
         if self.shutting_down:
             raise shutting_down()
 
     async def check_ready(self) -> None:
-        """ServiceError if no calls are taken any more, or no workers can be started."""
+        """Raise a ServiceError if no calls are taken any more, or no workers can be started."""
         self.check_open()
         await self._launcher.check()
 
     def shut_down(self) -> None:
-        """Take no more calls; only those that are at work are finished."""
+        """Refuse further calls; those at work are finished."""
         self.shutting_down = True
         for session in self._sessions.values():
             session.end = session.end or shutting_down()
@@ -247,7 +247,7 @@ class SessionManager:
         self._forget(session)
 
     def _forget(self, session: Session) -> None:
-        """A session is over: remember only why."""
+        """Drop a session that is over; only its error is kept."""
         if session.end is None or self._sessions.pop(session.id, None) is None:
             return
         self._ended[session.id] = session.user, session.end

@@ -18,11 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from internutopia.util import log
 
 LOCAL_USER = 'local'
-"""Everybody, on a server without a tokens file."""
+"""Name of the single user of a server without a tokens file."""
 
 
 class User(BaseModel):
-    """A user; `admin` may see what all others do."""
+    """A user; an `admin` may see the sessions of all users."""
 
     model_config = ConfigDict(extra='forbid', frozen=True)
 
@@ -48,7 +48,7 @@ class TokensFile(BaseModel):
 
 
 def read_tokens(path: Path) -> list[User]:
-    """The users of a file. OSError if it cannot be read, ValueError if it is none or others may write it."""
+    """Read the users of a file. OSError if it cannot be read, ValueError if it is invalid or others may write it."""
     if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ValueError(f'{path} can be written by others than its owner: chmod 600 {path}')
     try:
@@ -60,7 +60,7 @@ def read_tokens(path: Path) -> list[User]:
 
 
 def add_token(path: Path, name: str, admin: bool = False) -> str:
-    """Add a user to a file, made if need be; returns the token, which is nowhere else. ValueError for a wrong name."""
+    """Add a user to a file, created if missing; returns the token, which is not stored. ValueError for a bad name."""
     users = read_tokens(path) if path.exists() else []
     if any(user.name == name for user in users):
         raise ValueError(f'user {name!r} has a token already: remove it first')
@@ -74,7 +74,7 @@ def add_token(path: Path, name: str, admin: bool = False) -> str:
 
 
 def remove_token(path: Path, name: str) -> None:
-    """Remove a user from a file. ValueError if there is none of that name."""
+    """Remove a user from a file. ValueError if there is no such user."""
     users = read_tokens(path)
     left = [user for user in users if user.name != name]
     if len(left) == len(users):
@@ -101,11 +101,11 @@ class Users:
 
     @property
     def open(self) -> bool:
-        """Whether no token is needed."""
+        """True if no token is needed."""
         return self._path is None
 
     def look_up(self, authorization: str | None) -> User | None:
-        """The user whose token a header `Bearer TOKEN` holds; None if it is nobody's."""
+        """Return the user whose token a header `Bearer TOKEN` holds; None if no user has it."""
         if self._path is None:
             return self._everybody
         self._refresh()
@@ -140,7 +140,7 @@ def _hash(token: str) -> str:
 
 
 def _write(path: Path, users: list[User]) -> None:
-    """Replace a file at once, readable by its owner only."""
+    """Replace a file atomically, readable by its owner only."""
     draft = path.with_name(f'.{path.name}.{os.getpid()}')
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), 'w', encoding='utf-8') as file:

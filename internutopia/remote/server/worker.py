@@ -30,23 +30,23 @@ from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.actions import ActionFormat
 
 LENGTH = struct.Struct('>Q')
-"""What stands before every message: its length in bytes."""
+"""Prefix of every message: its length in bytes."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a client has to know of an env."""
+    """Description of an env for clients."""
 
     observation_size: int
     action_format: ActionFormat
     step_dt: float
     mujoco: str
-    """Version."""
+    """Version of MuJoCo."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A call was done."""
+    """Answer to a call that was done."""
 
     body: bytes
     progress: Progress
@@ -54,7 +54,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Refused:
-    """A call was not done, and nothing has changed."""
+    """Answer to a call that was not done; nothing has changed."""
 
     status: int
     code: ErrorCode
@@ -63,14 +63,14 @@ class Refused:
 
 @dataclass(frozen=True)
 class Failed:
-    """The envs cannot be used any more, or could not be built; the process ends."""
+    """Answer if the envs cannot be used any more, or could not be built; the process ends."""
 
     message: str
     traceback: str
 
 
 def serve_session(server: socket.socket) -> None:
-    """Entry point of a session's process. First message: config and description; then calls `(name, arguments)`."""
+    """Run a session's process. First message: config and description; then calls `(name, arguments)`."""
     _exit_with(server)
     with server.makefile('rwb') as stream:
         try:
@@ -86,7 +86,7 @@ def serve_session(server: socket.socket) -> None:
 
 
 def serve_description(server: socket.socket) -> None:
-    """Entry point of a process that tries the config that is its first message, and tells what its envs are like."""
+    """Run a process that tries the config in its first message and sends a description of its envs."""
     _exit_with(server)
     with server.makefile('rwb') as stream:
         try:
@@ -96,7 +96,7 @@ def serve_description(server: socket.socket) -> None:
 
 
 class _Worker:
-    """The calls of a session."""
+    """Handler of the calls of a session."""
 
     def __init__(self, envs: SessionEnvs):
         self._envs = envs
@@ -157,7 +157,7 @@ def _failure(error: Exception) -> Failed:
 
 
 def _exit_with(server: socket.socket) -> None:
-    """Make this process end as soon as the other side of the socket is closed, and at no signal before."""
+    """Exit this process as soon as the other side of the socket is closed; signals before that are ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of the server: its own to act on
         signal.signal(number, signal.SIG_IGN)
     poll = select.poll()

@@ -40,13 +40,13 @@ router = APIRouter(tags=['page'])
 
 @router.get('/', **replies(None, content=_content('text/html')))
 async def index() -> Response:
-    """The page."""
+    """Serve the page."""
     return await file('index.html')
 
 
 @router.get('/page/{name}', **replies(None, 404, content=_content(*_TYPES.values())))
 async def file(name: str) -> Response:
-    """A file of the page; 404 for any other name."""
+    """Serve a file of the page; 404 for any other name."""
     if name not in _FILES:
         raise HTTPException(404, f'the page has no file {name!r}')
     content, media_type = _FILES[name]
